@@ -1,6 +1,7 @@
-"""One profile for every property: the suite says the same every time. `make soak` looks for what is new.
+"""Set one Hypothesis profile for every property test, so that each run of the suite gives the same result.
 
-A test marked `long` runs with `make test ALL=1` only. No property of a promise and no contract is marked so.
+`make soak` looks for new failures. A test marked `long` runs with `make test ALL=1` only; no property of a promise and
+no contract is marked so.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what takes long, unless everything is wanted."""
+    """Skip tests marked `long`, unless everything is asked for."""
     if not ALL:
         for item in items:
             if item.get_closest_marker("long"):

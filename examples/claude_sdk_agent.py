@@ -1,4 +1,4 @@
-"""An agent of the Claude Agent SDK that loses nothing when it is compacted, and goes on in another program.
+"""An agent of the Claude Agent SDK that keeps everything when it is compacted, and can continue in another program.
 
     python examples/claude_sdk_agent.py "Write the tide report. Never edit anything under vendor/."
     python examples/claude_sdk_agent.py "And the one for May?" SESSION-ID
@@ -20,7 +20,7 @@ from unabridged.archive import open_archive
 
 
 async def ask(prompt: str, session: str | None = None) -> tuple[str, str]:
-    """The answer, and the session that goes on with it."""
+    """Return the answer, and the session's id, with which another question can follow."""
     archive = open_archive(os.environ.get("UNABRIDGED_ARCHIVE"))
     options = ClaudeAgentOptions(
         hooks=compaction_hooks(archive),  # archives what a compaction takes, and puts back what a summary loses

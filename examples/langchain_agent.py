@@ -21,18 +21,18 @@ from unabridged.adapters.langchain import SummarizationMiddleware, Summarization
 
 @tool
 def list_files(folder: str) -> str:
-    """The names of the files in a folder."""
+    """Return the names of the files in a folder."""
     return "\n".join(sorted(path.name for path in Path(folder).iterdir()))
 
 
 @tool
 def read_file(path: str) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     return Path(path).read_text(encoding="utf-8")
 
 
 def build(model: Any, archive: str = "sqlite:///agent.db") -> Any:
-    """The agent: it compacts itself when it must, and can look up what left its context."""
+    """Return an agent that compacts its messages when they near the window, and can search what was archived."""
     summarization = SummarizationMiddleware(model, archive=archive)
     return create_agent(
         model,
@@ -43,7 +43,7 @@ def build(model: Any, archive: str = "sqlite:///agent.db") -> Any:
 
 
 def ask(agent: Any, question: str, thread: str = "example") -> str:
-    """One question, in a thread of its own or one that goes on."""
+    """Ask one question, in a thread of its own or in an existing one."""
     config = {"configurable": {"thread_id": thread}, "recursion_limit": 1_000}
     state = agent.invoke({"messages": [("user", question)]}, config)
     return str(state["messages"][-1].content)

@@ -18,7 +18,7 @@ from unabridged.adapters.langchain import create_deep_agent, replay
 
 
 def build(model: Any, tools: Any = (), settings: Settings | None = Settings()) -> Any:  # noqa: B008 - frozen
-    """The agent; `settings=None` turns compaction off, Deep Agents' own included."""
+    """Return the agent; `settings=None` turns compaction off, Deep Agents' own included."""
     return create_deep_agent(
         model,
         list(tools),
@@ -29,7 +29,7 @@ def build(model: Any, tools: Any = (), settings: Settings | None = Settings()) -
 
 
 def ask(agent: Any, question: str, thread: str = "example") -> tuple[str, int, int]:
-    """The answer, how many messages the state holds, and how many were said in all."""
+    """Return the answer, the number of messages in the state, and the number in the whole conversation."""
     config = {"configurable": {"thread_id": thread}, "recursion_limit": 1_000}
     messages = agent.invoke({"messages": [("user", question)]}, config)["messages"]
     return str(messages[-1].content), len(messages), len(replay(agent, thread))

@@ -18,7 +18,7 @@ from unabridged.adapters.langchain import SummarizationMiddleware, compact, undo
 
 
 def build(model: Any, archive: str = "sqlite:///graph.db") -> tuple[Any, SummarizationMiddleware]:
-    """The graph, and what compacts its messages."""
+    """Return the graph and the middleware that compacts its messages."""
     summarization = SummarizationMiddleware(model, archive=archive)
     graph: Any = StateGraph(MessagesState)
     graph.add_node("fit", lambda state, runtime: summarization.before_model(state, runtime) or {})
@@ -28,13 +28,13 @@ def build(model: Any, archive: str = "sqlite:///graph.db") -> tuple[Any, Summari
 
 
 def chat(graph: Any, text: str, thread: str = "example") -> str:
-    """One turn of a conversation."""
+    """Run one turn of a conversation."""
     state = graph.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": thread}})
     return str(state["messages"][-1].content)
 
 
 def commands(graph: Any, summarization: SummarizationMiddleware, text: str, thread: str = "example") -> str:
-    """`/compact` and `/undo` by hand; anything else is said to the model."""
+    """Run `/compact` or `/undo`, or send any other text to the model."""
     if text == "/compact":
         done = compact(graph, thread, using=summarization)
         return f"{done.tokens_before:,} tokens became {done.tokens_after:,}." if done else "Nothing to gain."

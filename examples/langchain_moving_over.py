@@ -1,4 +1,4 @@
-"""Moving over from LangChain's middleware: the import changes, nothing else has to.
+"""An agent moved over from LangChain's middleware: only the import changes.
 
 python examples/langchain_moving_over.py openai:gpt-5-mini "Tell me a long story."
 """
@@ -17,7 +17,7 @@ from unabridged.adapters.langchain import SummarizationMiddleware
 
 
 def build(model: Any, tools: Any = (), **more: Any) -> Any:
-    """The agent as it was; `more` is what only ours knows, such as `archive="sqlite:///agent.db"`."""
+    """Return the same agent as before; `more` takes our own arguments, such as `archive="sqlite:///agent.db"`."""
     return create_agent(
         model,
         list(tools),
@@ -27,7 +27,7 @@ def build(model: Any, tools: Any = (), **more: Any) -> Any:
 
 
 def ask(agent: Any, question: str, thread: str = "example") -> str:
-    """One question."""
+    """Ask one question."""
     config = {"configurable": {"thread_id": thread}, "recursion_limit": 1_000}
     return str(agent.invoke({"messages": [("user", question)]}, config)["messages"][-1].content)
 

@@ -31,7 +31,7 @@ def call(name: str, arguments: str) -> str:
 
 
 def run(client: OpenAI, compactor: Compactor, messages: list[Any], thread: str) -> list[Any]:
-    """Go on until the model answers without a tool; the conversation as it stands then."""
+    """Continue until the model answers without calling a tool, and return the conversation."""
     while True:
         fitted = compactor.fit(
             messages, thread=thread, system=SYSTEM, tools=TOOLS

@@ -1,8 +1,8 @@
-"""A Strands agent that reads more logs than its window holds, and can be asked again tomorrow.
+"""A Strands agent that reads more logs than its window holds, and can be asked again later.
 
     python examples/strands_agent.py "Which log mentions the pump?"
 
-Needs `pip install "unabridged[strands]"` and, as it stands, access to a model of Bedrock's.
+Needs `pip install "unabridged[strands]"` and, unchanged, access to a model on Bedrock.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_file(path: str) -> str:
 
 
 def build(model: Any, folder: Path, session: str = "logs") -> Agent:
-    """The agent: its session in files, what leaves its messages in the archive beside them."""
+    """Return an agent that keeps its session in files and its archive in the same folder."""
     return Agent(
         model,
         tools=[read_file],
@@ -41,7 +41,7 @@ def build(model: Any, folder: Path, session: str = "logs") -> Agent:
 
 
 def ask(agent: Agent, question: str) -> str:
-    """The agent's answer."""
+    """Return the agent's answer."""
     return str(agent(question)).strip()
 
 

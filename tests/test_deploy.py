@@ -18,7 +18,7 @@ import workspace
 from patience import PATIENCE
 from places import ROOT
 from unabridged_gateway.command import command
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "unabridged-gateway.service"
@@ -36,10 +36,10 @@ def test_the_configuration_is_one_and_takes_its_secrets_from_where_compose_puts_
     for variable in given:
         monkeypatch.setenv(variable, f"{variable}-of-this-test")
     config = load_config(DEPLOY / "gateway.toml")
-    assert set(config.tokens.values()) == {"alice"}
-    assert config.operator == ("METRICS_TOKEN-of-this-test",)
-    assert set(config.upstreams) == {"openai", "anthropic", "gemini"}
-    assert config.archive == "postgresql://unabridged@db/unabridged"
+    assert set(config.tenants.tokens.values()) == {"alice"}
+    assert config.tenants.operator == ("METRICS_TOKEN-of-this-test",)
+    assert set(config.upstreams.urls) == {"openai", "anthropic", "gemini"}
+    assert config.compaction.archive == "postgresql://unabridged@db/unabridged"
     assert {f"{services['db']['environment'][f'POSTGRES_{part}']}" for part in ("USER", "DB")} == {"unabridged"}
 
 

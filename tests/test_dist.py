@@ -16,7 +16,7 @@ import dist
 import smoke
 import unabridged
 import workspace
-from unabridged.archive.stores import sql_tables, thread_files
+from unabridged.archive import store_rules
 from unabridged.events import Receipt, receipt_from
 
 ROOT = workspace.ROOT
@@ -122,11 +122,11 @@ def test_the_workflow_runs_what_there_is_on_every_python_that_is_promised() -> N
 def test_the_page_on_versions_tells_those_of_the_stores() -> None:
     page = (ROOT / "docs" / "versioning.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", page, re.MULTILINE))
-    tables = str(sql_tables.VERSION)
+    tables = str(store_rules.VERSION)
     assert rows == {
         "tables in SQLite": tables,
         "tables in Postgres": tables,
-        "files of a directory": str(thread_files.VERSION),
+        "files of a directory": str(store_rules.VERSION),
     }
 
 

@@ -26,7 +26,7 @@ from cli_case import SESSION, run
 from places import ROOT
 from unabridged import Compactor, Hooks, Settings
 from unabridged_cli.app import app
-from unabridged_testing.loopback import Loopback, Said
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 PAGES = sorted(p for p in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")] if p.name != "summary-turns.md")
 ELSEWHERE = {
@@ -145,10 +145,12 @@ def reading() -> Any:
     """A model that reads two logs before each answer, where it has a tool."""
     numbers = itertools.count(1)
 
-    def answer(messages: Any) -> Said:
+    def answer(messages: Any) -> LoopbackReply:
         del messages
         number = next(numbers)
-        return Said("It is log 7.") if number % 8 == 0 else Said("", [("read_log", {"number": number})])
+        return (
+            LoopbackReply("It is log 7.") if number % 8 == 0 else LoopbackReply("", [("read_log", {"number": number})])
+        )
 
     return answer
 

@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,9 +17,9 @@ SOURCES = sorted((ROOT / "packages").glob("*/src"))
 SOURCE = ROOT / "packages" / "unabridged" / "src" / "unabridged"
 
 LAYERS = (
-    {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legal"}, {"measure"},
-    {"archive"}, {"authorship"}, {"ledger"}, {"settings", "events"}, {"asking"}, {"history"}, {"summarise"},
-    {"compaction"}, {"arguments", "outcome", "sizes"}, {"runtime"}, {"archive_access"}, {"compactor"},
+    {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legality"},
+    {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
+    {"results", "sizes"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
     {"recall", "sessions", "telemetry"},
     {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
     {"unabridged_corpus", "unabridged_testing"}, {"unabridged_cli"}, {"unabridged_gateway"},
@@ -33,7 +34,7 @@ FRAMEWORKS = (
     "claude_agent_sdk", "deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai", "pydantic", "requests",
     "starlette", "strands",
 )  # fmt: skip
-MAY_IMPORT = {"archive", "asking", "measure", "recall", "telemetry"}
+MAY_IMPORT = {"archive", "asking", "tokens", "recall", "telemetry"}
 """Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""
 
 
@@ -52,9 +53,15 @@ def room(module: str) -> str:
     return rest.partition(".")[0] if package == "unabridged" and rest else package
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a file's syntax tree."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path: Path) -> Iterator[str]:
-    """Every module that a file imports: at the top, in a function, or for types only."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Yield every module that a file imports: at the top, in a function, or for types only."""
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
@@ -63,7 +70,48 @@ def imported(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
-IMPORTS = {module: set(imported(path)) - {module} for module, path in MODULES.items()}
+@cache
+def imports() -> dict[str, set[str]]:
+    """Return what each module imports besides itself."""
+    return {module: set(imported(path)) - {module} for module, path in MODULES.items()}
+
+
+SAME_CLASS_NAMES = {
+    "Compaction",  # what `fit` returns, and the capability of Pydantic AI, named as that framework names its own
+}
+"""Public names that mirror a framework's: the only class names that the published packages use twice."""
+
+
+def test_no_class_name_is_used_twice() -> None:
+    files: dict[str, set[str]] = defaultdict(set)
+    for module, path in MODULES.items():
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef):
+                files[node.name].add(module)
+    assert {name: where for name, where in files.items() if len(where) > 1 and name not in SAME_CLASS_NAMES} == {}
+
+
+MOST_FIELDS = 12
+LARGE_CARRIERS = {"Settings", "RecordData", "View", "Receipt", "Result"}
+"""Public or stored, and read field by field: settings, a message, a compaction, a search."""
+
+
+def test_no_carrier_has_many_fields() -> None:
+    """A dataclass, NamedTuple or TypedDict with more fields than this says that it is several things."""
+    large: dict[str, int] = {}
+    for path in MODULES.values():
+        for node in nodes(path):
+            if isinstance(node, ast.ClassDef) and is_carrier(node):
+                fields = sum(isinstance(item, ast.AnnAssign) for item in node.body)
+                if fields > MOST_FIELDS and node.name not in LARGE_CARRIERS:
+                    large[node.name] = fields
+    assert large == {}
+
+
+def is_carrier(node: ast.ClassDef) -> bool:
+    """Return whether a class is a dataclass, a NamedTuple or a TypedDict."""
+    words = [ast.unparse(item) for item in (*node.decorator_list, *node.bases)]
+    return any(word.startswith(("dataclass", "NamedTuple", "TypedDict")) for word in words)
 
 
 def test_nothing_imports_upward() -> None:
@@ -71,7 +119,7 @@ def test_nothing_imports_upward() -> None:
     assert {room(module) for module in MODULES} == set(HEIGHT), "every room has its layer"
     upward = [
         f"{module} imports {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others & MODULES.keys()
         if room(other) != room(module) and HEIGHT[room(other)] >= HEIGHT[room(module)] and module not in UPWARD
     ]
@@ -80,7 +128,7 @@ def test_nothing_imports_upward() -> None:
 
 def test_no_module_is_imported_in_a_circle() -> None:
     graph: dict[str, set[str]] = defaultdict(set)
-    for module, others in IMPORTS.items():  # a package's `__init__` is loaded before what is in it
+    for module, others in imports().items():  # a package's `__init__` is loaded before what is in it
         graph[module] = {other for other in others & MODULES.keys() if not module.startswith(f"{other}.")}
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
 
@@ -88,7 +136,7 @@ def test_no_module_is_imported_in_a_circle() -> None:
 def test_the_core_imports_no_framework_and_no_http_library() -> None:
     found = [
         f"{module} imports {other}"
-        for module, others in IMPORTS.items()
+        for module, others in imports().items()
         for other in others
         if room(module) not in DOORS | MAY_IMPORT and other.partition(".")[0].startswith(FRAMEWORKS)
     ]
@@ -104,8 +152,8 @@ def test_words_of_a_language_stand_in_its_file() -> None:
     tables = sorted((SOURCE / "languages").glob("*.json"))
     assert {path.stem for path in tables} >= {"en", "de", "es", "fr", "ja", "zh"}
     others = [path for path in SOURCE.rglob("*.json") if path.parent.name != "languages"]
-    assert {path.parent.name for path in others} <= {"measure", "authorship", "ledger"}, "but for what others write"
-    tables_of_others = {path.name for path in others if path.parent.name != "measure"}
+    assert {path.parent.name for path in others} <= {"tokens", "authorship", "summary"}, "but for what others write"
+    tables_of_others = {path.name for path in others if path.parent.name != "tokens"}
     assert tables_of_others == {"frames.json", "tools.json"}
     english = json.loads((SOURCE / "languages" / "en.json").read_text(encoding="utf-8"))
     assert all(set(json.loads(path.read_text(encoding="utf-8"))) <= set(english) for path in tables)

@@ -28,7 +28,7 @@ ALONE = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, keep the results, write the page."""
+    """Measure, keep the results, and write the page."""
     options = _options(arguments)
     if options.data:
         os.environ["BENCH_DATA"] = options.data

@@ -51,7 +51,7 @@ Place = tuple[Any, str]
 
 @dataclass
 class Watch:
-    """Adds up the time of what it watches, step by step; a scripted model says when one is over."""
+    """A timer that adds up the watched time of each step; a scripted model says when a step is over."""
 
     now: Callable[[], float] = time.process_time
     length: int = STEPS
@@ -65,7 +65,7 @@ class Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counted, whatever it calls included."""
+        """Add the time spent inside the block, including whatever it calls; a nested block is counted once."""
         if not self._since:
             self._since.append(self.now())
             try:
@@ -77,7 +77,7 @@ class Watch:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Not counted."""
+        """Exclude the time spent inside the block."""
         if self._since:
             self._spent += self.now() - self._since[0]
         try:
@@ -87,7 +87,7 @@ class Watch:
                 self._since[0] = self.now()
 
     def answer(self) -> int | None:
-        """Called by the model in place of thinking: the number of the call to make, or None when the run is over."""
+        """Return the number of the next call, or None when the run is over; scripted models call this."""
         now = self.now()
         self.steps.append(self._spent)
         if self._began is not None:
@@ -99,7 +99,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class Side:
-    """One way to run agents: `run(size, watch)` runs one twice; what is timed of it, and what in that is not."""
+    """One way to run agents: `run(size, watch)` runs one twice; with what is timed, and what of that is not."""
 
     run: Callable[[int, Watch], None]
     timed: Sequence[Place] = ()
@@ -109,7 +109,7 @@ class Side:
 
 
 def measure(side: Side, size: int) -> dict[str, float]:
-    """Milliseconds of a step, of the first of a second run, of the very first, and of a whole step."""
+    """Measure a step, the first step of a second run, the very first step, and a whole step, in milliseconds."""
     watch = Watch(side.now, side.length)
     with ExitStack() as stack:
         for places, manner in ((side.timed, watch.running), (side.paused, watch.paused)):
@@ -129,7 +129,7 @@ def measure(side: Side, size: int) -> dict[str, float]:
 
 
 def _within(function: Any, manner: Callable[[], Any]) -> Any:
-    """The function, carried out in this manner: a plain one, a coroutine or a generator of an event loop's."""
+    """Wrap the function so that each call runs inside `manner()`; coroutines and async generators stay such."""
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
@@ -157,7 +157,7 @@ def _within(function: Any, manner: Callable[[], Any]) -> Any:
 
 
 def rounds(size: int) -> list[tuple[str, str, str]]:
-    """The conversation before the runs, without its first request: what the agent says, its call's id, its result."""
+    """Return the rounds before the runs, without the first request: the agent's text, the call's id and its result."""
     return [(f"Turn {i}: {TEXT}", f"c{i}", f"src/{i}.py: {TEXT}") for i in range(size // 2)]
 
 
@@ -167,7 +167,7 @@ def read(path: str) -> str:
 
 
 def used(size: int, watch: Watch) -> int:
-    """Tokens that a provider might report."""
+    """Return the number of tokens that a provider might report."""
     return 75 * (size + 2 * watch.asked)
 
 
@@ -185,7 +185,7 @@ def serve(frameworks: Mapping[str, Mapping[str, Side]]) -> None:
 
 
 def frameworks() -> dict[str, list[str]]:
-    """The files in `steps`, each with the packages of its environment; with none it runs in the project's own."""
+    """Return the files in `steps`, each with the packages that its environment needs; none for the project's own."""
     found = {}
     for path in sorted(FOLDER.glob("[!_]*.py")):
         line = _REQUIREMENTS.search(path.read_text(encoding="utf-8"))
@@ -194,7 +194,7 @@ def frameworks() -> dict[str, list[str]]:
 
 
 def rows_of(name: str, sizes: Sequence[int] = SIZES) -> list[Row]:
-    """The rows of one framework, measured in a process of its own."""
+    """Return the rows of one framework, measured in a process of its own."""
     packages = frameworks()[name]
     python = python_of(re.sub(r"\W+", "_", packages[0]), packages) if packages else sys.executable
     paths = [*map(str, PATHS), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -207,8 +207,8 @@ def rows_of(name: str, sizes: Sequence[int] = SIZES) -> list[Row]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def shown(rows: Sequence[Row]) -> str:
-    """A table of rows."""
+def format_rows(rows: Sequence[Row]) -> str:
+    """Return the rows as a table."""
     sizes = sorted({row["size"] for row in rows})
     by = {(row["framework"], row["side"], row["size"]): row for row in rows}
     pairs = list(dict.fromkeys((row["framework"], row["side"]) for row in rows))
@@ -227,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("sizes", nargs="*", type=int, default=list(SIZES), metavar="size")
     parser.add_argument("--only", action="append", choices=list(frameworks()), help="may be repeated")
     options = parser.parse_args(arguments)
-    print(shown([row for name in options.only or frameworks() for row in rows_of(name, options.sizes)]))
+    print(format_rows([row for name in options.only or frameworks() for row in rows_of(name, options.sizes)]))
 
 
 if __name__ == "__main__":

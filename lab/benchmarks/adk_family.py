@@ -20,14 +20,14 @@ _STOPS = {"length": types.FinishReason.MAX_TOKENS, "refusal": types.FinishReason
 
 
 class FakeLlm(BaseLlm):
-    """Answers with what the fake says."""
+    """An ADK model that answers with the fake's replies."""
 
     fake: Any
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        """One reply; ADK reports one without content by its reason alone."""
+        """Yield one reply; ADK reports a reply without content by its reason alone."""
         del stream
         parts = [part for content in llm_request.contents for part in content.parts or ()]
         reply = self.fake("\n".join(part.text or "" for part in parts))
@@ -37,14 +37,14 @@ class FakeLlm(BaseLlm):
 
 
 class Wire:
-    """Each part carries the number of its message."""
+    """A converter between messages and events; each part carries the number of its message."""
 
     def __init__(self) -> None:
         self._numbered, self._tools, self._count = Numbered(), dict[str, str](), 0
         self.system: list[Message] = []
 
     def take(self, message: Message, usage: int | None) -> Event | None:
-        """The event of a message, a second after the one before; None for a system prompt, which is in no session."""
+        """Return a message as an event, one second after the last; None for a system prompt, which no session holds."""
         self._count += 1
         if message["role"] == "system" and self._count == 1 + len(self.system):
             self.system.append(message)
@@ -58,7 +58,7 @@ class Wire:
         return Event(author=author, content=content, timestamp=float(self._count), usage_metadata=told)
 
     def give(self, contents: Iterable[types.Content]) -> list[Message]:
-        """The request."""
+        """Return the request as messages."""
         pieces = [_piece(content, part) for content in contents for part in content.parts or ()]
         return [*self.system, *self._numbered.join(pieces)]
 

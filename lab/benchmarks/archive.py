@@ -45,20 +45,20 @@ class Language:
         self._weights = list(itertools.accumulate(1 / (rank + 1) for rank in range(len(self.words))))
 
     def text(self, words: int) -> str:
-        """So many words, the common ones often."""
+        """Return this many words, the common ones more often."""
         return " ".join(self.random.choices(self.words, cum_weights=self._weights, k=words))
 
     def name(self) -> str:
-        """A name as code has them."""
+        """Return a name in camel case, as code has them."""
         first, second = self.random.choices(self.words[:3000], k=2)
         return f"get{first.title()}{second.title()}"
 
     def cjk(self, length: int) -> str:
-        """Characters of a script without spaces."""
+        """Return characters of a script without spaces."""
         return "".join(chr(self.random.randint(0x4E00, 0x5200)) for _ in range(length))
 
     def thread(self) -> Thread:
-        """One conversation of `EACH` messages."""
+        """Generate one conversation of `EACH` messages."""
         return [self._message(at) for at in range(EACH)]
 
     def _message(self, at: int) -> tuple[str, bytes, str]:
@@ -87,15 +87,15 @@ class Ours:
         self._archive.store(Record(f"r{name}", Scope("n", name), "k", len(parts), 0, hashes, (), "summary"), parts)
 
     def search(self, name: str, query: str) -> int:
-        """How many hits the thread has, read with their texts."""
+        """Return the number of hits in the thread, read with their texts."""
         return len(self._archive.search(Scope("n", name), query))
 
     def search_all(self, query: str) -> int:
-        """How many hits all threads have."""
+        """Return the number of hits in all threads."""
         return len(self._archive.search_namespace("n", query))
 
     def look_up(self, name: str) -> object:
-        """The record of a thread."""
+        """Return the record of a thread."""
         return self._archive.record(Scope("n", name), f"r{name}")
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class Plain:
         run("COMMIT")
 
     def search(self, name: str, query: str) -> int:
-        """How many hits the thread has, read with their texts."""
+        """Return the number of hits in the thread, read with their texts."""
         words = " OR ".join(f'"{word}"' for word in query.split())
         match = f'thread : "{name}" AND text : ({words})'
         rows = self._connection.execute(
@@ -156,7 +156,7 @@ class Plain:
         return len(rows)
 
     def search_all(self, query: str) -> int:
-        """How many hits all threads have."""
+        """Return the number of hits in all threads."""
         words = " OR ".join(f'"{word}"' for word in query.split())
         rows = self._connection.execute(
             "SELECT m.turn, m.role, m.text FROM words w JOIN messages m ON m.id = w.rowid WHERE words MATCH ? "
@@ -166,7 +166,7 @@ class Plain:
         return len(rows)
 
     def look_up(self, name: str) -> object:
-        """The first message of a thread."""
+        """Return the first message of a thread."""
         return self._connection.execute("SELECT body FROM messages WHERE thread = ? AND turn = 0", [name]).fetchone()
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class Plain:
 
 
 def run(*, quick: bool = False, threads: int | None = None, data: str | None = None) -> list[Row]:
-    """Every measurement, as rows."""
+    """Run every measurement and return its rows."""
     threads = threads or (50 if quick else 1000)
     folder = data or os.environ.get("BENCH_DATA")
     rows = appending_and_searching(threads, queries=20 if quick else 100)
@@ -184,7 +184,7 @@ def run(*, quick: bool = False, threads: int | None = None, data: str | None = N
 
 
 def appending_and_searching(threads: int, queries: int) -> list[Row]:
-    """Both stores filled with the same threads, one after the other, then asked the same."""
+    """Fill both stores with the same threads, one after the other, and ask both the same questions."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for make in (Ours, Plain):
@@ -208,9 +208,9 @@ def appending_and_searching(threads: int, queries: int) -> list[Row]:
 
 
 def growth(sizes: Sequence[int], url: str | None, queries: int = 40) -> Iterator[Row]:
-    """One namespace that grows to each of these sizes: appending since the last one, searching over all threads.
+    """Measure one namespace at each of these sizes: appending since the last one, and searching over all threads.
 
-    Times of appending and in SQLite are those of the processor; Postgres, which is another process, by the clock.
+    Appending and SQLite are measured in processor time; Postgres, which is another process, by the clock.
     """
     with tempfile.TemporaryDirectory() as folder:
         stores: list[Ours | Plain] = [Ours(Path(folder)), Plain(Path(folder))]
@@ -240,7 +240,7 @@ def growth(sizes: Sequence[int], url: str | None, queries: int = 40) -> Iterator
 
 
 def _over_all(store: Ours | Plain, threads: int, queries: int) -> Row:
-    """Medians of each kind of query over all threads, and of looking a record up."""
+    """Return the medians of each kind of query over all threads, and of looking up a record."""
     language, clock = Language(seed=11), _clock(store)
     language.words = Language().words  # the same language, other texts
     row: Row = {}
@@ -264,7 +264,7 @@ def _clock(store: Ours | Plain) -> Callable[[], float]:
 
 
 def bytes_on_disk(files: Sequence[Path]) -> list[Row]:
-    """Real conversations, archived a hundred messages at a time: bytes stored per byte archived, the index included."""
+    """Archive real conversations, a hundred messages at a time, and return bytes stored per byte, index included."""
     rows: list[Row] = []
     for file in files:
         for make in (Ours, Plain):
@@ -284,7 +284,7 @@ def bytes_on_disk(files: Sequence[Path]) -> list[Row]:
 
 
 def _fill(store: Ours | Plain, threads: Iterator[Thread]) -> tuple[float, int]:
-    """Seconds of the processor spent in the store alone, and bytes of messages."""
+    """Return the seconds of processor time spent in the store alone, and the bytes of messages."""
     seconds, written = 0.0, 0
     for number, thread in enumerate(threads):
         start = time.process_time()
@@ -310,7 +310,7 @@ def _timed(store: Ours | Plain, name: str, query: str) -> float:
 
 
 def _conversations(file: Path) -> Iterator[Thread]:
-    """Each line's messages, a hundred at a time, with what search sees of them."""
+    """Yield each line's messages, a hundred at a time, with their searchable text."""
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             messages = json.loads(line)["messages"]

@@ -54,7 +54,7 @@ class Job:
 
 @dataclass
 class Bench:
-    """What is measured on what. Without a folder, generated conversations stand in for recorded ones."""
+    """A run's arms, conversations and kept results. Without a folder it uses generated conversations."""
 
     folder: str | None = None
     quick: bool = False
@@ -78,34 +78,34 @@ class Bench:
 
     @cached_property
     def arms(self) -> dict[str, dict[str, Any]]:
-        """Every arm that could be started, this project's first."""
+        """Return every arm that could be started, this project's first."""
         found = every_arm(peers(), self.said)
         order = sorted(found, key=lambda name: (not name.startswith("ours"), not found[name]["peer"].packages))
         return {name: found[name] for name in order if not self.only or any(part in name for part in self.only)}
 
     @cached_property
     def code(self) -> str:
-        """Which code of this project is measured."""
+        """Return a name for the code of this project that is measured."""
         return _digest(ROOT / "packages" / "unabridged" / "src")
 
     @property
     def compared(self) -> list[str]:
-        """The arms of every table."""
+        """Return the arms of every table."""
         return [name for name in self.arms if name not in APART]
 
     @property
     def asking(self) -> list[str]:
-        """Those that ask a model."""
+        """Return the arms that ask a model."""
         return [name for name in self.compared if self.arms[name]["model"]]
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """The windows to measure."""
+        """Return the windows to measure."""
         return (WINDOW,) if self.quick else WINDOWS
 
     @property
     def source(self) -> str:
-        """What the conversations are, in words."""
+        """Return what the conversations are, in words."""
         if self.folder is None:
             return "generated conversations (set BENCH_DATA for recorded ones)"
         counts: dict[str, int] = {}
@@ -115,7 +115,7 @@ class Bench:
         return f"held-out conversations ({listed}; of each at most its first {self.most} messages)"
 
     def about(self) -> Row:
-        """What a reader must know to repeat it."""
+        """Return what a reader needs to repeat the run."""
         versions = {name: version for arm in self.arms.values() for name, version in arm["versions"].items()}
         return {
             "source": self.source,
@@ -128,14 +128,14 @@ class Bench:
         }
 
     def job(self, arm: str, window: int = WINDOW, **options: Any) -> Job:
-        """The job of an arm with the settings chosen for it."""
+        """Return the job of an arm with the settings chosen for it."""
         settings = options.pop("settings", None)
         chosen = self.settings(arm) if settings is None else settings
         options = {"limit": self.limit, "most": self.most, **options}
         return Job(arm, self.arms[arm]["peer"], window, settings=json.dumps(chosen), folder=self.folder, **options)
 
     def replays(self, title: str, jobs: Sequence[Job], workers: int = WORKERS) -> dict[Job, list[Row]]:
-        """Every job's replays."""
+        """Return the replays of every job."""
         done = self.each(title, carry_out, [(job.arm, job) for job in jobs], workers)
         for job, rows in zip(jobs, done, strict=True):
             for row in rows:
@@ -146,7 +146,7 @@ class Bench:
     def each(
         self, title: str, work: Callable[[Any], Any], items: Sequence[tuple[Any, ...]], workers: int = WORKERS
     ) -> list[Any]:
-        """What the work makes of each item, whose first value is an arm's name; from disk where it is known.
+        """Return the result of `work` for each item, whose first value is an arm's name; read kept ones from disk.
 
         Kept results are those of the same versions; of this project, those of the same code unless `stale` is set.
         """
@@ -159,7 +159,7 @@ class Bench:
         return [json.loads((path or paths[place]).read_text(encoding="utf-8")) for place, path in enumerate(known)]
 
     def _path(self, work: Callable[[Any], Any], item: tuple[Any, ...]) -> Path:
-        """Where the result is kept: what was measured, and with which code of this project."""
+        """Return the path of a result, named by what was measured and by the code of this project."""
         arm = self.arms[item[0]]
         stated = [
             f"{work.__module__}.{work.__name__}",
@@ -172,7 +172,7 @@ class Bench:
         return RESULTS / "kept" / (f"{key}.json" if arm["peer"].packages else f"{key}-{self.code}.json")
 
     def _known(self, path: Path) -> Path | None:
-        """The result on disk; with `fresh`, only one of this run."""
+        """Return the result on disk; with `fresh`, only one of this run."""
         if self.fresh:
             return path if path.exists() and path.stat().st_mtime >= self._began else None
         if path.exists():
@@ -181,13 +181,13 @@ class Bench:
         return max(older, key=lambda one: one.stat().st_mtime, default=None)
 
     def settings(self, arm: str) -> dict[str, Any]:
-        """What suits the arm best on the even conversations; its defaults in a quick run."""
+        """Return the settings that suit the arm best on the even conversations; its defaults in a quick run."""
         if not self._chosen:
             self._tune()
         return self._chosen.get(arm, {})
 
     def _tune(self) -> None:
-        """Try each grid once: most of what is needed next, for the least cost, and nothing that is refused."""
+        """Try each grid once; choose the most needs-next for the least cost, without a refused request."""
         self._chosen = {name: dict(self.arms[name]["grid"][0]) for name in self.compared}
         if self.quick:
             return
@@ -203,13 +203,13 @@ class Bench:
 
 
 def merit(runs: Sequence[Row]) -> float:
-    """Needs-next less cached cost: cheap and forgetful does not count, and neither does faithful and dear."""
+    """Return needs-next minus cached cost: neither a cheap, forgetful arm nor a faithful, expensive one wins."""
     shares = [share for run in runs if (share := needed(run)) is not None]
     return mean(shares) - mean([cost(run) for run in runs])
 
 
 def needed(run: Row, kind: str | int = "cut", parts: Sequence[int] = (0, 2)) -> float | None:
-    """The share of files and names needed next that stood in requests a provider takes; None where none were needed."""
+    """Return the share of files and names needed next that accepted requests contained; None where none were needed."""
     shares = []
     for point in run["points"]:
         total = sum(point["held"][part + 1] for part in parts)
@@ -219,7 +219,7 @@ def needed(run: Row, kind: str | int = "cut", parts: Sequence[int] = (0, 2)) -> 
 
 
 def cost(run: Row, prices: Prices | None = None) -> float:
-    """What the run cost, its summaries included, relative to sending everything."""
+    """Return the cost of the run, its summaries included, relative to sending everything."""
     at = prices or Prices()
     weights = (at.read, at.write, at.fresh, at.output) if at.caches else (*(at.fresh,) * 3, at.output)
     bill, raw = (sum(n * w for n, w in zip(run[name], weights, strict=True)) for name in ("bill", "raw"))
@@ -227,13 +227,13 @@ def cost(run: Row, prices: Prices | None = None) -> float:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean, or 0 for no values."""
     listed = list(values)
     return sum(listed) / len(listed) if listed else 0.0
 
 
 def carry_out(item: tuple[str, Job]) -> list[Row]:
-    """The job's replays, in a process of its own."""
+    """Run the job's replays in a process of its own, and return their rows."""
     job = item[1]
     budget = budget_for(job.window)
     start = {"arm": job.arm, "window": job.window, "fake": job.fake, "budget": budget, "seconds": job.seconds}
@@ -253,7 +253,7 @@ def carry_out(item: tuple[str, Job]) -> list[Row]:
 def spread(
     title: str, work: Callable[[Any], Any], items: Sequence[Any], workers: int = WORKERS
 ) -> Iterator[tuple[int, Any]]:
-    """The place of each item and what the work made of it, as they are done: several processes, and a bar."""
+    """Do the work on each item in several processes, with a progress bar; yield each index and result as it is done."""
     if not items:
         return
     columns = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

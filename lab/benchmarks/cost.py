@@ -34,7 +34,7 @@ Make = Callable[[Conversation, Prices], Policy]
 
 @dataclass
 class Bill:
-    """Tokens by the price they have."""
+    """Token counts, one for each price."""
 
     read: int = 0
     write: int = 0
@@ -42,7 +42,7 @@ class Bill:
     output: int = 0
 
     def at(self, prices: Prices) -> float:
-        """What they cost."""
+        """Return what these tokens cost at these prices."""
         return (
             self.read * prices.read
             + self.write * prices.write
@@ -60,7 +60,7 @@ class Cache:
     used: float = float("-inf")
 
     def send(self, prompt: Sequence[Line], now: float, bill: Bill) -> None:
-        """Charge the prompt: what it shares with the last one from the beginning is read, the rest is written."""
+        """Charge the prompt: the prefix it shares with the last one is read, the rest is written."""
         shared = 0
         if now - self.used < self.lifetime:
             for old, new in zip(self.prompt, prompt, strict=False):
@@ -96,7 +96,7 @@ def replay(
     gap: Callable[[int], float] = lambda _: GAP,
     cuts: Sequence[int] = (),
 ) -> Run:
-    """The run, call by call; `gap` says how many seconds pass before each call."""
+    """Replay the conversation call by call; `gap` returns how many seconds pass before each call."""
     run = Run()
     cache = Cache(prices.lifetime)
     now = 0.0
@@ -125,7 +125,7 @@ def replay(
 
 
 def model_calls(lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """Each unbroken run of assistant messages, [start, stop): the output of one model call."""
+    """Return each unbroken run of assistant messages, [start, stop): the output of one model call."""
     found: list[tuple[int, int]] = []
     for i, line in enumerate(lines):
         if line.view.role != "assistant":
@@ -138,7 +138,7 @@ def model_calls(lines: Sequence[Line]) -> list[tuple[int, int]]:
 
 
 def needs_of(conversation: Conversation) -> dict[int, Needs]:
-    """What the agent needs next, at the first model call after each `CUT` tokens of the conversation."""
+    """Return what the agent needs next, at the first model call after each `CUT` tokens of the conversation."""
     views = [line.view for line in conversation.lines]
     starts = {start for start, _ in model_calls(conversation.lines)}
     found: dict[int, Needs] = {}
@@ -186,7 +186,7 @@ def rows(
     prices: Prices,
     gap: Callable[[int], float] = lambda _: GAP,
 ) -> Iterator[Row]:
-    """A row for each policy, all on the same conversations."""
+    """Yield a row for each policy, all on the same conversations."""
     wanted = [needs_of(conversation) for conversation in conversations]
     raw = [replay(conversation, Raw(), prices, gap=gap) for conversation in conversations]
     for name, make in policies.items():
@@ -199,7 +199,7 @@ def rows(
 
 
 def tail_of(lines: Sequence[Line], tokens: int) -> str:
-    """The last so many tokens of the conversation; the message they begin in is cut."""
+    """Return the last `tokens` tokens of the conversation; the first message in them is cut to fit."""
     kept: list[str] = []
     for line in reversed(lines):
         text = line.view.whole_text()
@@ -241,7 +241,7 @@ def _row(
 
 
 def interval(values: Sequence[float], draws: int = 2_000) -> tuple[float, float]:
-    """A 95 % bootstrap interval of the mean; the same values always give the same one."""
+    """Return a 95 % bootstrap interval of the mean; the same values always give the same one."""
     chance = random.Random(0)  # noqa: S311 - resampling, not secrets
     means = sorted(statistics.fmean(chance.choices(values, k=len(values))) for _ in range(draws))
     return means[draws // 40], means[-draws // 40 - 1]
@@ -286,7 +286,7 @@ GRID: dict[str, Make] = {
 
 
 def pauses(call: int) -> float:
-    """A person at the other end: before every twentieth call, eleven minutes pass."""
+    """Return the seconds before a call when a person answers: eleven minutes before every twentieth call."""
     return 660.0 if call and call % 20 == 0 else GAP
 
 

@@ -60,12 +60,12 @@ class Recorded:
         self.people = tuple(i for i, view in enumerate(views) if view.origin == "person" and view.text)
 
     def starts(self) -> list[int]:
-        """Where each model call begins: all before it is its input."""
+        """Return where each model call begins: all messages before it are its input."""
         roles = [message["role"] for message in self.messages]
         return [i for i, role in enumerate(roles) if role == "assistant" and i and roles[i - 1] != "assistant"]
 
     def cuts(self) -> set[int]:
-        """The first model call after each 24,000 tokens, where needs-next is asked for."""
+        """Return the first model call after each 24,000 tokens, where needs-next is measured."""
         if self._cuts is None:
             starts = self.starts()
             found = (next((start for start in starts if start >= cut), None) for cut in cuts(self.messages))
@@ -73,13 +73,13 @@ class Recorded:
         return self._cuts
 
     def faults(self, at: int) -> frozenset[str]:
-        """What a provider would refuse in the recorded conversation itself, up to here, before anything touched it."""
+        """Return what a provider would refuse in the recorded conversation up to here, before any policy changed it."""
         if at not in self._faults:
             self._faults[at] = frozenset(map(placeless, refusals("openai-chat", self.messages[:at])))
         return self._faults[at]
 
     def needs(self, at: int) -> Needs:
-        """What the agent needs next."""
+        """Return what the agent needs next."""
         if at not in self._needs:
             self._needs[at] = needs(self.messages[:at], self.messages[at:])
         return self._needs[at]
@@ -87,7 +87,7 @@ class Recorded:
 
 @lru_cache(maxsize=2)
 def load(folder: str | None) -> list[Recorded]:
-    """Every conversation of the folder, file by file; generated ones where there is no folder."""
+    """Return every conversation of the folder, file by file, or generated ones when there is no folder."""
     if folder is None:
         return [_long(seed) for seed in range(_FEW)]
     found = []
@@ -102,7 +102,7 @@ def load(folder: str | None) -> list[Recorded]:
 
 @lru_cache(maxsize=8)
 def chosen(folder: str | None, *, even: bool, limit: int | None = None, most: int | None = None) -> list[Recorded]:
-    """One half of the conversations, at most `limit` of each file, and of each its first `most` messages."""
+    """Return one half of the conversations: at most `limit` of each file, and the first `most` messages of each."""
     seen: dict[str, int] = {}
     picked = []
     for one in load(folder):
@@ -114,7 +114,7 @@ def chosen(folder: str | None, *, even: bool, limit: int | None = None, most: in
 
 
 def _beginning(one: Recorded, most: int) -> Recorded:
-    """The first so many messages, with the questions that they answer."""
+    """Return the conversation up to its first `most` messages, with the questions that these answer."""
     kept = one.messages[:most]
     said = {str(message.get("content")) for message in kept}
     questions = tuple(evidence for evidence in one.questions if said.issuperset(evidence))
@@ -122,19 +122,19 @@ def _beginning(one: Recorded, most: int) -> Recorded:
 
 
 def generated(count: int, start: int = 0) -> Iterator[Recorded]:
-    """Small conversations of every shape; the same ones every time."""
+    """Yield small conversations of every shape, the same ones every time."""
     for seed in range(start, start + count):
         yield _generated(seed)
 
 
 def placeless(reason: str) -> str:
-    """A reason for a refusal without the place it was found at, which every policy moves."""
+    """Return the reason for a refusal without its position in the list, which every policy moves."""
     place, _, rest = reason.partition(": ")
     return rest if place.isdigit() else reason
 
 
 def fingerprint(folder: str | None) -> str:
-    """Changes with the data."""
+    """Return a hash that changes when the data changes."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.jsonl")) if folder else ():
         digest.update(f"{path.name} {path.stat().st_size}".encode())
@@ -142,7 +142,7 @@ def fingerprint(folder: str | None) -> str:
 
 
 def as_openai(messages: Sequence[Message]) -> Iterator[Message]:
-    """Anthropic blocks as OpenAI messages; OpenAI messages as they are, without ids that no provider takes."""
+    """Convert Anthropic blocks to OpenAI messages; OpenAI messages only lose ids that no provider accepts."""
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
@@ -180,7 +180,7 @@ def _questions(row: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
 
 
 def _generated(seed: int) -> Recorded:
-    """A small conversation."""
+    """Generate a small conversation."""
     kind = _KINDS[seed % len(_KINDS)]
     size = 2 + seed // 5 % 5
     rounds = {"marathon": 4 * size, "protocol": 4 * size}.get(kind, 1 + seed // 35 % 4)
@@ -190,7 +190,7 @@ def _generated(seed: int) -> Recorded:
 
 
 def _long(seed: int) -> Recorded:
-    """One that outgrows every window; it stands in for a recorded run."""
+    """Generate a conversation that is larger than every window, in place of a recorded run."""
     kind = _KINDS[seed % len(_KINDS)]
     turns, rounds = {"chat": (200, 0), "marathon": (1, 90), "protocol": (1, 150)}.get(kind, (40, 4))
     return _made(seed, kind, turns=turns, rounds=rounds, bulk=1_200, ending="working")

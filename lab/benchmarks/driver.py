@@ -1,4 +1,4 @@
-"""The project's side: peers found, their environments made, and one process for each spoken to."""
+"""The project's side of a measurement: find the peers, make their environments, and run a process for each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REQUIREMENTS = re.compile(r"^# requirements: (.+)$", re.MULTILINE)
 
 
 class PeerEndedError(Exception):
-    """The peer's process ended, or was ended for taking too long."""
+    """Raised when the peer's process ended, or was killed for taking too long."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Peer:
 
     @property
     def python(self) -> str:
-        """The interpreter it runs in, its environment made the first time."""
+        """Return the interpreter it runs in, after making its environment the first time."""
         return (
             python_of(re.sub(r"\W+", "_", self.packages[0]), list(self.packages)) if self.packages else sys.executable
         )
 
 
 def peers(folder: Path = PEERS) -> list[Peer]:
-    """Every peer in the folder."""
+    """Return every peer in the folder."""
     found = []
     for path in sorted(folder.glob("[!_]*.py")):
         line = _REQUIREMENTS.search(path.read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def peers(folder: Path = PEERS) -> list[Peer]:
 
 
 class Process:
-    """A peer at work. Commands go in, answers come out, one for each."""
+    """A running peer, which answers one command after the other."""
 
     def __init__(self, peer: Peer, *, patience: float = PATIENCE) -> None:
         self.peer, self.patience = peer, patience
@@ -90,7 +90,7 @@ class Process:
         self._errors.close()
 
     def ask(self, do: str, **command: Any) -> dict[str, Any]:
-        """The answer to one command; `PeerEndedError` when there will be none."""
+        """Send one command and return the answer; raise `PeerEndedError` when the process has ended."""
         child = self._child
         if child.stdin is None or child.stdout is None:
             raise PeerEndedError(f"{self.peer.name} was never started")
@@ -112,14 +112,14 @@ class Process:
         return answer
 
     def hello(self) -> dict[str, Any]:
-        """Its arms and the versions of its packages."""
+        """Return its arms and the versions of its packages."""
         return self.ask("hello", packages=self.peer.packages)
 
 
 def every_arm(found: Sequence[Peer], said: Callable[[str], object] = print) -> dict[str, dict[str, Any]]:
-    """All arms by name: which peer has each, whether it asks a model, its grid, its versions.
+    """Return all arms by name: the peer that has each, whether it asks a model, its grid, its versions.
 
-    A peer that can't be installed or started is said and left out: the rest can still be measured.
+    A peer that cannot be installed or started is reported and left out: the rest can still be measured.
     """
 
     def look(peer: Peer) -> tuple[Peer, dict[str, Any] | str]:

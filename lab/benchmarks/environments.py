@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2] / ".bench"
 
 
 def python_of(name: str, packages: list[str]) -> str:
-    """The interpreter of the environment with these packages; installed the first time."""
+    """Return the interpreter of the environment with these packages, which are installed the first time."""
     home = ROOT / name
     python, ready = home / "bin" / "python", home / ".installed"
     if not ready.exists():

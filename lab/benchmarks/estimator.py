@@ -12,14 +12,14 @@ from typing import Any
 from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged.formats.base import Family
-from unabridged.measure.estimate import estimate
+from unabridged.tokens.estimate import estimate
 
 CORPORA = Path(__file__).parents[2] / "tests" / "helpers" / "corpora"
 FAMILIES: tuple[Family, ...] = ("openai", "claude", "claude-3")
 
 
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
-    """A row per corpus: the error of each family, that of a quarter token a character, and megabytes a second."""
+    """Return a row per corpus: the error of each family, the error of characters / 4, and megabytes per second."""
     counts = json.loads((CORPORA / "counts.json").read_text(encoding="utf-8"))
     rows = []
     for name, real in counts.items():
@@ -34,7 +34,7 @@ def run(*, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def speed(text: str, size: int) -> float:
-    """Megabytes of UTF-8 a second of processor time, once the pieces of the text are known."""
+    """Return megabytes of UTF-8 per second of processor time, with the pieces of the text already cached."""
     text *= size // len(text) + 1
     estimate(text, "openai")
     start = time.process_time()
@@ -43,7 +43,7 @@ def speed(text: str, size: int) -> float:
 
 
 def _fresh(path: Path) -> dict[str, Any]:
-    """The error against o200k on every text of a file of conversations, and how far single texts stray."""
+    """Return the error against o200k on all texts of a file of conversations, and the spread over single texts."""
     texts = [text for line in path.open(encoding="utf-8") for text in _texts(json.loads(line)) if len(text) >= 200]
     texts = texts[:2_000]
     real = batch_count(texts, "o200k_base", threads=1)
@@ -54,7 +54,7 @@ def _fresh(path: Path) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every string under a `content`, `text` or `arguments`."""
+    """Yield every string under a `content`, `text` or `arguments`."""
     if isinstance(value, list):
         for item in value:
             yield from _texts(item)

@@ -1,4 +1,4 @@
-"""The summarisers every arm gets, the same for all: they need no network, no package and no luck.
+"""The fake summarisers that every arm gets: deterministic, without network and packages.
 
 `echo` is a perfect memory of what it was shown, the ceiling: its reply is a mark that the scorer replaces by all of it.
 `extractive` picks lines of the conversation by Luhn's rule (1958) within a token budget, at most ten words of each, so
@@ -67,7 +67,7 @@ _LEAST = 3
 
 
 class RateLimitError(Exception):
-    """What an SDK raises for a 429."""
+    """The error of an SDK for status 429."""
 
     status_code = 429
 
@@ -104,11 +104,11 @@ class Fake:
     """Every line of the conversation: instructions and marks around it are not picked, as no real model would."""
 
     def hear(self, messages: Iterable[dict[str, Any]]) -> None:
-        """Learn what the conversation's own lines are."""
+        """Remember the conversation's own lines."""
         self.heard |= {line.strip() for message in messages for line in text_of(message).splitlines()}
 
     def __call__(self, shown: str, live: tuple[Any, ...] = ()) -> Said:
-        """The reply to a prompt; a fault may be an exception."""
+        """Return the reply to a prompt; a fault may raise instead."""
         began = time.perf_counter()
         said = Said("")
         try:
@@ -154,7 +154,7 @@ def _fault(kind: str, shown: str) -> Said:
 
 
 def text_of(message: dict[str, Any]) -> str:
-    """What a message says: its text, and the arguments of its calls."""
+    """Return the text of a message and the arguments of its calls."""
     content = message.get("content") or ""
     parts = [content] if isinstance(content, str) else [str(part.get("text") or "") for part in content]
     calls = [call.get("function") or {} for call in message.get("tool_calls") or ()]
@@ -162,7 +162,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 
 def extract(shown: str, budget: int, heard: set[str]) -> str:
-    """About `budget` tokens of the conversation's lines that hold the most of its themes, those first."""
+    """Return about `budget` tokens of the lines that hold most of the conversation's themes, the best lines first."""
     lines: dict[str, list[str]] = {}
     for line in html.unescape(shown).splitlines():
         text = _TAGS.sub("", line.strip()).strip()
@@ -187,7 +187,7 @@ def extract(shown: str, budget: int, heard: set[str]) -> str:
 
 
 def _filler(size: int, seed: int) -> str:
-    """Words that mean nothing and never repeat as a phrase, so that a mark takes as much room as a summary."""
+    """Return words without meaning that never repeat as a phrase, so that a mark takes as much room as a summary."""
     words, state = [], seed + 1
     while size > 0:
         state = (state * 1_103_515_245 + 12_345) % 2**31
@@ -197,5 +197,5 @@ def _filler(size: int, seed: int) -> str:
 
 
 def budget_for(window: int) -> int:
-    """How many tokens a summary gets in a window of this size."""
+    """Return how many tokens a summary gets in a window of this size."""
     return max(60, min(600, window // 32))

@@ -25,7 +25,7 @@ class Figure(NamedTuple):
 
 
 def figure(values: Iterable[float | None]) -> Figure | None:
-    """The figure of these values, one for each conversation; None where there are none."""
+    """Return the figure of these values, one for each conversation; None when there are none."""
     listed = [value for value in values if value is not None]
     if not listed:
         return None
@@ -36,7 +36,7 @@ def figure(values: Iterable[float | None]) -> Figure | None:
 
 
 def percent(one: Sequence[float] | None) -> str:
-    """`98.2 % (97.1 to 99.0)`."""
+    """Return text such as `98.2 % (97.1 to 99.0)`."""
     if one is None:
         return NONE
     mean, low, high = (100 * value for value in one[:3])
@@ -44,7 +44,7 @@ def percent(one: Sequence[float] | None) -> str:
 
 
 def points(one: Sequence[float] | None) -> str:
-    """`+12.0 (10.1 to 14.2)`, in percentage points."""
+    """Return text such as `+12.0 (10.1 to 14.2)`, in percentage points."""
     if one is None:
         return NONE
     mean, low, high = (100 * value for value in one[:3])
@@ -52,16 +52,16 @@ def points(one: Sequence[float] | None) -> str:
 
 
 def ratio(one: Sequence[float] | None) -> str:
-    """`0.66 (0.61 to 0.72)`."""
+    """Return text such as `0.66 (0.61 to 0.72)`."""
     return NONE if one is None else f"{one[0]:.2f} ({one[1]:.2f} to {one[2]:.2f})"
 
 
 def times(value: float) -> str:
-    """`0.4 x`, `12 x`, `1,340 x`."""
+    """Return text such as `0.4 x`, `12 x` or `1,340 x`."""
     return f"{value:.2f} x" if value < 1 else f"{value:.1f} x" if value < 10 else f"{value:,.0f} x"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], align: str = "---:") -> str:
-    """Rows as Markdown; all columns but the first are aligned like this."""
+    """Return rows as Markdown; all columns but the first are aligned like this."""
     lines = [list(heads), ["---", *(align for _ in heads[1:])], *([str(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

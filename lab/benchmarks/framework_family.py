@@ -1,4 +1,4 @@
-"""What the peers of agent frameworks share: chat messages in the forms of these and back, as plain values.
+"""Conversions shared by the peers: chat messages to the forms of agent frameworks and back, as plain values.
 
 A message that was left alone comes back as the very dict it was made from.
 """
@@ -15,13 +15,13 @@ from benchmarks.harness import Message, Originals
 
 
 class Numbered:
-    """Messages in pieces that carry their number; all pieces of one message are that message again."""
+    """A splitter of messages into numbered pieces; all pieces of one message join to the same message again."""
 
     def __init__(self) -> None:
         self._given: list[tuple[Message, int]] = []
 
     def split(self, message: Message) -> tuple[int, list[Message]]:
-        """Its number, and the message as one of text and one for each call, so far as it has them."""
+        """Return the message's number and its pieces: one of text, and one for each call, as far as it has them."""
         calls = message.get("tool_calls") or ()
         pieces: list[Message] = [{**message, "tool_calls": [call], "content": ""} for call in calls]
         if said(message) or not pieces:
@@ -30,7 +30,7 @@ class Numbered:
         return len(self._given) - 1, pieces
 
     def join(self, pieces: Sequence[tuple[int | None, Message]]) -> list[Message]:
-        """The messages of these pieces, each with its number, or None for one that a peer made."""
+        """Return the messages that these pieces make up; a piece whose number is None was made by a peer."""
         joined: list[Message] = []
         for number, group in groupby(pieces, key=lambda piece: piece[0]):
             alike = [message for _, message in group]
@@ -71,7 +71,7 @@ class Converse:
                     messages.append({"role": "user", "content": [block]})
 
     def give(self, messages: Sequence[Any]) -> list[Message]:
-        """The request."""
+        """Return the request as messages."""
         return [*self.system, *(given for own in messages for given in self._messages(own))]
 
     def _messages(self, own: Any) -> list[Message]:
@@ -82,7 +82,7 @@ class Converse:
 
 
 def response_item(piece: Message, number: int) -> dict[str, Any]:
-    """A piece of a message as an item of the Responses API; its id says whose it is."""
+    """Return a piece of a message as an item of the Responses API, whose id holds the message's number."""
     named = {"id": f"m{number}"}
     if piece.get("tool_calls"):
         [call] = piece["tool_calls"]
@@ -94,7 +94,7 @@ def response_item(piece: Message, number: int) -> dict[str, Any]:
 
 
 def response_piece(item: Any) -> tuple[int | None, Message]:
-    """The piece of an item, and the number of its message."""
+    """Return the piece that an item holds, and the number of its message."""
     number = int(item["id"][1:]) if str(item.get("id", "")).startswith("m") else None
     if item["type"] == "function_call":
         function = {"name": item["name"], "arguments": item["arguments"]}
@@ -108,7 +108,7 @@ def response_piece(item: Any) -> tuple[int | None, Message]:
 
 
 def said(message: Message) -> str:
-    """The text of a message; parts that are not text as JSON."""
+    """Return the text of a message; parts that are not text are returned as JSON."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -116,7 +116,7 @@ def said(message: Message) -> str:
 
 
 def arguments(call: Any) -> Any:
-    """The arguments of a call as an object, whatever was recorded."""
+    """Return the arguments of a call as an object, even where the recorded text is not a JSON object."""
     try:
         read = json.loads(call["function"]["arguments"])
     except ValueError:
@@ -125,18 +125,18 @@ def arguments(call: Any) -> Any:
 
 
 class Meter:
-    """What a provider would count, by what it reported for the request before: a refusal is known only from that."""
+    """An estimate of a provider's token count, from what it reported for the previous request."""
 
     def __init__(self) -> None:
         self._rate, self._size = 1 / 3.6, 0
 
     def reported(self, usage: int | None) -> None:
-        """Learn how many tokens the last request had."""
+        """Remember how many tokens the last request had."""
         if usage and self._size:
             self._rate = usage / self._size
 
     def count(self, request: Sequence[Message]) -> int:
-        """The tokens of a request."""
+        """Return the tokens of a request."""
         self._size = sum(len(text_of(message)) + 15 for message in request)
         return round(self._rate * self._size)
 

@@ -51,7 +51,7 @@ FEWER = 20
 
 
 class Server:
-    """A process that serves, and what it has used."""
+    """A server process, with its CPU time and memory."""
 
     def __init__(self, command: Sequence[str], port: int, **variables: str) -> None:
         self._child = subprocess.Popen(
@@ -67,13 +67,13 @@ class Server:
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU so far."""
+        """Return the seconds of CPU so far."""
         used = self._process.cpu_times()
         return float(used.user + used.system)
 
     @property
     def megabytes(self) -> float:
-        """Memory now."""
+        """Return the memory in use now."""
         return float(self._process.memory_info().rss) / 1e6
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Server:
 
 
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
-    """A row for each kind of request and number of clients; LiteLLM is left out of a quick run."""
+    """Return a row for each kind of request and number of clients; LiteLLM is left out of a quick run."""
     rows = []
     with serving("upstream") as upstream:
         for case in CASES:
@@ -125,7 +125,7 @@ def _row(
 
 
 def _memory(upstream: Server) -> dict[str, Any]:
-    """Memory over 60,000 requests, of ten conversations that go on."""
+    """Measure memory over 60,000 requests of ten growing conversations."""
     case = PLAIN[0]
     with serving("gateway", upstream.url, "8k") as gateway:
         bodies = [body for number in range(10) for body in bodies_of(case._replace(grows=20), str(number))]
@@ -137,7 +137,7 @@ def _memory(upstream: Server) -> dict[str, Any]:
 
 
 class Took(NamedTuple):
-    """What requests took: CPU of the server for one, and the median and the 99th of how long they lasted, in ms."""
+    """The cost of requests in ms: CPU of the server for each, and the median and 99th percentile of their duration."""
 
     cpu: float
     median: float
@@ -172,7 +172,7 @@ async def _ask(url: str, bodies: Sequence[bytes], clients: int, requests: int) -
 
 
 def bodies_of(case: Case, name: str = "") -> list[bytes]:
-    """Requests of this size; of a conversation that grows, one for each length."""
+    """Return request bodies of this size; for a growing conversation, one for each length."""
     messages: list[dict[str, str]] = []
     size = 0
     while size < case.size or len(messages) % 2 == 0:
@@ -191,7 +191,7 @@ def bodies_of(case: Case, name: str = "") -> list[bytes]:
 
 @contextmanager
 def serving(role: str, *arguments: str) -> Iterator[Server]:
-    """A server of `gateway_servers`, until the block ends."""
+    """Run a server of `gateway_servers` until the block ends."""
     port = _free_port()
     server = Server([sys.executable, "-m", "benchmarks.gateway_servers", role, str(port), *arguments], port)
     try:
@@ -202,17 +202,17 @@ def serving(role: str, *arguments: str) -> Iterator[Server]:
 
 @contextmanager
 def _litellm(upstream: str) -> Iterator[Server]:
-    """LiteLLM's proxy with this upstream, as its documentation has it, in an environment of its own."""
+    """Run LiteLLM's proxy with this upstream, as documented, in its own environment until the block ends."""
     python, port = python_of("litellm", [LITELLM]), _free_port()
     model = {"model": "openai/gpt-5", "api_base": f"{upstream}/v1", "api_key": "none"}
-    told = {
+    settings = {
         "model_list": [{"model_name": "gpt-5", "litellm_params": model}],
         "general_settings": {"master_key": KEY},
         "litellm_settings": {"telemetry": False},
     }
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config.yaml"  # JSON is YAML
-        config.write_text(json.dumps(told))
+        config.write_text(json.dumps(settings))
         command = [str(Path(python).with_name("litellm")), "--config", str(config), "--port", str(port)]
         server = Server(
             [*command, "--host", "127.0.0.1"], port, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR"

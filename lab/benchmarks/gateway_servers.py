@@ -45,7 +45,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def begin(self) -> None:
-        """What is to be done before the first request."""
+        """Prepare what the first request needs; by default, nothing."""
 
     async def serve(self, scope: Any, body: bytes, send: Any) -> None:
         """Answer the request."""
@@ -67,7 +67,7 @@ class Upstream(App):
 
 
 class Bare(App):
-    """What passes requests on, and does nothing else."""
+    """A proxy that only passes requests on."""
 
     def __init__(self, upstream: str, *, parsed: bool) -> None:
         self._upstream, self._parsed = upstream, parsed
@@ -81,7 +81,7 @@ class Bare(App):
         )
 
     async def serve(self, scope: Any, body: bytes, send: Any) -> None:
-        """Hand over what the upstream says."""
+        """Pass the upstream's response on."""
         if self._parsed:
             msgspec.json.decode(body)
         dropped = {b"host", b"content-length", b"connection"}
@@ -97,7 +97,7 @@ class Bare(App):
 
 def serve_gateway(port: int, upstream: str, window: str) -> None:
     """Serve the gateway as its command does, model-free, with its archive in memory."""
-    from unabridged_gateway.config import load_config  # noqa: PLC0415 - the others must not pay for it
+    from unabridged_gateway.config_file import load_config  # noqa: PLC0415 - the others must not pay for it
     from unabridged_gateway.server import serve  # noqa: PLC0415 - likewise
 
     serve(load_config(None, upstream=upstream, window=window, archive="memory:", summariser="none", port=port))

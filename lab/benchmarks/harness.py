@@ -1,4 +1,4 @@
-"""The peer's side of every measurement: a peer says how it fits a conversation, this does the rest.
+"""The peer's side of every measurement: a peer only defines how it fits a conversation.
 
 Needs nothing but the standard library, so that it runs in every peer's own environment. One JSON object a line:
 
@@ -37,7 +37,7 @@ KEEPS: tuple[dict[str, Any], ...] = ({}, {"keep": 0.25}, {"keep": 0.5})
 
 @dataclass
 class Clock:
-    """Times what stands in `with clock:`, which is the peer's own work without the conversion of messages."""
+    """A timer of the code in `with clock:`, the peer's own work without the conversion of messages."""
 
     seconds: float = 0.0
     processor: float = 0.0
@@ -65,14 +65,14 @@ class Clock:
             self.peak = max(self.peak, peak - memory)
 
     def waited(self, calls: Sequence[Asked]) -> float:
-        """Seconds the peer stood still while its model worked."""
+        """Return the seconds in which the peer waited for its model."""
         overlap = sum(max(0.0, min(b, c.ended) - max(a, c.began)) for a, b in self.spans for c in calls)
         return max(0.0, min(overlap, self.seconds - self.processor))
 
 
 @dataclass(frozen=True)
 class Given:
-    """What an arm is given at the start of a conversation."""
+    """What an arm receives at the start of a conversation."""
 
     window: int
     model: Fake
@@ -91,23 +91,23 @@ class Arm:
 
 
 class Originals:
-    """Which message a peer's own object was made from; holds the objects, so that none is mistaken for another."""
+    """A map from a peer's objects to their original messages; it holds the objects, so that no id is reused."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, Message]] = {}
 
     def add(self, own: object, message: Message) -> Any:
-        """Remember, and give the object back."""
+        """Remember the object's message, and return the object."""
         self._known[id(own)] = (own, message)
         return own
 
     def get(self, own: object) -> Message | None:
-        """The message it was made from; None for an object the peer made itself."""
+        """Return the message that the object was made from; None for an object that the peer made itself."""
         return self._known[id(own)][1] if id(own) in self._known else None
 
 
 class Numbers:
-    """Numbers for messages: given ones in their order, made ones by content."""
+    """Numbers for messages: by order for those of the conversation, by content for those of the peer."""
 
     def __init__(self) -> None:
         self._given: list[Message] = []
@@ -115,13 +115,13 @@ class Numbers:
         self._by_content: dict[str, int] = {}
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Number what has come."""
+        """Assign numbers to the new messages."""
         for message in messages:
             self._by_id[id(message)] = len(self._given)
             self._given.append(message)
 
     def of(self, request: Sequence[Message]) -> tuple[list[int], dict[int, Message]]:
-        """The numbers of a request, and the messages among them that were not there before."""
+        """Return the numbers of a request, and the messages among them that were not numbered before."""
         numbers, made = [], {}
         for message in request:
             number = self._by_id.get(id(message))
@@ -136,7 +136,7 @@ class Numbers:
 
 
 class Server:
-    """Carries out one command after another."""
+    """A server that carries out one command after another."""
 
     def __init__(self, arms: dict[str, Arm]) -> None:
         self.arms = arms
@@ -145,13 +145,13 @@ class Server:
         self._numbers, self._reported = Numbers(), 0
 
     def hello(self, packages: Sequence[str]) -> dict[str, Any]:
-        """What is here, in which versions."""
+        """Return the arms of this peer, and the installed versions of these packages."""
         versions = {name: importlib.metadata.version(name) for name in packages}
         arms = {name: {"model": arm.model, "grid": list(arm.grid)} for name, arm in self.arms.items()}
         return {"arms": arms, "versions": versions}
 
     def start(self, arm: str, window: int, **options: Any) -> dict[str, Any]:
-        """A new conversation."""
+        """Start a new conversation."""
         self.clock = Clock()
         self.model = Fake(options.get("fake", "extractive"), options.get("budget", 500), options.get("seconds", 0.0))
         self._fit = self.arms[arm].make(Given(window, self.model, self.clock, options.get("settings", {})))
@@ -159,7 +159,7 @@ class Server:
         return {}
 
     def turn(self, new: list[Message], usage: int | None = None) -> dict[str, Any]:
-        """The request for the next model call; an exception of the peer is part of the answer."""
+        """Return the request for the next model call; an exception of the peer becomes part of the answer."""
         if self._fit is None:
             raise ValueError("a turn before the start")
         self._numbers.add(new)
@@ -177,7 +177,7 @@ class Server:
         return answer
 
     def overhead(self, arm: str, size: int, samples: int, *, memory: bool = False, **options: Any) -> dict[str, Any]:
-        """Processor seconds of each check with one message added to `size`, far below the trigger; or bytes held."""
+        """Measure seconds of each check with one message added to `size`, far below the trigger, or bytes held."""
         self.start(arm, 10**9, **options)
         if memory:
             tracemalloc.start()
@@ -202,7 +202,7 @@ class Server:
 
 
 def conversation(count: int) -> list[Message]:
-    """An agent at work: a call and its result, over and over."""
+    """Generate an agent's conversation: a call and its result, over and over."""
     messages: list[Message] = []
     for i in range(count):
         text = f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40))
@@ -215,7 +215,7 @@ def conversation(count: int) -> list[Message]:
 
 
 def serve(arms: dict[str, Arm]) -> None:
-    """Answer commands until there are no more; what a library prints goes to standard error."""
+    """Answer commands until there are no more; output that a library prints goes to standard error."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     server = Server(arms)

@@ -1,4 +1,4 @@
-"""What the peers built on LangChain share: its messages from and to dicts, and the fake as a chat model."""
+"""Code shared by the peers built on LangChain: conversion of messages, and the fake as a chat model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.harness import Message, Originals
 
 
 class FakeChat(BaseChatModel):
-    """The fake with LangChain's face; `profile` tells its window."""
+    """The fake as a LangChain chat model; `profile` holds its window."""
 
     fake: Any
 
@@ -35,14 +35,14 @@ class FakeChat(BaseChatModel):
 
 
 class Wire:
-    """Dicts to LangChain's messages and back; a message that was left alone comes back as the very dict it was."""
+    """A converter of dicts to LangChain's messages and back; an unchanged message comes back as the same dict."""
 
     def __init__(self) -> None:
         self._originals = Originals()
         self._count = 0
 
     def take(self, new: Sequence[Message], usage: int | None) -> list[BaseMessage]:
-        """The messages, with ids as a graph gives them, and the reported usage on the model's own."""
+        """Return the messages with ids, as a graph assigns them, and with the reported usage on the model's own."""
         taken = []
         for message in new:
             given = {key: value for key, value in message.items() if key != "id"}
@@ -55,7 +55,7 @@ class Wire:
         return taken
 
     def give(self, messages: Sequence[BaseMessage]) -> list[Message]:
-        """The request."""
+        """Return the request as messages."""
         return [self._originals.get(message) or _plain(message) for message in messages]
 
 

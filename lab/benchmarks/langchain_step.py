@@ -41,7 +41,7 @@ def read(path: str) -> str:
 
 
 class Working(BaseChatModel):
-    """Calls the tool for so many steps of each `invoke`, then is done."""
+    """A model that calls the tool for `STEPS` steps of each `invoke`, then ends."""
 
     asked: list[int] = []  # noqa: RUF012 - a field of a pydantic model, copied for each instance
 
@@ -50,7 +50,7 @@ class Working(BaseChatModel):
         return "working"
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:  # noqa: ARG002 - the protocol's
-        """As it is."""
+        """Return the model unchanged."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:  # noqa: ARG002 - likewise
@@ -62,7 +62,7 @@ class Working(BaseChatModel):
 
 
 def conversation(count: int) -> list[BaseMessage]:
-    """One request and a long chain of tool rounds."""
+    """Generate one request and a long chain of tool rounds."""
     built: list[BaseMessage] = [HumanMessage("Work through all of it.", id="request")]
     for i in range(count // 2):
         text = f"Turn {i}: " + " ".join(f"word{(i * 31 + j) % 997}" for j in range(40))
@@ -78,11 +78,11 @@ class TimedTheirs(LangChains):
 
     @property
     def name(self) -> str:
-        """Its own."""
+        """Return a name of its own."""
         return "Theirs"
 
     def before_model(self, state: Any, runtime: Any) -> Any:
-        """The check."""
+        """Time the check before the model call."""
         start = time.thread_time()
         try:
             return super().before_model(state, runtime)
@@ -96,7 +96,7 @@ class TimedOurs(SummarizationMiddleware):
     times: list[float]
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """The check, without the model's own time."""
+        """Time the check around the model call, without the model's own time."""
         inside = 0.0
 
         def timed(sent: Any) -> Any:
@@ -112,7 +112,7 @@ class TimedOurs(SummarizationMiddleware):
         return answer
 
     def after_model(self, state: Any, runtime: Any) -> Any:
-        """What follows."""
+        """Add the time of the work after the model call."""
         start = time.thread_time()
         update = super().after_model(state, runtime)
         self.times[-1] += time.thread_time() - start
@@ -120,7 +120,7 @@ class TimedOurs(SummarizationMiddleware):
 
 
 def measure(middleware: Any, size: int) -> tuple[float, float, float]:
-    """Microseconds of a step, of the first step of a second `invoke`, and of the very first."""
+    """Measure a step, the first step of a second `invoke`, and the very first step, in microseconds."""
     middleware.times = []
     agent: Any = create_agent(Working(), [read], middleware=[middleware], checkpointer=InMemorySaver())
     gc.collect()
@@ -134,7 +134,7 @@ def measure(middleware: Any, size: int) -> tuple[float, float, float]:
 
 
 def main(sizes: tuple[int, ...]) -> None:
-    """A table, in milliseconds."""
+    """Print a table in milliseconds."""
     print(f"{'messages':>9}  {'':11}{'step':>9}{'anew':>10}{'first':>10}   (ms)")
     for size in sizes:
         sides = {

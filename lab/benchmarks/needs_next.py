@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unabridged.authorship import with_origins
-from unabridged.compaction.plan import newest_of_people
+from unabridged.engine.plan import find_newest_person_message
 from unabridged.formats import detect
-from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
-from unabridged_corpus.evaluate.score import Held, Needs, average, cuts, held, needs
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import render
+from unabridged.summary.ledger import Ledger
+from unabridged_corpus.evaluate.score import Needs, NeedsScore, average, cuts, held, needs
 
 Count = Callable[[str], int]
 
@@ -41,7 +41,7 @@ class Cut(NamedTuple):
 
 
 def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Every conversation in the folder's JSON Lines files, with its name."""
+    """Yield every conversation in the folder's JSON Lines files, with its name."""
     for path in sorted(folder.glob("*.jsonl")):
         for i, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
             data = json.loads(line)
@@ -49,7 +49,7 @@ def conversations(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[Cut]:
-    """Every cut after which something is needed."""
+    """Yield every cut after which something is needed."""
     for number, (name, messages) in enumerate(conversations(folder)):
         if most is not None and number >= most:
             return
@@ -63,23 +63,23 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
             if needed.files or needed.names:
                 following = next((view for view in views[place:] if view.origin != "host"), None)
                 answered = following is not None and following.origin == "person"
-                kept = () if answered else tuple(newest_of_people(views[:place]))
+                kept = () if answered else tuple(find_newest_person_message(views[:place]))
                 yield Cut(name, number % 2 == 0, views[:place], kept, needed)
 
 
 def at_once(cut: Cut, budget: int, count: Count) -> str:
-    """One summary of everything."""
+    """Return one summary of everything."""
     return render(gather(cut.before), budget, count, kept=cut.kept).text()
 
 
 class Rolling:
-    """Summary after summary, each folding the one before: what a long conversation goes through."""
+    """A summary made from the previous one at each cut, as in a long conversation."""
 
     def __init__(self) -> None:
         self._standing: dict[str, tuple[int, Ledger]] = {}
 
     def __call__(self, cut: Cut, budget: int, count: Count) -> str:
-        """The summary at this cut, made from the ledger of the one before and what came since."""
+        """Return the summary at this cut, made from the ledger of the previous cut and the messages since."""
         start, prior = self._standing.get(cut.conversation, (0, None))
         ledger = gather(cut.before[start:], prior=prior, first_turn=start)
         self._standing[cut.conversation] = (len(cut.before), ledger)
@@ -87,7 +87,7 @@ class Rolling:
 
 
 def plain_tail(cut: Cut, budget: int, count: Count) -> str:
-    """The last messages, as many as fit."""
+    """Return the last messages, as many as fit the budget."""
     kept: list[str] = []
     for view in reversed(cut.before):
         text = view.whole_text()
@@ -100,13 +100,13 @@ def plain_tail(cut: Cut, budget: int, count: Count) -> str:
 def rows(
     folder: Path, *, every: int = 24_000, budgets: Sequence[int] = (1_000, 3_000), most: int | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each way and budget: the shares of files and names held, averaged over conversations."""
+    """Return a row for each way and budget: the shares of files and names it kept, averaged over conversations."""
     count = counter()
     found = list(all_cuts(folder, every, most=most))
     table = []
     for budget in budgets:
         for name, way in (("summary", at_once), ("summary, rolling", Rolling()), ("plain tail", plain_tail)):
-            scores: dict[bool, dict[str, list[Held]]] = {True: {}, False: {}}
+            scores: dict[bool, dict[str, list[NeedsScore]]] = {True: {}, False: {}}
             for cut in found:
                 text = way(cut, budget, count)
                 if count(text) > budget:
@@ -123,7 +123,7 @@ def _last_person(views: Sequence[View]) -> tuple[int, ...]:
     return tuple(i for i, view in enumerate(views) if view.origin == "person")[-1:]
 
 
-def _row(name: str, budget: int, scores: dict[bool, dict[str, list[Held]]]) -> dict[str, Any]:
+def _row(name: str, budget: int, scores: dict[bool, dict[str, list[NeedsScore]]]) -> dict[str, Any]:
     both = {**scores[True], **scores[False]}
     row: dict[str, Any] = {"tokens": budget, "way": name, "conversations": len(both)}
     for label, part in (("all", both), ("even", scores[True]), ("odd", scores[False])):
@@ -133,7 +133,7 @@ def _row(name: str, budget: int, scores: dict[bool, dict[str, list[Held]]]) -> d
 
 
 def counter() -> Count:
-    """The exact o200k count where the tokenizer is installed, else characters / 3.5, and it is said."""
+    """Return the exact o200k counter where the tokenizer is installed, else one by characters / 3.5, with a warning."""
     try:
         import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra, only for exact counts
     except ImportError:
@@ -143,7 +143,7 @@ def counter() -> Count:
 
 
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
-    """The rows on the folder that `BENCH_DATA` names; none without it."""
+    """Return the rows of the folder that `BENCH_DATA` names, or none when it is not set."""
     folder = os.environ.get("BENCH_DATA")
     return rows(Path(folder), most=20 if quick else None) if folder else []
 

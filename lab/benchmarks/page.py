@@ -1,4 +1,4 @@
-"""`docs/benchmarks.md` from the results that are kept: one table for a glance, then a section for each part."""
+"""Write `docs/benchmarks.md` from the kept results: one table at the top, then a section for each part."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
         sections[name] = rendered(name, section, result, plots.name)
     missing = [name for name in PARTS if name not in found]
     newer = [name for name in found if sections[name] != stood.get(name)]
-    head = noted(head, newer) if head and missing else opening(found, missing)  # its table is of one run
+    head = note_newer_sections(head, newer) if head and missing else opening(found, missing)  # its table is of one run
     shown = [sections[name] for name in PARTS if name in sections]
     page.write_text("\n\n".join([head, *shown]).rstrip() + "\n", encoding="utf-8")
     return page
 
 
 def earlier(page: Path) -> tuple[str, dict[str, str]]:
-    """The head of the page as it is, and each part's section, known by the command under its title."""
+    """Return the head of the existing page and the section of each part, keyed by the command under its title."""
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
     sections: dict[str, str] = {}
     for section in re.split(r"\n(?=## )", text):
@@ -66,8 +66,8 @@ def earlier(page: Path) -> tuple[str, dict[str, str]]:
     return (text[: text.index(first)].strip() if first else ""), sections
 
 
-def noted(head: str, newer: list[str]) -> str:
-    """The head of an earlier run, which says which sections are newer than its table."""
+def note_newer_sections(head: str, newer: list[str]) -> str:
+    """Return the head of an earlier run, with a note of the sections that are newer than its table."""
     said = re.search(rf"{_NEWER}([^\n]+)\.\n\n", head)
     names = {*newer, *(said[1].split(", ") if said else ())}
     before, table_, rest = (head.replace(said[0], "") if said else head).partition("\n|")
@@ -76,7 +76,7 @@ def noted(head: str, newer: list[str]) -> str:
 
 
 def section_of(name: str, found: dict[str, Any]) -> Section:
-    """What a part says; the cost stands beside needs-next where both were measured."""
+    """Return the section of a part; the section on cost includes needs-next where both were measured."""
     module = importlib.import_module(f"benchmarks.parts.{name}")
     section: Section = (
         module.section(found[name], found.get("needs")) if name == "cost" else module.section(found[name])
@@ -85,7 +85,7 @@ def section_of(name: str, found: dict[str, Any]) -> Section:
 
 
 def rendered(name: str, section: Section, result: dict[str, Any], folder: str) -> str:
-    """A section with its command and its plots."""
+    """Return a section as Markdown, with its command and its plots."""
     about = result["about"]
     flags = " --data FOLDER" if section.recorded and "held-out" in about["source"] else ""
     command = f"python -m benchmarks {name}{flags}{' --quick' if about['quick'] else ''}"
@@ -95,7 +95,7 @@ def rendered(name: str, section: Section, result: dict[str, Any], folder: str) -
 
 
 def opening(found: dict[str, Any], missing: list[str]) -> str:
-    """The head of the page: what this is, the one table, and how to repeat it."""
+    """Return the head of the page: what it is about, the summary table, and how to repeat the run."""
     nothing = {"source": "nothing was measured yet", "seed": 0, "python": "", "machine": "", "versions": {}}
     about: dict[str, Any] = next(iter(found.values()))["about"] if found else nothing
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -138,7 +138,7 @@ where there are any, `questions` with the `evidence` ids of messages."""
 
 
 def _took(found: dict[str, Any]) -> str:
-    """How long this run was, where nothing of it was measured before."""
+    """Return how long this run took, or "" when part of it was kept from an earlier run."""
     if not found or any(result["about"].get("reused", True) for result in found.values()):
         return ""
     minutes = {name: result["took"] / 60 for name, result in found.items()}
@@ -147,7 +147,7 @@ def _took(found: dict[str, Any]) -> str:
 
 
 def summary(found: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """For each arm the numbers of the top table that were measured and apply."""
+    """Return, for each arm, the numbers of the top table that were measured and apply."""
     here = [row for row in found.get("needs", {}).get("windows", ()) if row["window"] == WINDOW]
     costs = [row for row in found.get("cost", {}).get("rows", ()) if row["window"] == WINDOW]
     columns: dict[str, dict[str, Any]] = {
@@ -163,7 +163,7 @@ def summary(found: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def top(found: dict[str, Any]) -> str:
-    """The table at the top."""
+    """Return the table at the top of the page."""
     none = set(found.get("survival", {}).get("none", ()))
 
     def row(arm: str, figures: dict[str, float]) -> list[str]:
@@ -186,7 +186,7 @@ def top(found: dict[str, Any]) -> str:
 
 
 def losses(found: dict[str, Any]) -> str:
-    """Where a peer is ahead of our default, in words; the reader should not have to look for it."""
+    """Say in words where a peer is ahead of our default, so that the reader need not look for it."""
     arms = summary(found)
     own = arms.get("ours", {})
     said = []
@@ -212,13 +212,13 @@ def losses(found: dict[str, Any]) -> str:
     first = "In the table above, a peer is ahead of our default:\n\n" + "\n".join(said)
     if not said:
         first = "In the table above, no peer is ahead of our default in any column."
-    further = elsewhere(found)
+    further = list_peers_ahead(found)
     further = f"In the sections below, one is:\n\n{further}" if further else ""
-    return "\n\n".join(["## Where a peer is ahead", first, *filter(None, [together(found), further])])
+    return "\n\n".join(["## Where a peer is ahead", first, *filter(None, [compare_cost_and_needs(found), further])])
 
 
-def together(found: dict[str, Any]) -> str:
-    """Cost and needs-next side by side, in every window: cheap and forgetful does not count, nor does the reverse."""
+def compare_cost_and_needs(found: dict[str, Any]) -> str:
+    """Return cost and needs-next side by side, in every window, since neither says enough alone."""
     needs = {(row["arm"], row["window"]): row["needs"] for row in found.get("needs", {}).get("windows", ())}
     costs = {(row["arm"], row["window"]): row["cached"] for row in found.get("cost", {}).get("rows", ())}
     both, lines = [], []
@@ -251,8 +251,8 @@ def together(found: dict[str, Any]) -> str:
     return f"{verdict} {cheaper}\n\n" + "\n".join(lines)
 
 
-def elsewhere(found: dict[str, Any]) -> str:
-    """What the sections below show of the same kind: the best peer where it is ahead of ours."""
+def list_peers_ahead(found: dict[str, Any]) -> str:
+    """Return a summary of the sections below: the best peer wherever one is ahead of ours."""
     columns: list[tuple[str, str, dict[str, Any], int, str]] = []
     rows = found.get("needs", {}).get("windows", ())
     for window in sorted({row["window"] for row in rows} - {WINDOW}):

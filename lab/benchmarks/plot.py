@@ -1,6 +1,6 @@
-"""Plots as SVG, written out: a few marks on two axes need no library, and a file that can be read can be reviewed.
+"""Draw plots as SVG without a library, so that the files can be read and reviewed.
 
-Every plot brings its own ground, light or dark as the reader's system has it, so that its ink is readable on any page.
+Every plot has its own background, light or dark as the reader's system is set, so that it is readable on any page.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def bars(
     mark: float | None = None,
     best: int = 0,
 ) -> str:
-    """A bar for each name, its interval as a whisker; values are (mean, low, high, …), a name alone begins a group.
+    """Draw a bar for each name, its interval as a whisker.
 
-    `mark` draws a line at a value to compare with. `best` sorts peers: 1 the largest first, -1 the smallest; 0 leaves
-    all as they are. This project's own stand first.
+    Values are (mean, low, high, …); a name without one begins a group. `mark` draws a line at a value to compare
+    with. `best` sorts peers: 1 the largest first, -1 the smallest; 0 leaves all as they are. Ours come first.
     """
     shown = {name: value for name, value in values.items() if value is not None}
     order = list(shown)
@@ -88,7 +88,7 @@ def _bar(name: str, value: Sequence[float], y: float, scale: float, unit: str) -
 
 
 def scatter(title: str, note: str, across: str, up: str, marks: Mapping[str, tuple[float, float]]) -> str:
-    """A named mark for each pair of values, the second a share; best is at the top left."""
+    """Draw a named mark for each pair of values, the second of which is a share; the best place is the top left."""
     left, top, width, height = 62, 58, 640, 360
     xs = [x for x, _ in marks.values()] or [0.0, 1.0]
     first, last = math.floor(min(xs) * 10 - 0.5) / 10, math.ceil(max(xs) * 10 + 0.5) / 10
@@ -126,7 +126,7 @@ Box = tuple[float, float, float, float]
 
 
 def _place(name: str, x: float, y: float, taken: Sequence[Box], right: float) -> tuple[float, float, str, Box]:
-    """Where a label covers neither a mark nor another label: right of its mark, left of it, or further off."""
+    """Place a label where it covers neither a mark nor another label: right of its mark, left of it, or further off."""
     long = 7.0 * len(name)
     spots = [(dx, dy) for dy in (0, 14, -14, 26, -26, 40, -40, 54, -54, 68) for dx in (1, -1)]
     for dx, dy in spots:
@@ -139,7 +139,7 @@ def _place(name: str, x: float, y: float, taken: Sequence[Box], right: float) ->
 
 
 def lines(title: str, note: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """A line of microseconds for each name, both axes logarithmic; each is named at its end."""
+    """Draw a line of microseconds for each name on two logarithmic axes, with the name at its end."""
     left, top, width, height = 78, 58, 420, 340
     xs = [math.log10(x) for line in series.values() for x, _ in line] or [0.0, 1.0]
     ys = [math.log10(max(y, 1e-9)) for line in series.values() for _, y in line] or [0.0, 1.0]
@@ -172,7 +172,7 @@ def lines(title: str, note: str, across: str, series: Mapping[str, Sequence[tupl
 
 
 def _apart(wanted: Mapping[str, float], top: float, bottom: float) -> dict[str, float]:
-    """Where labels go, as near to their lines as they can without touching each other."""
+    """Return positions for labels, as near to their lines as possible without overlap."""
     order = sorted(wanted, key=lambda name: wanted[name])
     groups: list[list[str]] = []
     starts: list[float] = []
@@ -192,7 +192,7 @@ def _apart(wanted: Mapping[str, float], top: float, bottom: float) -> dict[str, 
 def grid(
     title: str, note: str, heads: Sequence[str], rows: Mapping[str, Sequence[str]], cells: Mapping[str, tuple[str, str]]
 ) -> str:
-    """A coloured cell with a word in it for each outcome; what the words mean stands below."""
+    """Draw a coloured cell with a word in it for each outcome, and a legend of the words below."""
     top, tall, wide = 158, 26, (WIDTH - LEFT - 90) / max(1, len(heads))
     parts = _heading(title, note)
     for i, head in enumerate(heads):
@@ -230,7 +230,7 @@ def _class(name: str) -> str:
 
 
 def _ticks(top: float) -> list[float]:
-    """Four to eight round values from 0 to the top."""
+    """Return four to eight round values from 0 to the top."""
     size = 10 ** math.floor(math.log10(top))
     step = next(size * part for part in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0) if top / (size * part) <= 8)
     return [i * step for i in range(int(top / step + 1e-9) + 1)]

@@ -1,4 +1,4 @@
-"""What to send at each model call: every policy the cost simulator compares, ours among them.
+"""The policies that the cost simulator compares: each decides what to send at a model call.
 
 A policy is given the list it returned last time and what has come since, as an agent that keeps its list would.
 Lines it leaves alone must be the very same objects: that is how the simulator knows what a provider's cache holds.
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from unabridged import Compaction, Compactor, Settings
 from unabridged.authorship import with_origins
-from unabridged.compaction.clear import Terms, edits, plan_clearing
+from unabridged.engine.clear import ClearingTerms, build_edits, plan_clearing
 from unabridged.formats import Slot, format_named
-from unabridged.measure.calibrate import Usage
 from unabridged.messages import View
 from unabridged.settings import Clear, Prices
+from unabridged.tokens.calibrate import Usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,10 +41,10 @@ class Extra:
 
 
 class Policy(Protocol):
-    """Decides what is sent."""
+    """A policy, which decides what is sent at each model call."""
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """What to send now, `idle` seconds after the last call, and which extra calls that took."""
+        """Return what to send now, `idle` seconds after the last call, and the extra calls that this took."""
         ...
 
 
@@ -58,7 +58,7 @@ class Conversation:
 
 
 def load(folder: Path, names: Sequence[str]) -> list[Conversation]:
-    """The conversations of these files (`NAME.jsonl`: `id`, `format`, `messages` a line), read and measured."""
+    """Read and measure the conversations of these files (`NAME.jsonl`: `id`, `format` and `messages` on each line)."""
     found = []
     for name in names:
         for text in (folder / f"{name}.jsonl").read_text().splitlines():
@@ -68,7 +68,7 @@ def load(folder: Path, names: Sequence[str]) -> list[Conversation]:
 
 
 def conversation(name: str, format_name: str, messages: Sequence[Any]) -> Conversation:
-    """The messages as lines."""
+    """Read the messages into a conversation, each measured once."""
     read = format_named(format_name).read
     views = with_origins([read(message) for message in messages])
     lines = [Line(message, view, tokens_of(view)) for message, view in zip(messages, views, strict=True)]
@@ -76,13 +76,13 @@ def conversation(name: str, format_name: str, messages: Sequence[Any]) -> Conver
 
 
 def tokens_of(view: View) -> int:
-    """Tokens of a message: its text, and a few for the frame around it."""
+    """Return the tokens of a message: its text, and a few for the frame around it."""
     return 4 + count(view.whole_text())
 
 
 @lru_cache(maxsize=200_000)
 def count(text: str) -> int:
-    """Tokens in o200k where its tokenizer is installed, else by estimate."""
+    """Return the tokens in o200k where its tokenizer is installed, else an estimate."""
     try:
         import toktok  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError:
@@ -91,24 +91,24 @@ def count(text: str) -> int:
 
 
 class Raw:
-    """Everything, every time."""
+    """A policy that sends everything, every time."""
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """The list as it is."""
+        """Return the list unchanged."""
         del idle
         return lines, []
 
 
 @dataclass(frozen=True)
 class Mask:
-    """All but the last `keep` results are masked; with `step`, only when that many more have become maskable."""
+    """A policy that masks all but the last `keep` results; with `step`, only when that many more can be masked."""
 
     format: str
     keep: int = 10
     step: int = 1
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """The list with old results masked."""
+        """Return the list with old results masked."""
         del idle
         results = [i for i, line in enumerate(lines) if line.view.origin == "tool" or line.view.answers]
         hidden = max(0, len(results) - self.keep) // self.step * self.step
@@ -122,7 +122,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Summary:
-    """At `trigger` tokens, all but the last `keep` messages become a summary, asked for apart or as a suffix."""
+    """A policy that summarises all but the last `keep` messages at `trigger` tokens, in a call apart or as a suffix."""
 
     format: str
     trigger: int
@@ -132,7 +132,7 @@ class Summary:
     """Tokens of the summary: an assumption, the same for every policy that asks for one."""
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """The list, or system messages, a summary and the tail."""
+        """Return the list, or from the trigger on the system messages, a summary and the tail."""
         del idle
         if sum(line.tokens for line in lines) < self.trigger:
             return lines, []
@@ -155,7 +155,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Payback:
-    """The clearing rule alone: old bulk goes when it pays; where a trigger is set, what does not fit is summarised."""
+    """A policy of clearing alone: it clears old bulk when that pays; with a trigger, it summarises the rest."""
 
     format: str
     prices: Prices = field(default_factory=Prices)
@@ -165,23 +165,23 @@ class Payback:
     then: Summary | None = None
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """The list with what pays to clear cleared."""
+        """Return the list after clearing what pays to clear."""
         views = [line.view for line in lines]
         sizes = [line.tokens for line in lines]
         over = max(0, sum(sizes) - self.then.trigger + 1) if self.then else 0
         wanted = Clear(keep_rounds=self.keep_rounds, minimum=self.minimum)
-        terms = Terms(self.prices, over, idle, self.patience)
+        terms = ClearingTerms(self.prices, over, idle, self.patience)
         clearing = plan_clearing(views, sizes, wanted, terms, count=count)
         fitted = list(lines)
         if clearing is not None:
-            for i, edit in edits(views, clearing).items():
+            for i, edit in build_edits(views, clearing).items():
                 fitted[i] = edited(lines[i], self.format, edit)
         return self.then.fit(fitted, idle) if self.then else (fitted, [])
 
 
 @dataclass
 class Through:
-    """Any compactor that takes the caller's list and gives back the list to send, its own model calls not counted."""
+    """A policy around any function from the caller's list to the list to send; its own model calls are not counted."""
 
     format: str
     send: Callable[[list[Any]], list[Any]]
@@ -189,7 +189,7 @@ class Through:
     """Lines by the identity of their message, which they hold on to: an object is never mistaken for an older one."""
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """What the compactor sends; messages it left alone stay the lines they were."""
+        """Return what the compactor sends; a message that it left alone keeps its line object."""
         del idle
         self.known |= {id(line.message): line for line in lines}
         return [self._line(message) for message in self.send([line.message for line in lines])], []
@@ -203,7 +203,7 @@ class Through:
 
 @dataclass
 class Ours:
-    """The product itself: a `Compactor` without a model, as it comes, in this window, told what the provider counted.
+    """The product itself: a `Compactor` without a model, in this window, which receives the provider's token counts.
 
     `clear` are settings of the clearing that differ from the defaults.
     """
@@ -221,12 +221,12 @@ class Ours:
             window=self.window, archive="memory:", namespace="simulated", format=self.format, settings=settings
         )
         self._now = 0.0
-        self._engine._calls.clock = lambda: self._now  # noqa: SLF001 - the time between two calls is simulated
+        self._engine._runner.clock = lambda: self._now  # noqa: SLF001 - the time between two calls is simulated
         self._through = Through(self.format, self._send)
         self._sent: Compaction | None = None
 
     def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
-        """What the compactor sends."""
+        """Return what the compactor sends."""
         self._now += idle
         fitted, extra = self._through.fit(lines, idle)
         if self._sent is not None:
@@ -241,7 +241,7 @@ class Ours:
 
 
 def edited(line: Line, format_name: str, edit: Callable[..., str]) -> Line:
-    """The line with its message edited, its origin as it was."""
+    """Return the line with its message edited and its origin unchanged."""
     format_ = format_named(format_name)
     message = format_.edit(line.message, edit)
     view = replace(format_.read(message), origin=line.view.origin)

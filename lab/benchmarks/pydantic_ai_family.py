@@ -13,7 +13,7 @@ from benchmarks.harness import Message, Originals
 
 
 class Wire:
-    """Parts are remembered, so that one that was left alone comes back as the very dict it was made from."""
+    """A converter that remembers parts, so that an unchanged one comes back as the same dict."""
 
     def __init__(self) -> None:
         self._originals = Originals()
@@ -34,7 +34,7 @@ class Wire:
                 history.append(m.ModelRequest([part]))
 
     def give(self, history: Sequence[m.ModelMessage]) -> list[Message]:
-        """The request, a dict for each part of the user's side and for each answer of the model's."""
+        """Return the request: a dict for each part of the user's side and for each answer of the model."""
         return [message for own in history for message in self._messages(own)]
 
     def _parts(self, message: Message) -> list[Any]:

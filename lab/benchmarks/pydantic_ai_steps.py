@@ -13,7 +13,7 @@ from benchmarks.adapter_steps import Watch, read, rounds, used
 
 
 def run(make: Any, size: int, watch: Watch) -> None:
-    """Two runs of an agent that is given the conversation."""
+    """Run an agent with the conversation twice."""
 
     async def answer(*_: Any) -> m.ModelResponse:
         number = watch.answer()

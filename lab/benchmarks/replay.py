@@ -1,4 +1,4 @@
-"""One conversation through one arm, model call by model call: what was sent, what it cost, what it still held.
+"""Replay one conversation through one arm, call by call: what was sent, what it cost, what it still contained.
 
 Tokens are o200k's, exact. The provider's cache is the simulator's of `benchmarks.cost`. A run whose arm raises has
 ended there: what it would still have needed counts as lost, and its cost is compared with the same calls of the raw
@@ -21,7 +21,7 @@ from benchmarks.harness import MADE
 from benchmarks.policies import Line, tokens_of
 from unabridged.formats import format_named
 from unabridged.settings import Prices
-from unabridged_corpus.evaluate.score import Held, held
+from unabridged_corpus.evaluate.score import NeedsScore, held
 from unabridged_testing import refusals
 
 ROUNDS = (1, 2, 4, 8)
@@ -29,7 +29,10 @@ _PREFIX = re.compile(r"^\[[^\]]{5,40}\] ")
 
 
 def replay(process: Process, given: Recorded, *, gap: float = 0.0, **start: Any) -> dict[str, Any]:
-    """The run as plain numbers; `start` says which arm, window, fake and settings; `gap` seconds pass between calls."""
+    """Replay a conversation and return plain numbers.
+
+    `start` names the arm, window, fake and settings; `gap` seconds pass between calls.
+    """
     given.prepare()
     out: dict[str, Any] = {"name": given.name, "data": given.data, "points": [], "error": None, "ended": False}
     out |= dict.fromkeys(("turns", "refused", "passed", "over", "fine", "extra", "long", "stood", "rewrites"), 0)
@@ -61,7 +64,7 @@ def replay(process: Process, given: Recorded, *, gap: float = 0.0, **start: Any)
 
 @dataclass
 class Track:
-    """What is known while a replay goes on."""
+    """The state of a running replay."""
 
     given: Recorded
     window: int
@@ -77,7 +80,7 @@ class Track:
     usage: int | None = None
 
     def turn(self, answer: dict[str, Any], taken: int, at: int, stop: int) -> None:
-        """One model call, whose output is what the assistant said before `stop`."""
+        """Account for one model call, whose output is what the assistant wrote before `stop`."""
         out, now = self.out, (self.out["turns"] + 1) * GAP
         out["turns"] += 1
         out["seconds"] += answer["seconds"]
@@ -105,11 +108,11 @@ class Track:
         self.sent = request
 
     def line(self, number: int) -> Line:
-        """A message of the request, measured once."""
+        """Return a message of the request, measured once."""
         return self.given.lines[number] if number < MADE else self.lines[number]
 
     def text(self, numbers: Sequence[int]) -> str:
-        """All the agent can read in a request; a mark of perfect memory is what it stands for."""
+        """Return all that the agent can read in a request; a mark of the perfect memory is replaced by its text."""
         text = "\n".join(self.line(number).view.whole_text() for number in numbers)
         found, todo = set[str](), set(MARK.findall(text))
         parts = [text]
@@ -121,7 +124,7 @@ class Track:
         return "\n".join(parts)
 
     def lost(self, since: int) -> None:
-        """The run is over: nothing of what was still to be needed is there."""
+        """Record, after the run ended early, that nothing still needed is there."""
         for at in sorted(cut for cut in self.given.cuts() if cut >= since):
             nothing = _counts(held("", self.given.needs(at)))
             none: dict[str, Any] = {"tokens": 0, "people": [0, 1], "held": nothing, "tail": nothing}
@@ -146,7 +149,7 @@ class Track:
                 self.memory[f"{len(self.memory):04}"] = f"{call['text']}\n{before}"
 
     def _judge(self, request: Sequence[int], tokens: int, at: int) -> bool:
-        """Whether there is room for it and it is legal; only what the recording itself holds may stay illegal."""
+        """Return whether the request fits the window and is legal; only the recording's own faults may remain."""
         reasons = refusals("openai-chat", [self.line(number).message for number in request])
         own = [reason for reason in reasons if placeless(reason) not in self.given.faults(at)] if reasons else []
         fine = not own and tokens <= self.window
@@ -159,7 +162,7 @@ class Track:
         return fine
 
     def _point(self, request: Sequence[int], at: int, tokens: int, point: dict[str, Any]) -> None:
-        """What the request holds of what is needed next, and what a plain tail of as many tokens would."""
+        """Record what the request holds of what is needed next, beside a plain tail of as many tokens."""
         given = self.given
         needed, text = given.needs(at), self.text(request)
         said = [given.lines[i].view.text for i in given.people if i < at]
@@ -169,7 +172,7 @@ class Track:
 
 
 def tail(lines: Sequence[Line], tokens: int) -> str:
-    """The end of the conversation that takes exactly so many tokens, its first message cut to fit."""
+    """Return the last `tokens` tokens of the conversation, its first message cut to fit."""
     kept: list[str] = []
     for line in reversed(lines):
         text = line.view.whole_text()
@@ -182,9 +185,9 @@ def tail(lines: Sequence[Line], tokens: int) -> str:
 
 
 def _said(text: str) -> str:
-    """What was said, without the time in front of it."""
+    """Return a text without the time in front of it."""
     return _PREFIX.sub("", text)
 
 
-def _counts(one: Held) -> list[int]:
+def _counts(one: NeedsScore) -> list[int]:
     return [one.files, one.files_needed, one.names, one.names_needed]

@@ -14,24 +14,24 @@ _STOPS = {"length": "max_tokens", "refusal": "content_filtered", "tool": "tool_u
 
 
 class FakeModel(Model):
-    """Its window is in its configuration."""
+    """The fake as a Strands model, with its window in its configuration."""
 
     def __init__(self, fake: Fake, window: int) -> None:
         self._fake, self._config = fake, {"context_window_limit": window}
 
     def update_config(self, **_: Any) -> None:
-        """Nothing to set."""
+        """Do nothing: there is nothing to set."""
 
     def get_config(self) -> dict[str, Any]:
-        """The window."""
+        """Return the configuration, which holds the window."""
         return self._config
 
     def structured_output(self, *_: Any, **__: Any) -> Any:
-        """Never asked for."""
+        """Raise `NotImplementedError`: no conversation manager calls this."""
         raise NotImplementedError
 
     async def stream(self, messages: Any, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        """The reply to all that the messages say."""
+        """Yield the reply to the text of all messages."""
         said = self._fake("\n".join(_text(block) for message in messages for block in message["content"]))
         yield {"messageStart": {"role": "assistant"}}
         if said.text:

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "coding_session.json"
 
 
 def run(*, quick: bool = False) -> list[dict[str, Any]]:
-    """A row per size of conversation, made of the example session said over and over with other names."""
+    """Return a row per size of conversation, built from renamed copies of the example session."""
     rows = []
     for copies in (1,) if quick else (1, 3, 10):
         messages = conversation(copies)
@@ -34,7 +34,7 @@ def run(*, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def conversation(copies: int) -> list[dict[str, Any]]:
-    """The example so many times, each with names of its own, so that nothing is the same twice."""
+    """Return the example `copies` times, each copy with names of its own, so that no text occurs twice."""
     text = EXAMPLE.read_text(encoding="utf-8")
     messages: list[dict[str, Any]] = []
     for i in range(copies):

@@ -5,9 +5,9 @@
 It makes sessions of real shapes, compacts them in two processes of this machine, and then on the cluster. There the
 worker node is killed in the middle, later the driver; both come back, and the driver is run again. In the end the
 digests of all results must be those of the one machine. Then it measures: one process beside two, one node beside two,
-the memory of who works, and CPU seconds per million tokens beside a plain loop over LangChain's summariser with a model
-that answers at once. Speed is counted in CPU seconds, too, since other programs may run here. Exits with 1 when
-something is not as it should be.
+the memory of the workers, and CPU seconds per million tokens beside a plain loop over LangChain's summariser with a
+model that answers at once. Speed is counted in CPU seconds, too, since other programs may run here. Exits with 1 when a
+check fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, Self
 
 import psutil
 
-from unabridged.sessions.text import dump
+from unabridged.sessions.text import dump_line
 from unabridged_corpus import Compact, run
 from unabridged_testing import Shape, make_conversation
 
@@ -59,7 +59,7 @@ A_FILE = 50
 
 
 def make(number: int, wire: str | None = None) -> dict[str, Any]:
-    """The session of this number: always the same."""
+    """Generate the session of this number, which is always the same."""
     rng = Random(number)  # noqa: S311 - repeatable on purpose
     weights = [shape[0] for shape in SHAPES]
     _, kind, turns, rounds, width, bulk = rng.choices(SHAPES, weights)[0]
@@ -70,14 +70,14 @@ def make(number: int, wire: str | None = None) -> dict[str, Any]:
 
 
 def make_corpus(folder: Path, sessions: int, wire: str | None = None) -> int:
-    """Files of lines and files of one session, and one that is none; the bytes of all."""
+    """Write files of lines, files of one session, and a broken one; return their bytes."""
     folder.mkdir()
     number = 0
     for file in range(sessions):
         count = min(sessions - number, 1 if file % 10 == 9 else A_FILE)
         if count <= 0:
             break
-        lines = [dump(make(one, wire)) for one in range(number, number + count)]
+        lines = [dump_line(make(one, wire)) for one in range(number, number + count)]
         name = f"{file:05}.json" if count == 1 else f"{file:05}.jsonl"
         (folder / name).write_bytes(b"".join(lines))
         number += count
@@ -86,7 +86,7 @@ def make_corpus(folder: Path, sessions: int, wire: str | None = None) -> int:
 
 
 def digests(out: Path) -> set[str]:
-    """The digest of every row of a result."""
+    """Return the digest of every row of a result."""
     parts = [part.read_bytes().splitlines() for part in out.glob("part-*.jsonl")]
     return {hashlib.sha256(row).hexdigest() for rows in parts for row in rows}
 
@@ -114,11 +114,11 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where the head is."""
+        """Return the address of the head node."""
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """One more node; the first is the head."""
+        """Start one more node; the first is the head."""
         common = [
             "--num-cpus=1",
             "--node-ip-address=127.0.0.1",
@@ -139,7 +139,7 @@ class Cluster:
         self._wait()
 
     def _wait(self) -> None:
-        """Until the cluster has all its nodes."""
+        """Wait until the cluster has all its nodes."""
         code = (
             "import ray, time, sys\n"
             f"ray.init(address={self.address!r}, log_to_driver=False, logging_level='ERROR')\n"
@@ -153,18 +153,18 @@ class Cluster:
         raise SystemExit(f"the cluster does not come up: {ran.stderr.decode()[-500:]}")
 
     def lose(self) -> None:
-        """The newest node is gone."""
+        """Kill the newest node."""
         end(self.nodes.pop())
 
     def stop(self) -> None:
-        """All nodes are gone."""
+        """Kill all nodes."""
         while self.nodes:
             self.lose()
 
 
 @contextmanager
 def cluster(nodes: int) -> Iterator[Cluster]:
-    """A cluster of so many nodes."""
+    """Run a cluster of `nodes` nodes until the block ends."""
     folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # Ray's sockets need a short path
     made = Cluster(folder / "r")
     try:
@@ -176,8 +176,8 @@ def cluster(nodes: int) -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Watched:
-    """The most memory that workers have, over time, and what they took of the CPU."""
+class WorkerMonitor:
+    """A monitor of the largest worker's memory over time, and of the workers' CPU time."""
 
     def __init__(self, roots: Callable[[], list[int]]) -> None:
         self._roots = roots
@@ -209,15 +209,15 @@ class Watched:
                                 self.cpu[one.pid] = times.user + times.system
             self.largest.append(max(sizes))
 
-    def told(self) -> str:
-        """The largest worker in the second and in the last quarter of the time: flat where they are alike."""
+    def describe_growth(self) -> str:
+        """Return the largest worker in the second and the last quarter of the time; equal means no growth."""
         quarter = max(1, len(self.largest) // 4)
         second, last = max(self.largest[quarter : 2 * quarter]), max(self.largest[-quarter:])
         return f"largest worker {second:,.0f} MB in the second quarter, {last:,.0f} MB in the last"
 
 
 def command(source: Path, out: Path, *how: str) -> list[str]:
-    """The program over a corpus."""
+    """Return the command line that compacts a corpus."""
     return [
         sys.executable,
         "-m",
@@ -238,22 +238,22 @@ def command(source: Path, out: Path, *how: str) -> list[str]:
 
 
 def killed_and_resumed(source: Path, work: Path, sessions: int) -> bool:
-    """Whether the results of a cluster that lost a node and a driver are those of one machine."""
+    """Return whether a cluster that lost a node and a driver gave the same results as one machine."""
     begun = time.monotonic()
     local = command(source, work / "local", "--jobs", "2", "--json")
-    with subprocess.Popen(local, stdout=subprocess.PIPE) as driver, Watched(lambda: [driver.pid]) as watched:
+    with subprocess.Popen(local, stdout=subprocess.PIPE) as driver, WorkerMonitor(lambda: [driver.pid]) as watched:
         said = driver.communicate()[0]
     alone = json.loads(said)
     print(
         f"one machine, 2 processes: {alone['sessions']:,} sessions in {alone['parts']} parts, "
-        f"{len(alone['failures'])} failed, {time.monotonic() - begun:.0f} s; {watched.told()}",
+        f"{len(alone['failures'])} failed, {time.monotonic() - begun:.0f} s; {watched.describe_growth()}",
         flush=True,
     )
     begun, out = time.monotonic(), work / "cluster"
     with cluster(2) as nodes:
         roots = lambda: [node.pid for node in nodes.nodes]  # noqa: E731 - a list that changes
         on_ray = command(source, out, "--ray", nodes.address, "--json")
-        with Watched(roots) as watched:
+        with WorkerMonitor(roots) as watched:
             driver = subprocess.Popen(on_ray, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             _until(driver, out, alone["parts"] * 3 // 10)
             nodes.lose()
@@ -273,7 +273,7 @@ def killed_and_resumed(source: Path, work: Path, sessions: int) -> bool:
     same = here == there and (work / "local" / "manifest.json").read_bytes() == (out / "manifest.json").read_bytes()
     print(
         f"resumed: {report['fresh']:,} sessions done now, {report['sessions']:,} in all, {len(report['failures'])} bad"
-        f", exit {done.returncode}, {time.monotonic() - begun:.0f} s in all; {watched.told()}"
+        f", exit {done.returncode}, {time.monotonic() - begun:.0f} s in all; {watched.describe_growth()}"
     )
     print(f"digests: {len(here):,} here, {len(there):,} there, {'the same' if same else 'NOT the same'}; manifests too")
     return same and len(there) == sessions and 0 < report["fresh"] < sessions and done.returncode == 1
@@ -292,12 +292,15 @@ def _until(driver: subprocess.Popen[Any], out: Path, parts: int) -> None:
 
 
 def speed(source: Path, work: Path) -> dict[str, float]:
-    """How much sooner two do it than one: by the clock, and by the CPU time of who worked longest."""
+    """Measure one worker and two; print how much faster two are, by the clock and by the CPU time of the busiest."""
     found: dict[str, float] = {}
     for jobs in (1, 2):
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         local = command(source, work / f"jobs-{jobs}", "--jobs", str(jobs), "--json")
-        with subprocess.Popen(local, stdout=subprocess.DEVNULL) as driver, Watched(lambda: [driver.pid]) as watched:
+        with (
+            subprocess.Popen(local, stdout=subprocess.DEVNULL) as driver,
+            WorkerMonitor(lambda: [driver.pid]) as watched,
+        ):
             driver.wait()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -309,7 +312,7 @@ def speed(source: Path, work: Path) -> dict[str, float]:
             roots = lambda: [node.pid for node in nodes.nodes]  # noqa: E731 - used inside the loop only
             begun = time.monotonic()
             on_ray = command(source, work / f"nodes-{jobs}", "--ray", nodes.address, "--json")
-            with Watched(roots) as watched:
+            with WorkerMonitor(roots) as watched:
                 subprocess.run(on_ray, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
             found[f"ray wall {jobs}"] = time.monotonic() - begun
             found[f"ray cpu {jobs}"] = max(watched.cpu.values())
@@ -323,7 +326,7 @@ def speed(source: Path, work: Path) -> dict[str, float]:
 
 
 def beside_langchain(source: Path, work: Path) -> None:
-    """CPU seconds per million tokens: ours, and a plain loop over LangChain's summariser with a fake model."""
+    """Print CPU seconds per million tokens: ours, and a plain loop over LangChain's summariser with a fake model."""
     begun = time.process_time()
     report = run(Compact(window=WINDOW), source, work / "ours")
     ours = time.process_time() - begun
@@ -347,7 +350,7 @@ def beside_langchain(source: Path, work: Path) -> None:
                 update = middleware.before_model({"messages": messages}, None)
                 left = update["messages"][1:] if update else messages
                 count += bool(update)
-                out.write(dump({**session, "messages": convert_to_openai_messages(left)}))
+                out.write(dump_line({**session, "messages": convert_to_openai_messages(left)}))
     theirs = time.process_time() - begun
     print(
         f"{report.sessions:,} sessions, {millions:.1f} million tokens, CPU seconds per million: "
@@ -357,7 +360,7 @@ def beside_langchain(source: Path, work: Path) -> None:
 
 
 def main() -> None:
-    """Make, kill, resume, compare, measure."""
+    """Make a corpus, kill and resume its compaction, compare the results, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=10_000)
     parser.add_argument("--measured", type=int, default=6_000, help="sessions to measure the speed on")

@@ -57,7 +57,7 @@ WRONG = USER + 'number: int = compactor.fit([], thread="t1")\n'
 
 
 class Failed(Exception):  # noqa: N818 - reads as what it is
-    """A check that did not hold, with the output that says why."""
+    """Raised by a failed check, with the output that says why."""
 
 
 def extras() -> list[str]:
@@ -84,7 +84,7 @@ def distributions(extra: str = "") -> list[str]:
 
 
 def run(folder: Path, *command: str | Path) -> str:
-    """What the command printed, run in this folder with nothing of the caller's packages and data in sight."""
+    """Run a command in this folder, without the caller's packages and data, and return what it printed."""
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment |= {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("DATA", "STATE", "CONFIG")}
@@ -121,13 +121,13 @@ class Environment:
 
 @dataclass
 class Report:
-    """A line for each step, with its seconds; and what failed, to be told at the end."""
+    """A line for each step, with its seconds; and the failures, which are printed again at the end."""
 
     failures: list[str] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
     def step(self, name: str, do: Callable[[], str]) -> bool:
-        """Whether the step went well."""
+        """Run a step and return whether it passed."""
         begun = time.monotonic()
         try:
             said, mark = do(), "ok  "
@@ -162,7 +162,7 @@ def built(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def contents(wheel: Path) -> dict[str, str]:
-    """The hash of every file in the wheel."""
+    """Return the hash of every file in the wheel."""
     with zipfile.ZipFile(wheel) as packed:
         return {name: hashlib.sha256(packed.read(name)).hexdigest() for name in packed.namelist()}
 
@@ -193,7 +193,7 @@ def check_contents(name: str, folder: Path) -> str:
 
 
 def metadata_of(wheel: Path) -> Message:
-    """The wheel's METADATA."""
+    """Return the wheel's METADATA."""
     with zipfile.ZipFile(wheel) as packed:
         (name,) = (name for name in packed.namelist() if name.endswith(".dist-info/METADATA"))
         return BytesParser().parsebytes(packed.read(name))
@@ -259,7 +259,7 @@ def try_extra(tools: Environment, extra: str, folder: Path) -> str:
 
 
 def chosen(names: Sequence[str]) -> Iterator[str]:
-    """The wheel alone and every extra, or those that were named."""
+    """Yield the named extras, or by default the wheel alone and every extra."""
     known = ["", *extras()]
     for name in names or known:
         wanted = "" if name == "none" else name
@@ -269,7 +269,7 @@ def chosen(names: Sequence[str]) -> Iterator[str]:
 
 
 def make_and_try(folder: Path, wanted: Sequence[str], report: Report, jobs: int) -> None:
-    """Everything, step by step; what was built is in `dist/` if nothing failed."""
+    """Run every step; what was built is in `dist/` if nothing failed."""
     tools = Environment(folder / "env-tools")
     if not report.step("tools", partial(tools.install, *TOOLS)):
         return
@@ -293,7 +293,7 @@ def make_and_try(folder: Path, wanted: Sequence[str], report: Report, jobs: int)
 
 
 def main() -> int:
-    """Everything, or what was asked for; the exit code."""
+    """Run everything, or what was asked for, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("extras", nargs="*", help="only these; `none` is the wheel without extras")
     parser.add_argument("--jobs", type=int, default=2, help="environments at once (default: 2)")

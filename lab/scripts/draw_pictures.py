@@ -1,6 +1,6 @@
 """Draw the pictures of the documentation, `docs/pictures/*.svg`: from a real run where they show one, else by hand.
 
-Each brings its own ground, light or dark as the reader's system has it, and asks no other host for anything.
+Each has its own background, light or dark as the reader's system is set, and loads nothing from other hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.text import Text
 
 from unabridged import Compactor
 from unabridged.formats import format_named
-from unabridged.measure.meter import Meter
+from unabridged.tokens.meter import Meter
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -65,7 +65,7 @@ TERMINAL = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="h
 
 
 class Piece(NamedTuple):
-    """A message in a bar: whose words, how many tokens, whether it left."""
+    """A message in a bar: its origin, its tokens, and whether it left the context."""
 
     whose: str
     tokens: int
@@ -73,7 +73,7 @@ class Piece(NamedTuple):
 
 
 def draw() -> dict[str, str]:
-    """Every picture, by the name of its file."""
+    """Return every picture by the name of its file."""
     return {
         "before-after.svg": _before_after(), "fill.svg": _fill(), "call.svg": _call(),
         "summary-turn.svg": _summary_turn(), "carry-resend.svg": _carry_resend(), "demo.svg": _demo(),
@@ -94,7 +94,7 @@ def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") 
 
 
 def _box(x: float, y: float, width: float, height: float, *lines: str, kind: str = "box") -> str:
-    """A box with its lines in the middle; the first stands out."""
+    """Draw a box with its lines in the middle, the first in bold."""
     drawn = [f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>']
     top = y + height / 2 - 9 * (len(lines) - 1) + 5
     ink = "" if kind == "box" else " on"
@@ -105,7 +105,7 @@ def _box(x: float, y: float, width: float, height: float, *lines: str, kind: str
 
 
 def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
-    """A straight arrow, level or upright."""
+    """Draw a straight arrow, horizontal or vertical."""
     dx, dy = (to_x > x) - (to_x < x), (to_y > y) - (to_y < y)
     back_x, back_y = to_x - 9 * dx, to_y - 9 * dy
     tip = ((to_x, to_y), (back_x - 5 * dy, back_y - 5 * dx), (back_x + 5 * dy, back_y + 5 * dx))
@@ -125,7 +125,7 @@ def _kind(message: Any) -> str:
 
 
 def _before_after() -> str:
-    """The example session in a window of 8,000 tokens: both lists on one scale, and what the new one begins with."""
+    """Draw the example session in a window of 8,000 tokens: both lists on one scale, and how the new one begins."""
     session = _session()
     messages, meter = session["messages"], Meter()
     with Compactor(window=8_000, archive="memory:") as compactor:
@@ -168,12 +168,12 @@ def _before_after() -> str:
 
 
 def _wrapped(text: str, width: int = 98) -> list[str]:
-    """The lines of a text, each cut where it is too long for the picture."""
+    """Return the lines of a text, each truncated where it is too long for the picture."""
     return [line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines() if line.strip()]
 
 
 def _fill() -> str:
-    """The same session, call by call, in a window of 16,000 tokens."""
+    """Draw the same session, call by call, in a window of 16,000 tokens."""
     session = _session()
     window, sent, whole = 16_000, [], []
     carried: list[Any] = []
@@ -282,7 +282,7 @@ def _carry_resend() -> str:
 
 
 def _demo() -> str:
-    """What `make demo` prints, as a terminal shows it; of the long summary turn the beginning."""
+    """Draw what `make demo` prints, as a terminal shows it, with only the beginning of the long summary turn."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "unabridged", "compact", str(SESSION), "--window", "8k"]
         environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}

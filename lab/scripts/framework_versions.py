@@ -59,7 +59,7 @@ FRAMEWORKS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was seen of one version; a check that failed has its error."""
+    """The results of one version: each check with its error, or ""."""
 
     name: str
     version: str
@@ -68,11 +68,11 @@ class Row:
 
     @property
     def failed(self) -> dict[str, str]:
-        """The checks that did not hold."""
+        """Return the checks that failed."""
         return {check: error for check, error in self.checks.items() if error}
 
     def cells(self) -> list[str]:
-        """The row of the table."""
+        """Return the cells of the table's row."""
         scenarios = [error for check, error in self.checks.items() if check != "import"]
         contract = f"{scenarios.count('')} of {len(scenarios)}" if scenarios else "-"
         exact = [error for check, error in self.checks.items() if check.endswith(EXACT)]
@@ -91,7 +91,7 @@ def _mark(errors: Sequence[str]) -> str:
 
 
 def lowest(framework: Framework) -> str:
-    """The version that the extra asks for at least, or that was tried."""
+    """Return the lower bound of the extra, or the version that was tried."""
     if not framework.extra:
         return framework.tried
     lines: list[str] = workspace.project()["optional-dependencies"][framework.extra]
@@ -99,7 +99,7 @@ def lowest(framework: Framework) -> str:
 
 
 def pinned(framework: Framework, wanted: str) -> list[str]:
-    """What is installed beside the project: at the lower bound, all that the extra asks for, at its lower bounds."""
+    """Return what is installed beside the project; `lowest` installs everything the extra needs at its lower bound."""
     also = dist.requirements(framework.also)
     if wanted == "newest":
         return [framework.package, *also]
@@ -124,7 +124,7 @@ def attempt(name: str, wanted: str, folder: Path) -> Row:
 
 
 def chosen(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each framework with the versions to try: the lowest and the newest unless one is named."""
+    """Yield each framework with the versions to try: the lowest and the newest unless one is named."""
     for given in names or FRAMEWORKS:
         name, _, wanted = given.partition("==")
         if name not in FRAMEWORKS:
@@ -133,7 +133,7 @@ def chosen(names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown."""
+    """Return the rows as Markdown."""
     head = ["framework", "version", "import", "three compactions, replay exact", "contract", "took"]
     lines = [head, ["---"] * len(head), *(row.cells() for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -143,7 +143,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def inside(name: str) -> dict[str, Any]:
-    """The version that is installed, and each check with its error, or "" where it held."""
+    """Return the installed version and each check with its error, or "" where it passed."""
     framework = FRAMEWORKS[name]
     sys.path.append(str(ROOT / "tests" / "helpers"))  # for the doors; behind everything that is installed
     checks: dict[str, str] = {}
@@ -159,7 +159,7 @@ def inside(name: str) -> dict[str, Any]:
 
 
 def contract_of(name: str, folder: Path, only: Sequence[str] = ()) -> dict[str, str]:
-    """Every scenario of the adapter contract, with its error."""
+    """Return every scenario of the adapter contract with its error."""
     from unabridged_testing.adapter_contract import SCENARIOS  # noqa: PLC0415 - installed only inside
 
     door, found = importlib.import_module(f"doors.{name}").DOOR, {}
@@ -171,7 +171,7 @@ def contract_of(name: str, folder: Path, only: Sequence[str] = ()) -> dict[str, 
 
 
 def session_store() -> dict[str, str]:
-    """The Claude Agent SDK compacts by itself: its own conformance suite for session stores, and its options."""
+    """Run the Claude Agent SDK's own conformance suite for session stores, since that SDK compacts by itself."""
     import smoke  # noqa: PLC0415 - needs what is installed only inside
 
     return {
@@ -181,7 +181,7 @@ def session_store() -> dict[str, str]:
 
 
 def error_of(act: Callable[[], object]) -> str:
-    """What it raises, in one line."""
+    """Return the exception that it raises in one line, or "" when it raises none."""
     try:
         act()
     except Exception as error:  # noqa: BLE001 - that is the question
@@ -190,7 +190,7 @@ def error_of(act: Callable[[], object]) -> str:
 
 
 def main() -> int:
-    """Try each version; 1 when one of them fails."""
+    """Try each version, and return 1 when one of them fails."""
     parser = argparse.ArgumentParser(
         description="Run every adapter on the lowest and the newest version of its framework."
     )

@@ -38,7 +38,7 @@ For a person with a session file that is too long, or broken, and for a look int
 
 
 def page() -> str:
-    """The reference, whole."""
+    """Return the whole reference."""
     return "\n".join([HEAD, *_exit_codes(), *_environment(), *_commands()])
 
 
@@ -80,7 +80,7 @@ def _commands() -> Iterator[str]:
 
 
 def _name(argument: Any) -> str:
-    """What stands for the argument."""
+    """Return the placeholder of the argument."""
     return str(argument.metavar or argument.name.upper())
 
 

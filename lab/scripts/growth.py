@@ -35,7 +35,7 @@ PIECES = {
 
 
 def texts(length: int) -> Iterator[tuple[str, str]]:
-    """Each piece over and over, up to so many characters, between words that begin and end it."""
+    """Yield each piece repeated up to so many characters, between words that begin and end it."""
     for name, piece in PIECES.items():
         run = (piece * (length // len(piece) + 1))[:length]
         yield name, f"Action: a{run}b"
@@ -43,7 +43,7 @@ def texts(length: int) -> Iterator[tuple[str, str]]:
 
 
 def rounds(role: str, text: str) -> list[dict[str, Any]]:
-    """A conversation in which this text is said once by a person, a model or a tool, or given to a tool."""
+    """Generate a conversation in which a person, a model, a tool or the arguments of a call hold this text once."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": text if role == "person" else "Fix the parser."}]
     for i in range(12):
         command = f"cat {text}" if role == "call" and i == 3 else "ls"
@@ -62,7 +62,7 @@ def rounds(role: str, text: str) -> list[dict[str, Any]]:
 
 
 def protocol(text: str) -> list[dict[str, Any]]:
-    """A conversation in a text protocol in which the model's action and what came back hold the text."""
+    """Generate a conversation in a text protocol whose action and observation hold the text."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Fix the parser."}]
     for i in range(12):
         messages += [
@@ -73,7 +73,7 @@ def protocol(text: str) -> list[dict[str, Any]]:
 
 
 def fit(messages: list[dict[str, Any]], model: Callable[[str], str] | None = None) -> None:
-    """One compaction, whatever comes of it."""
+    """Run one compaction, whatever the outcome."""
     settings = Settings(trigger=("messages", 8), keep=("messages", 4), retries=0)
     try:
         Compactor(model, window=200_000, archive="memory:", settings=settings).fit(messages, thread="t")
@@ -95,7 +95,7 @@ READERS: dict[str, Callable[[str], object]] = {
 
 
 def seconds(read: Callable[[str], object], text: str) -> float:
-    """The median of three; each text is another one, because what was read is remembered."""
+    """Return the median of three; each text differs, because readers cache what they read."""
     taken = []
     for i in range(3):
         begun = time.perf_counter()
@@ -105,12 +105,12 @@ def seconds(read: Callable[[str], object], text: str) -> float:
 
 
 def grows(read: Callable[[str], object], short: str, long: str) -> float:
-    """How many times as long the longer text takes."""
+    """Return how many times as long the longer text takes."""
     return seconds(read, long) / max(seconds(read, short), LITTLE)
 
 
 def too_fast(length: int = N) -> list[str]:
-    """What grows faster than its text from n to 2n, and again from 2n to 4n: a line each."""
+    """Return a line for each reader that is slower than linear from n to 2n, and again from 2n to 4n."""
     found = []
     sizes = (texts(length), texts(2 * length), texts(4 * length))
     for (name, short), (_, long), (_, longest) in zip(*sizes, strict=True):

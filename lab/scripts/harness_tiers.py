@@ -28,7 +28,7 @@ def report(number: int) -> str:
 
 
 def reading(steps: int) -> Any:
-    """A model that reads so many reports."""
+    """Return a model that reads `steps` reports."""
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart  # noqa: PLC0415 - of the other environment
     from pydantic_ai.models.function import FunctionModel  # noqa: PLC0415
 
@@ -41,15 +41,15 @@ def reading(steps: int) -> Any:
 
 
 def ours(**keywords: Any) -> Any:
-    """The capability, on an archive in memory."""
+    """Return our capability on an archive in memory."""
     from unabridged.adapters.pydantic_ai import Compaction  # noqa: PLC0415 - in the other environment
     from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415
 
     return Compaction(**{"window": 6_000, "archive": MemoryArchive(), "model": None, **keywords})
 
 
-def ran(capability: Any, steps: int = 40) -> Any:
-    """The messages of a run with this capability."""
+def run_agent(capability: Any, steps: int = 40) -> Any:
+    """Run an agent with this capability and return its messages."""
     from pydantic_ai import Agent  # noqa: PLC0415
 
     agent = Agent(reading(steps), tools=[report], capabilities=[capability])
@@ -59,7 +59,7 @@ def ran(capability: Any, steps: int = 40) -> Any:
 
 
 def assert_whole(own: Any, messages: list[Any], steps: int = 40) -> None:
-    """The first report has left the messages, and all of them come back."""
+    """Assert that the first report has left the messages and that all of them come back."""
     assert "fact0x30 " not in str(messages), "nothing was compacted"  # noqa: S101 - a check
     whole = own.replay(messages)
     assert "fact0x30 " in str(whole), "the first report did not come back"  # noqa: S101 - a check
@@ -70,7 +70,7 @@ def check_a_tier_compacts_and_comes_back_exactly() -> None:  # noqa: D103 - its 
     from pydantic_ai_harness.compaction import TieredCompaction  # noqa: PLC0415
 
     own = ours()
-    assert_whole(own, ran(TieredCompaction(tiers=[own], target_tokens=1_000)))
+    assert_whole(own, run_agent(TieredCompaction(tiers=[own], target_tokens=1_000)))
 
 
 def check_a_strategy_that_fails_falls_back_on_ours() -> None:  # noqa: D103 - its name is its sentence
@@ -82,7 +82,7 @@ def check_a_strategy_that_fails_falls_back_on_ours() -> None:  # noqa: D103 - it
 
     own = ours()
     fallback = FallbackCompaction([Broken(), own], (ConnectionError,), max_tokens=1_000)
-    assert_whole(own, ran(fallback))
+    assert_whole(own, run_agent(fallback))
 
 
 def check_compact_now_hands_the_focus_on() -> None:  # noqa: D103 - its name is its sentence
@@ -94,7 +94,7 @@ def check_compact_now_hands_the_focus_on() -> None:  # noqa: D103 - its name is 
         asked.append(ask)
         return "The reports were read one by one, and none of them names a broken pump so far."
 
-    messages = ran(ours(window=200_000), 30)
+    messages = run_agent(ours(window=200_000), 30)
     own = ours(model=write)
     given = {"model": reading(1), "focus": "the pumps in cellar 4", "conversation_id": "t"}
     made = asyncio.run(compact_now(own, messages, **given))
@@ -104,7 +104,7 @@ def check_compact_now_hands_the_focus_on() -> None:  # noqa: D103 - its name is 
 
 def check_the_capability_runs_on_the_older_version() -> None:  # noqa: D103 - its name is its sentence
     own = ours(window=2_000)
-    assert_whole(own, ran(own))
+    assert_whole(own, run_agent(own))
 
 
 def main() -> int:

@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def make_long(path: Path, messages: int) -> None:
-    """One thread of so many messages, compacted as it grew."""
+    """Make one thread of so many messages, compacted as it grew."""
     with Compactor(window=32_000, archive=f"sqlite:///{path}") as compactor:
         held: list[Any] = []
         for at in range(0, messages, 2):
@@ -110,7 +110,7 @@ def make_long(path: Path, messages: int) -> None:
 
 
 def make_many(path: Path, threads: int) -> None:
-    """So many threads in seven namespaces, each a copy of one that was compacted."""
+    """Make so many threads in seven namespaces, each a copy of one that was compacted."""
     with Compactor(window=4_000, archive=f"sqlite:///{path}", namespace="team 0") as compactor:
         talk = [
             {"role": ("user", "assistant")[i % 2], "content": f"{i}: " + "some words here " * 60} for i in range(21)
@@ -148,7 +148,7 @@ def make_many(path: Path, threads: int) -> None:
 
 @contextmanager
 def serving(path: Path) -> Iterator[Inspector]:
-    """An inspector that nobody has asked anything yet."""
+    """Run an inspector that has not served any request yet."""
     archive = open_archive(f"sqlite:///{path}", probe=False)
     with Inspector(archive) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -39,7 +39,7 @@ class Mutant:
 
 
 def read_mutants(folder: Path = LISTS) -> tuple[Mutant, ...]:
-    """Every mutant that the lists name, list by list."""
+    """Return every mutant in the lists, list by list."""
     lists = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))]
     items = (item for listed in lists for item in listed["mutant"])
     return tuple(Mutant(**{**item, "tests": tuple(item.get("tests", PROPERTIES))}) for item in items)
@@ -49,7 +49,7 @@ MUTANTS = read_mutants()
 
 
 def copy_tree(target: Path) -> None:
-    """What the tests need of the project, and nothing else."""
+    """Copy what the tests need of the project, and nothing else."""
     for folder in ("packages", "tests", "examples", "lab/scripts"):
         shutil.copytree(ROOT / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     for file in ("pyproject.toml", "conftest.py"):
@@ -57,7 +57,7 @@ def copy_tree(target: Path) -> None:
 
 
 def fails(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]:
-    """Whether any of these tests fails in this tree, and the line that says which."""
+    """Return whether any of these tests fails in this tree, and the line that says which."""
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests],
         cwd=tree,
@@ -76,7 +76,7 @@ def fails(tree: Path, tests: tuple[str, ...], examples: int) -> tuple[bool, str]
 
 
 def stale(mutant: Mutant, root: Path = ROOT) -> str:
-    """Why the mutant can't be made any more; "" when it can."""
+    """Return why the mutant cannot be made any more, or "" when it can."""
     text = (root / mutant.file).read_text(encoding="utf-8")
     if text.count(mutant.old) != 1:
         return f"its text stands {text.count(mutant.old)} times in {mutant.file}, not once"
@@ -90,7 +90,7 @@ def stale(mutant: Mutant, root: Path = ROOT) -> str:
 
 
 def try_mutant(mutant: Mutant, examples: int) -> str:
-    """How it ended, `killed`, `survived` or `stale`; prints that, how long it took, and by what."""
+    """Try the mutant and return `killed`, `survived` or `stale`; print that, the seconds, and the test that failed."""
     start = time.monotonic()
     end, told = end_of(mutant, examples)
     print(f"{end:9} {mutant.name:40} {time.monotonic() - start:5.1f} s  {told[:110]}", flush=True)
@@ -98,7 +98,7 @@ def try_mutant(mutant: Mutant, examples: int) -> str:
 
 
 def end_of(mutant: Mutant, examples: int) -> tuple[str, str]:
-    """`killed`, `survived` or `stale`, and by what."""
+    """Return `killed`, `survived` or `stale`, and the reason."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
         copy_tree(tree)
@@ -112,7 +112,7 @@ def end_of(mutant: Mutant, examples: int) -> tuple[str, str]:
 
 
 def main() -> int:
-    """Parse, run, print."""
+    """Parse the arguments, run the mutants, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=200, help="examples a property (default: 200)")
     parser.add_argument("--only", nargs="*", default=None, help="names of the mutants to run (default: all)")

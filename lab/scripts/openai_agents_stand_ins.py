@@ -1,4 +1,4 @@
-"""The sessions of OpenAI Agents, by their names and arguments, each inside ours; and its filters, with ours behind.
+"""Stand-ins for the sessions of OpenAI Agents, with their names and arguments, each inside ours; and for its filters.
 
 `lab/scripts/peers.py` runs the SDK's tests with these in their place.
 """
@@ -22,7 +22,7 @@ OURS = frozenset({"underlying_session", "session_id", "_runs", "_scope"})
 
 
 class _Inside(CompactingSession):
-    """A session of the SDK's in ours; what the tests look up or replace inside theirs is found there."""
+    """Our session around one of the SDK's, which also serves the attributes that the tests look up or replace."""
 
     theirs: Any
 
@@ -31,7 +31,7 @@ class _Inside(CompactingSession):
 
     @classmethod
     def from_url(cls, *arguments: Any, **options: Any) -> Any:
-        """As theirs."""
+        """Return theirs from a URL, inside ours."""
         made = cls.__new__(cls)
         CompactingSession.__init__(made, cls.theirs.from_url(*arguments, **options), PROVIDER)
         return made
@@ -53,31 +53,31 @@ class _Inside(CompactingSession):
 
 
 class SQLiteSession(_Inside):
-    """As theirs."""
+    """The SDK's `SQLiteSession` inside ours."""
 
     theirs = agents.SQLiteSession
 
 
 class AsyncSQLiteSession(_Inside):
-    """As theirs."""
+    """The SDK's `AsyncSQLiteSession` inside ours."""
 
     theirs = memory.AsyncSQLiteSession
 
 
 class SQLAlchemySession(_Inside):
-    """As theirs."""
+    """The SDK's `SQLAlchemySession` inside ours."""
 
     theirs = memory.SQLAlchemySession
 
 
 class RedisSession(_Inside):
-    """As theirs."""
+    """The SDK's `RedisSession` inside ours."""
 
     theirs = memory.RedisSession
 
 
 class EncryptedSession(_Inside):
-    """As theirs; a session of ours that it is given is unwrapped, since ours belongs around it."""
+    """The SDK's `EncryptedSession` inside ours; a session of ours is unwrapped first, since ours belongs around it."""
 
     theirs = memory.EncryptedSession
 
@@ -89,7 +89,7 @@ class EncryptedSession(_Inside):
 
 
 def RunConfig(**options: Any) -> agents.RunConfig:  # noqa: N802 - the name of theirs
-    """As theirs; a filter is followed by ours."""
+    """Return theirs; its filter, if any, is followed by ours."""
     own = options.get("call_model_input_filter")
     if own is None:
         return agents.RunConfig(**options)

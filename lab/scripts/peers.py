@@ -4,7 +4,7 @@ The source distributions of LangChain, Strands and OpenAI Agents ship their test
 version into a temporary folder, its test files are run as they are (what fails then is the environment's) and once more
 with our classes in the place of theirs. What differs must stand in `lab/scripts/peers.toml` with a reason. Exits with 1
 when a failure is not explained, or when an explained one passes. Deep Agents' source distribution holds no tests, which
-the same file says: it is told apart and not counted as passed. Name a checkout of its tests with `--deepagents`.
+the same file says: it is listed apart and not counted as passed. Name a checkout of its tests with `--deepagents`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Whose tests: the package, the modules whose classes are replaced, where the test files are, and our module.
+    """A peer: its package, the modules whose classes are replaced, where the test files are, and our module.
 
     `python` is the interpreter that runs them; with `conftest`, the peer's own conftest files stay; `theirs` has names
     that stay the peer's own, by test file.
@@ -125,8 +125,8 @@ PEERS = (
 )
 
 
-def fetched(package: str, folder: Path) -> Path:
-    """The package's source distribution, unpacked there, in the installed version."""
+def download_sdist(package: str, folder: Path) -> Path:
+    """Download the package's source distribution in the installed version, and return where it is unpacked."""
     wanted = f"{package}=={version(package)}"
     where = folder / "sdist"
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", package, wanted]
@@ -137,8 +137,8 @@ def fetched(package: str, folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def with_ours(source: str, peer: Peer, known: frozenset[str]) -> str:
-    """The test file with these names taken from us; private ones stay the peer's own."""
+def replace_imports(source: str, peer: Peer, known: frozenset[str]) -> str:
+    """Return the test file with these names imported from us; private ones stay the peer's own."""
     lines = source.split("\n")
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     for node in sorted(imports, key=lambda node: -node.lineno):
@@ -154,20 +154,20 @@ def with_ours(source: str, peer: Peer, known: frozenset[str]) -> str:
 
 
 def names_of(peer: Peer) -> frozenset[str]:
-    """The public names of our module."""
-    told = f"import {peer.ours} as ours; print(' '.join(ours.__all__))"
-    command = [peer.python(), "-c", told]
+    """Return the public names of our module."""
+    script = f"import {peer.ours} as ours; print(' '.join(ours.__all__))"
+    command = [peer.python(), "-c", script]
     said = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return frozenset(said.stdout.split())
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This environment, with this tree's code first."""
+    """Return this environment with this tree's code first on the path."""
     return {**os.environ, "PYTHONPATH": workspace.python_path(ROOT / "lab" / "scripts"), **more}
 
 
 def outcomes(python: str, tree: Path, files: tuple[str, ...]) -> dict[str, str]:
-    """Every test of these files by its name, with "" or the first line of what failed."""
+    """Return every test of these files by its name, with "" or the first line of its failure."""
     report = tree / "report.xml"
     options = [
         "-q",
@@ -200,7 +200,7 @@ def outcomes(python: str, tree: Path, files: tuple[str, ...]) -> dict[str, str]:
 
 
 def has_tests(peer: Peer, tree: Path) -> bool:
-    """Whether any of the peer's test files is there; says so where none is."""
+    """Return whether any of the peer's test files exists, and print a line when none does."""
     if any((tree / name).is_file() for name in peer.tests):
         return True
     print(f"{peer.package} {version(peer.package)}: no tests in its sdist. {without_tests().get(peer.package, '')}")
@@ -218,10 +218,10 @@ def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     known = names_of(peer)
     for name in files:
         path = tree / name
-        path.write_text(with_ours(path.read_text(), peer, known - peer.theirs.get(name, frozenset())))
+        path.write_text(replace_imports(path.read_text(), peer, known - peer.theirs.get(name, frozenset())))
     now = outcomes(python, tree, files)
     failed = {name: now.get(name, "not collected") for name in theirs if now.get(name, "not collected")}
-    reasons = explained(peer.package)
+    reasons = read_explained(peer.package)
     print(
         f"{peer.package} {version(peer.package)}: {len(theirs)} pass with theirs, {len(theirs) - len(failed)} with ours"
     )
@@ -238,23 +238,23 @@ def compare(peer: Peer, tree: Path, *, verbose: bool) -> int:
     return wrong
 
 
-def listed() -> dict[str, Any]:
-    """What `lab/scripts/peers.toml` says."""
+def read_differences() -> dict[str, Any]:
+    """Return the contents of `lab/scripts/peers.toml`."""
     return tomllib.loads((ROOT / "lab" / "scripts" / "peers.toml").read_text(encoding="utf-8"))
 
 
-def explained(package: str) -> dict[str, str]:
-    """The differences that are meant, each with its reason."""
-    return {name: group["reason"] for group in listed().get(package, ()) for name in group["tests"]}
+def read_explained(package: str) -> dict[str, str]:
+    """Return the intended differences, each with its reason."""
+    return {name: group["reason"] for group in read_differences().get(package, ()) for name in group["tests"]}
 
 
 def without_tests() -> dict[str, str]:
-    """The peers whose source distribution holds no tests, each with what stands for them."""
-    return {package: group["instead"] for package, group in listed()["without-tests"].items()}
+    """Return the peers whose source distribution holds no tests, each with what is tested instead."""
+    return {package: group["instead"] for package, group in read_differences()["without-tests"].items()}
 
 
-def told(compared: Sequence[str], untested: Sequence[str], wrong: int) -> str:
-    """The last line: how many peers were compared, and which could not be."""
+def describe_result(compared: Sequence[str], untested: Sequence[str], wrong: int) -> str:
+    """Return the last line: how many peers were compared, and which could not be."""
     left = f"; not compared: {', '.join(untested)} (no tests in its sdist)" if untested else ""
     return f"{len(compared)} of {len(PEERS)} peers compared, {wrong} differences not explained{left}"
 
@@ -270,7 +270,7 @@ def main() -> int:
     wrong, compared, untested = 0, [], []
     for peer in PEERS:
         with tempfile.TemporaryDirectory() as folder:
-            tree = fetched(peer.package, Path(folder))
+            tree = download_sdist(peer.package, Path(folder))
             if peer.package == "deepagents" and chosen.deepagents:
                 shutil.copytree(chosen.deepagents / "tests", tree / "tests")
             if has_tests(peer, tree):
@@ -278,7 +278,7 @@ def main() -> int:
                 wrong += compare(peer, tree, verbose=chosen.verbose)
             else:
                 untested.append(peer.package)
-    print(told(compared, untested, wrong))
+    print(describe_result(compared, untested, wrong))
     return min(wrong + len(set(untested) - set(without_tests())), 1)
 
 

@@ -14,20 +14,20 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unabridged.compaction.cut import safe_indices
-from unabridged.compaction.plan import newest_of_people
-from unabridged.languages import detect
+from unabridged.engine.cut import safe_indices
+from unabridged.engine.plan import find_newest_person_message
+from unabridged.languages import detect_language
 from unabridged.marks import summary_text
 from unabridged_corpus.evaluate.arms import unabridged
-from unabridged_corpus.evaluate.data import Conversation, conversations
-from unabridged_corpus.evaluate.moments import Moment, counter
+from unabridged_corpus.evaluate.cut_points import CutPoint, counter
+from unabridged_corpus.evaluate.data import EvalConversation, conversations
 from unabridged_corpus.evaluate.score import Needs, cuts
 
 
-def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
-    """The conversation at each place where a window of this size is full; at its end when it never is.
+def all_cuts(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
+    """Yield the conversation at each point where a window of this size is full, or at its end if it never is.
 
-    As in a compaction: no call is parted from its results, and the newest message of a person stays.
+    As in a compaction, no call is separated from its results, and the newest message of a person is kept.
     """
     views = conversation.views
     safe = safe_indices(views)
@@ -35,16 +35,16 @@ def all_cuts(conversation: Conversation, every: int) -> Iterator[Moment]:
     for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
         if place:
             answered = views[place].origin == "person"
-            kept = () if answered else tuple(newest_of_people(views[:place]))
-            yield Moment(conversation, place, kept, Needs(frozenset(), frozenset()))
+            kept = () if answered else tuple(find_newest_person_message(views[:place]))
+            yield CutPoint(conversation, place, kept, Needs(frozenset(), frozenset()))
 
 
-def turn_of(moments: Sequence[Moment], budget: int) -> tuple[str, int]:
-    """The summary turn at the last of these cuts, made by way of all before it, and its tokens."""
+def turn_of(moments: Sequence[CutPoint], budget: int) -> tuple[str, int]:
+    """Return the summary turn at the last of these cuts, built through all cuts before it, and its tokens."""
     count, _ = counter()
     arm = unabridged(budget, count)
     text = [arm(moment) for moment in moments][-1]
-    language = detect(view.text for view in moments[-1].before if view.origin == "person")
+    language = detect_language(view.text for view in moments[-1].before if view.origin == "person")
     return summary_text("0" * 12, text, 0, moments[-1].place, language), count(text)
 
 

@@ -28,7 +28,7 @@ REPORTS = 30
 
 
 def python() -> str:
-    """The interpreter that has the installed version of the SDK, with everything that its sessions need."""
+    """Return an interpreter that has the installed version of the SDK, with everything its sessions need."""
     sys.path.insert(0, str(ROOT / "lab"))
     from benchmarks.environments import python_of  # noqa: PLC0415 - not on the path before
 
@@ -38,7 +38,7 @@ def python() -> str:
 
 
 def reading() -> Any:
-    """A model that reads all reports, one after the other, each time that it is asked to."""
+    """Return a model that reads all reports, one after the other, in each run."""
     from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call  # noqa: PLC0415
 
     def answer(call: Any) -> Any:
@@ -58,7 +58,7 @@ def report(number: int) -> str:
 
 @asynccontextmanager
 async def redis_session(socket: str, name: str, *, encrypted: bool = False) -> AsyncIterator[Any]:
-    """A session of the SDK's in that server."""
+    """Open a session of the SDK on that server until the block ends."""
     from agents.extensions.memory import EncryptedSession, RedisSession  # noqa: PLC0415
 
     session = RedisSession.from_url(name, url=f"unix://{socket}")
@@ -69,7 +69,7 @@ async def redis_session(socket: str, name: str, *, encrypted: bool = False) -> A
 
 
 def provider(archive: Any, model: Any) -> Any:
-    """Ours, in a window that holds a few reports."""
+    """Return our provider, in a window that holds a few reports."""
     from agents.models.interface import ModelProvider  # noqa: PLC0415
 
     from unabridged.adapters.openai_agents import CompactingProvider  # noqa: PLC0415
@@ -93,7 +93,7 @@ async def read_all(ours: Any, session: Any) -> None:
 
 
 async def read_twice(socket: str, name: str, *, encrypted: bool) -> None:
-    """Two runs with clients and providers of their own, as of two processes, on one archive."""
+    """Run twice on one archive, each time with a client and a provider of its own, as two processes would."""
     from unabridged.adapters.openai_agents import CompactingSession  # noqa: PLC0415
     from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415
 

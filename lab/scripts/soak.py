@@ -38,7 +38,7 @@ BATCH, LIVES, STEPS = 25, 4, 9
 
 
 class Shared(Store):
-    """The archive that all processes share; it is opened anew, never made anew."""
+    """The archive that all processes share; each process opens it, none makes a new one."""
 
     def __init__(self, path: str) -> None:
         self.kind, self.place = "sqlite", path
@@ -46,7 +46,7 @@ class Shared(Store):
 
 
 def run_promises(format_: str, number: int) -> Counter[str]:
-    """How a batch of new conversations in this format ended. Raises at a broken promise."""
+    """Return how a batch of new conversations in this format ended; raise at a broken promise."""
     ends: Counter[str] = Counter()
 
     @seed(number)
@@ -60,7 +60,7 @@ def run_promises(format_: str, number: int) -> Counter[str]:
 
 
 def run_lives(store: Store, format_: str, number: int) -> Counter[str]:
-    """How a few lives on the shared archive ended. Raises at a broken promise."""
+    """Return how a few lives on the shared archive ended; raise at a broken promise."""
     ends: Counter[str] = Counter()
     for one in range(number * LIVES, (number + 1) * LIVES):
         life = Life(store, format_, one, None if one % 4 == 3 else f"{format_} {one}")
@@ -82,7 +82,7 @@ def run_lives(store: Store, format_: str, number: int) -> Counter[str]:
 
 
 def soak(minutes: float, number: int, place: str) -> int:
-    """Go round until the time is over; print what ran. 1 when something broke."""
+    """Run rounds until the time is over, print what ran, and return 1 when something broke."""
     until = time.monotonic() + 60 * minutes
     totals: dict[str, Counter[str]] = {format_: Counter() for format_ in EVERY}
     store, broken = Shared(place), False
@@ -104,7 +104,7 @@ def soak(minutes: float, number: int, place: str) -> int:
 
 
 def main() -> int:
-    """Parse, run until the time is over, print."""
+    """Parse the arguments, run until the time is over, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=20.0, help="how long to run (default: 20)")
     parser.add_argument("--seed", type=int, default=None, help="the first seed (default: a random one)")

@@ -1,4 +1,4 @@
-"""Strands' own conversation managers, by their names and arguments, as ours: the migration table as code.
+"""Stand-ins for Strands' conversation managers, with their names and arguments: the migration table as code.
 
 `lab/scripts/peers.py` runs their tests with these in their place.
 """
@@ -23,7 +23,7 @@ def _threshold(proactive: Any) -> float | None:
 
 
 class SlidingWindowConversationManager(CompactingConversationManager):
-    """Compacts above so many messages, and keeps as many."""
+    """Our manager, which compacts above `window_size` messages and keeps as many."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class SlidingWindowConversationManager(CompactingConversationManager):
 
 
 class SummarizingConversationManager(CompactingConversationManager):
-    """Compacts at a share of the window, and keeps so many messages; the given agent's model writes the summaries."""
+    """Our manager, which compacts at a share of the window and keeps so many messages; the agent's model writes."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Where the packages of this repository are: their folders, their code, and how they are installed together."""
+"""The packages of this repository: their folders, their code, and how they are installed together."""
 
 from __future__ import annotations
 

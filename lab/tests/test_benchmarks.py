@@ -1,4 +1,4 @@
-"""The comparison's own machinery: the protocol, the fakes, the figures and the page. No peer is installed for it."""
+"""The machinery of the comparison: the protocol, the fakes, the figures and the page. No peer is installed for it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def recorded(messages: Sequence[dict[str, Any]]) -> data.Recorded:
 
 
 def toy(given: Given) -> Fit:
-    """Asks its model once it has seen three messages, and sends the reply and the newest message."""
+    """Return a `Fit` that asks its model after three messages, and sends the reply and the newest message."""
     seen: list[dict[str, Any]] = []
 
     def fit(new: list[dict[str, Any]], usage: int | None) -> list[dict[str, Any]]:
@@ -270,7 +270,7 @@ def test_generated_conversations_are_legal_and_the_same_every_time() -> None:
 
 
 def results(folder: Path) -> None:
-    """A small result for each part."""
+    """Write a small result for each part into the folder."""
     about = {
         "source": "generated conversations",
         "seed": 0,
@@ -343,10 +343,10 @@ def test_the_page_says_how_long_it_took_only_if_all_of_it_is_new(tmp_path: Path)
 
 def test_a_head_of_an_earlier_run_says_which_sections_are_newer_and_says_it_once() -> None:
     head = "# Benchmarks\n\nOn these.\n\n| a | b |\n| --- | --- |"
-    once = page.noted(head, ["needs"])
-    assert page.noted(once, ["cost"]).count("each in its own section: needs, cost.\n\n| a |") == 1
-    assert page.noted(once, ["needs"]) == page.noted(once, []) == once
-    assert page.noted(head, []) == head
+    once = page.note_newer_sections(head, ["needs"])
+    assert page.note_newer_sections(once, ["cost"]).count("each in its own section: needs, cost.\n\n| a |") == 1
+    assert page.note_newer_sections(once, ["needs"]) == page.note_newer_sections(once, []) == once
+    assert page.note_newer_sections(head, []) == head
 
 
 def test_the_page_is_the_same_every_time(tmp_path: Path) -> None:

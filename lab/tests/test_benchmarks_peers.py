@@ -1,4 +1,4 @@
-"""The frameworks whose own compaction is a peer and which live beside this project: as they are, with no fault."""
+"""The peers whose framework is installed with this project, run without a fault."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _processes() -> Iterator[None]:
 def turns(
     name: str, given: list[dict[str, Any]], window: int, fake: str = "extractive", which: int = 0
 ) -> list[dict[str, Any]]:
-    """What the peer answers at each model call, in this project's environment."""
+    """Return what the peer answers at each model call, in this project's environment."""
     if name not in _RUNNING:
         _RUNNING[name] = Process(Peer(name, ()))
     process = _RUNNING[name]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.adapter_steps import STEPS, Side, Watch, frameworks, measure, rounds, rows_of, shown
+from benchmarks.adapter_steps import STEPS, Side, Watch, format_rows, frameworks, measure, rounds, rows_of
 from benchmarks.parts import adapters
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that advances only through `work`."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -26,7 +26,7 @@ class Clock:
 
 
 def agent(clock: Clock, first: float = 7.0) -> tuple[Any, Any]:
-    """A compaction and a run of steps in which it takes 2 ms of 5, and 7 of its own the first time."""
+    """Return a compaction, and a run of steps in which it takes 2 ms of 5, and 7 of its own the first time."""
     store = SimpleNamespace(read=lambda: clock.work(1))
     sizes: list[int] = []
 
@@ -80,7 +80,7 @@ def test_a_real_agent_of_strands_is_timed_on_every_side() -> None:
     assert [row["side"] for row in rows][:1] == ["ours"]
     assert len(rows) == 3
     assert all(row["step"] > 0 for row in rows)
-    assert "| Strands | ours |" in shown(rows)
+    assert "| Strands | ours |" in format_rows(rows)
 
 
 def row(side: str, step: float) -> dict[str, Any]:

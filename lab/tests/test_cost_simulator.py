@@ -40,7 +40,7 @@ def line(role: Any, tokens: int, text: str = "") -> Line:
 
 
 def talk(*sizes: int) -> Conversation:
-    """A person and the model in turn, the person first, with messages of these sizes."""
+    """Return messages of these sizes, from a person and the model in turn, the person first."""
     lines = [line("assistant" if i % 2 else "user", size) for i, size in enumerate(sizes)]
     return Conversation("talk", "openai-chat", lines)
 

@@ -11,16 +11,16 @@ import peers
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *with_tests: str) -> int:
-    """The script's exit code, where these peers' source distributions hold tests, and all of those pass."""
+    """Return the script's exit code when these peers' source distributions hold tests and all of those pass."""
 
-    def fetched(package: str, folder: Path) -> Path:
+    def download_sdist(package: str, folder: Path) -> Path:
         for peer in peers.PEERS:
             for name in peer.tests if peer.package == package and package in with_tests else ():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text("", encoding="utf-8")
         return folder
 
-    monkeypatch.setattr(peers, "fetched", fetched)
+    monkeypatch.setattr(peers, "download_sdist", download_sdist)
     monkeypatch.setattr(peers, "compare", lambda *_, **__: 0)
     monkeypatch.setattr(sys, "argv", ["peers.py"])
     return peers.main()
@@ -28,7 +28,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *with_tests: str) -> int:
 
 def test_deep_agents_has_a_section_and_every_section_is_a_peers() -> None:
     names = {peer.package for peer in peers.PEERS}
-    listed = peers.listed()
+    listed = peers.read_differences()
     assert set(listed.pop("without-tests")) == {"deepagents"}
     assert set(listed) <= names
     for instead in peers.without_tests().values():

@@ -18,7 +18,7 @@ from real_clients.seeds import Recorded, made_up
 from real_clients.streams import Answer, Call
 from unabridged.formats import format_named
 from unabridged.sessions import load
-from unabridged_corpus.evaluate.score import Held
+from unabridged_corpus.evaluate.score import NeedsScore
 
 TURN: dict[str, Any] = {"model": "m", "tools": [{"name": "Bash"}], "messages": [{"role": "user", "content": "Go on."}]}
 ASKED: dict[str, Any] = {"role": "user", "content": "Your task is to create a detailed summary of the conversation."}
@@ -64,7 +64,7 @@ def test_a_request_is_a_turn_a_compaction_or_an_aside() -> None:
 
 
 def post(url: str, body: dict[str, Any]) -> str:
-    """The answer of a server of this test."""
+    """Return the answer of this test's server."""
     data, kind = json.dumps(body).encode(), {"content-type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url, data, kind), timeout=10) as answer:  # noqa: S310
         return str(answer.read().decode())
@@ -90,8 +90,12 @@ def test_the_provider_answers_turns_by_their_number_and_compactions_by_the_summa
 
 
 def outcomes() -> list[Outcome]:
-    alone = Outcome("x-0", "pi", ours=False, exit=0, tokens=100, needs=Held(1, 2, 3, 6), people=(0, 1), lost=("a",))
-    ours = replace(alone, ours=True, tokens=300, needs=Held(2, 2, 5, 6), people=(1, 1), archived=(9, 9), found=(1, 1))
+    alone = Outcome(
+        "x-0", "pi", ours=False, exit=0, tokens=100, needs=NeedsScore(1, 2, 3, 6), people=(0, 1), lost=("a",)
+    )
+    ours = replace(
+        alone, ours=True, tokens=300, needs=NeedsScore(2, 2, 5, 6), people=(1, 1), archived=(9, 9), found=(1, 1)
+    )
     return [alone, ours, replace(alone, name="y-0", trouble="it did not compact")]
 
 

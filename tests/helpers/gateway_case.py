@@ -16,9 +16,10 @@ from patience import PATIENCE
 from sdk_loops import TASK
 from unabridged.archive import Record, Scope, open_archive
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import Config, load_config
-from unabridged_testing.loopback import Said
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_gateway.config import build_config
+from unabridged_gateway.config_file import load_config
+from unabridged_testing.loopback import LoopbackReply
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.serving import serving
 
 WINDOW = 12_000
@@ -36,18 +37,20 @@ WORKED = re.compile(r"Number (\d+) was worked on")
 def worker(steps: int, *, thinks: bool = True) -> Any:
     """A model that works on one number after another, told by the last message alone; it also writes summaries."""
 
-    def answer(messages: Sequence[Any]) -> Said:
+    def answer(messages: Sequence[Any]) -> LoopbackReply:
         last = json.dumps(messages[-1])
         worked = WORKED.search(last)
         if len(messages) == 1 and len(last) > 1_000:
-            return Said("The user wants all of the numbers worked through, one by one. Those so far were steady.")
+            return LoopbackReply(
+                "The user wants all of the numbers worked through, one by one. Those so far were steady."
+            )
         if worked is None and TASK not in last:
-            return Said("Hello, I am here to help.")
+            return LoopbackReply("Hello, I am here to help.")
         number = int(worked[1]) + 1 if worked else 1
         if number > steps:
-            return Said("All done.")
+            return LoopbackReply("All done.")
         words = f"The readings before were steady, so {number} is the next to be looked at. " * 30
-        return Said(words, [("work", {"number": number})], f"Number {number} comes next." if thinks else "")
+        return LoopbackReply(words, [("work", {"number": number})], f"Number {number} comes next." if thinks else "")
 
     return answer
 
@@ -74,7 +77,7 @@ class Case(NamedTuple):
         with closing(sqlite3.connect(self.archive)) as database:
             return int(database.execute("SELECT count(*) FROM records").fetchone()[0])
 
-    def conversation(self) -> list[Request]:
+    def conversation(self) -> list[ReceivedRequest]:
         """The requests that asked the model to go on; those for a summary are left out."""
         return [request for request in self.provider.asked if b'"tools"' in request.content]
 
@@ -91,12 +94,12 @@ def gateway(provider: ProviderApp, folder: Path, **given: Any) -> Iterator[Case]
     with serving(provider) as upstream:
         options = {"window": WINDOW, "archive": f"sqlite:///{archive}", "port": 0}
         options["upstreams"] = dict.fromkeys(FAMILIES, upstream)
-        with serving(Gateway(Config(**{**options, **given}))) as url:
+        with serving(Gateway(build_config(**{**options, **given}))) as url:
             yield Case(url, provider, archive)
 
 
-def say(_: object) -> Said:
-    return Said("Noted, and done as you asked.")
+def say(_: object) -> LoopbackReply:
+    return LoopbackReply("Noted, and done as you asked.")
 
 
 @contextmanager

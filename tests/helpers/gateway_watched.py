@@ -19,9 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from patience import PATIENCE
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_gateway.logs import JsonLines, TextLines
-from unabridged_gateway.operation import Operation
+from unabridged_gateway.monitoring import Monitor
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.serving import serving
 
@@ -35,8 +35,8 @@ class Watched:
         tracers.add_span_processor(SimpleSpanProcessor(self._spans))
         given = {"upstream": url, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         config = load_config(None, **given)
-        operation = Operation(config, tracer_provider=tracers, meter_provider=MeterProvider([self._reader]))
-        self.gateway = Gateway(config, operation)
+        monitor = Monitor(config, tracer_provider=tracers, meter_provider=MeterProvider([self._reader]))
+        self.gateway = Gateway(config, monitor)
         self.client = httpx.Client()
         self.lines, self.texts = StringIO(), StringIO()
 
@@ -70,7 +70,11 @@ def watched(provider: ProviderApp, **flags: Any) -> Iterator[Watched]:
         handlers = logging.StreamHandler(one.lines), logging.StreamHandler(one.texts)
         for handler, lines in zip(handlers, (JsonLines(), TextLines()), strict=True):
             handler.setFormatter(lines)
-        with heard(*handlers), serving(one.gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as one.client:
+        with (
+            heard(*handlers),
+            serving(one.gateway) as url,
+            httpx.Client(base_url=url, timeout=PATIENCE) as one.client,
+        ):
             yield one
 
 

@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", f"sqlite:///{tmp_path / 'archive.db'}")
-    monkeypatch.setattr("unabridged_cli.clients.hook.later.do_later", lambda _: None)
+    monkeypatch.setattr("unabridged_cli.clients.hook.background.start_process", lambda _: None)
     return tmp_path
 
 

@@ -20,8 +20,8 @@ from places import HELPERS
 from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.settings import Clear, Settings
-from unabridged_cli.clients.hook.around import archive_session
-from unabridged_cli.clients.hook.transcript import Source, kind_of
+from unabridged_cli.clients.hook.actions import archive_session
+from unabridged_cli.clients.hook.transcript import HookSession, kind_of
 from unabridged_cli.inspector.server import Inspector
 
 PLANTED = "the heron wears a green hat"
@@ -169,7 +169,7 @@ def copy_session(recorded: Path, folder: Path, archive: Archive) -> Scope:
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     kind = kind_of(path)
     assert kind is not None
-    source = Source(kind, path.stem, path)
+    source = HookSession(kind, path.stem, path)
     assert archive_session(source, "SessionStart compact", 60, archive)
     return Scope("default", source.thread)
 

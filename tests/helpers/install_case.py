@@ -61,7 +61,7 @@ scopes = pytest.mark.parametrize("scope", ["user", "project"])
 PLACES = [
     pytest.param(name, place.path.name, id=f"{name} {place.path.name}")
     for name, client in CLIENTS.items()
-    for place in client.places({"HOME": "/nowhere"}, None)
+    for place in client.entries({"HOME": "/nowhere"}, None)
     if not place.path.name.endswith(".ts")
 ]
 
@@ -91,26 +91,26 @@ def write(path: Path, text: str) -> Path:
 
 def fill(name: str, scope: str, home: Path) -> None:
     """Every file of the client's with something in it that is not ours."""
-    for place in CLIENTS[name].places({"HOME": str(home)}, Path.cwd() if scope == "project" else None):
+    for place in CLIENTS[name].entries({"HOME": str(home)}, Path.cwd() if scope == "project" else None):
         if not place.path.name.endswith(".ts"):
             write(place.path, CONFIG if place.path.suffix == ".toml" else SETTINGS)
 
 
 def install(path: Path, name: str, program: str = PROGRAM) -> str:
     """Ours in one file of the client's; the file's text then."""
-    (place,) = (place for place in CLIENTS[name].places({"HOME": str(Path.home())}, None) if place.path == path)
+    (place,) = (place for place in CLIENTS[name].entries({"HOME": str(Path.home())}, None) if place.path == path)
     for change in plan_install([place], program):
         apply(change, Path.home())
     return path.read_bytes().decode()
 
 
 def uninstall(path: Path, name: str) -> str | None:
-    (place,) = (place for place in CLIENTS[name].places({"HOME": str(Path.home())}, None) if place.path == path)
+    (place,) = (place for place in CLIENTS[name].entries({"HOME": str(Path.home())}, None) if place.path == path)
     for change in plan_uninstall([place]):
         apply(change, Path.home())
     return path.read_bytes().decode() if path.exists() else None
 
 
 def path_of(name: str, file: str) -> Path:
-    places = CLIENTS[name].places({"HOME": str(Path.home())}, None)
+    places = CLIENTS[name].entries({"HOME": str(Path.home())}, None)
     return next(place.path for place in places if place.path.name == file)

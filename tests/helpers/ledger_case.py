@@ -14,11 +14,11 @@ from unabridged import Compactor, Settings
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.formats import detect
-from unabridged.languages import labels, tables
-from unabridged.ledger.entries import Ledger, from_json
-from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
+from unabridged.languages import labels, language_tables
 from unabridged.messages import Answer, Call, View
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import render
+from unabridged.summary.ledger import Ledger, from_json
 
 LISTS = HELPERS / "lists"
 
@@ -198,13 +198,13 @@ def sections(summary: str) -> dict[str, list[str]]:
 
 def section(summary: str, name: str) -> list[str]:
     """The lines of our own section with this label, whatever the language."""
-    headings = {labels(code)[name] for code in tables()}
+    headings = {labels(code)[name] for code in language_tables()}
     return [line for heading, lines in sections(summary).items() if heading in headings for line in lines if line]
 
 
 def headings() -> set[str]:
     """Every heading that a summary turn made without a model may have."""
-    return {label for code in tables() for label in labels(code).values()}
+    return {label for code in language_tables() for label in labels(code).values()}
 
 
 def told_of_people(story: Sequence[str]) -> list[str]:
@@ -230,7 +230,7 @@ def people_in(summary: str) -> list[str]:
     return [line for name in ("people", "done") for line in told_of_people(section(summary, name))]
 
 
-_USERS = "|".join(sorted({re.escape(labels(code)["user"]) for code in tables()}))
+_USERS = "|".join(sorted({re.escape(labels(code)["user"]) for code in language_tables()}))
 _OF_A_PERSON = re.compile(
     rf"- \[(?P<number>[^\]]*\d[^\]]*)\] (?:{_USERS})(?: [^\n:\u201c]*)?"  # the number and the speaker
     r"(?:[,\uff0c\u3001\u060c][^\n\u201c]*\u201c[^\u201c\u201d]*\u201d[^\n:\u201c]*)?:"  # what it answers or rejects

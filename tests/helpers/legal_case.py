@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unabridged.legal import Finding, check, repair
+from unabridged.legality import Finding, check, repair
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unabridged_testing.adapter_contract import Said, Seen
+from unabridged_testing.adapter_contract import ModelReply, Seen
 
 TALK = "Noted." + " It is written down in the book of the pump house." * 12
 WRITTEN = "Ada and the assistant went through the items of the pump house, and Marten keeps the book."
@@ -23,14 +23,14 @@ class Brain:
         self.talks: list[Seen] = []
         self.asks: list[Seen] = []
 
-    def __call__(self, seen: Seen) -> Said:
+    def __call__(self, seen: Seen) -> ModelReply:
         if seen.tools:
             self.talks.append(seen)
-            return Said(TALK, used=seen.tokens)
+            return ModelReply(TALK, used=seen.tokens)
         self.asks.append(seen)
         if self.fails:
             raise ConnectionError("no summary today")
-        return Said(self.written, used=seen.tokens)
+        return ModelReply(self.written, used=seen.tokens)
 
 
 def said(number: int) -> str:

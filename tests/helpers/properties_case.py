@@ -16,9 +16,9 @@ from unabridged import Compaction, Compactor, Settings, WontFit, check, repair
 from unabridged.authorship import with_origins
 from unabridged.formats import FORMATS
 from unabridged.formats.fields import get
-from unabridged.legal import find_waiting
+from unabridged.legality import find_waiting
 from unabridged.marks import separators
-from unabridged.settings import limits
+from unabridged.settings import resolve_limits
 from unabridged_testing import (
     Conversation,
     Shape,
@@ -76,7 +76,7 @@ def is_filler(message: Any) -> bool:
 
 
 def budget_of(window: int) -> int:
-    return limits(Settings(), window).budget
+    return resolve_limits(Settings(), window).budget
 
 
 def assert_legal(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None:

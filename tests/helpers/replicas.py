@@ -28,11 +28,11 @@ from patience import PATIENCE
 from sdk_loops import RESULT, TASK, Chat, Messages, Responses
 from unabridged import Compactor
 from unabridged.archive import Archive, Scope, codec, open_archive
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_gateway.tenants import tenant_of
-from unabridged_testing.loopback import Said
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.loopback_wires import Served
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.serving import serving
 
 WINDOW = 12_000
@@ -66,7 +66,7 @@ class Upstream(ProviderApp):
         """The share of requests that the provider answers with an error of its own."""
         self._random = random.Random(4)  # noqa: S311 - faults, not secrets
 
-    def serve(self, request: Request) -> Served:
+    def serve(self, request: ReceivedRequest) -> Served:
         """The answer; what is wrong with the request is kept."""
         self.raw.clear()
         self.requests.clear()
@@ -89,19 +89,19 @@ class Upstream(ProviderApp):
             self.sent[marks.pop()] = body["input" if "input" in body else "messages"]
         return served
 
-    def _speak(self, messages: Sequence[Any]) -> Said:
+    def _speak(self, messages: Sequence[Any]) -> LoopbackReply:
         """The next number, told by the last message; a summary that is another one each time."""
         last = json.dumps(messages[-1])
         mark = MARK.search(last)
         if (TASK not in last and not WORKED.search(last)) or (len(messages) == 1 and len(last) > 3_000):
-            return Said(
+            return LoopbackReply(
                 f"The user of {mark[0] if mark else 'nothing'} wants all numbers worked through, one by one. Those so "
                 f"far were steady. This is text {self.served['summaries']}."
             )
         worked = WORKED.search(last)
         number = int(worked[1]) + 1 if worked else 1
         words = f"The readings before were steady, so {number} is next for {mark[0] if mark else 'nobody'}. " * 20
-        return Said(words, [("work", {"number": number})], f"Number {number} comes next.")
+        return LoopbackReply(words, [("work", {"number": number})], f"Number {number} comes next.")
 
 
 class Postgres:
@@ -320,7 +320,7 @@ class World:
         """Whose conversation it is, in the archive."""
         config = load_config(self.config, secret=SECRET)
         sent = [(name.encode(), value.encode()) for name, value in talk.headers().items()]
-        return tenant_of(config, sent, "127.0.0.1")
+        return tenant_of(config.tenants, sent, "127.0.0.1")
 
     def check(self) -> Counter[str]:
         """Assert what holds when all is over; what was found, in numbers."""

@@ -11,7 +11,7 @@ import anthropic
 import openai
 from google import genai
 
-from unabridged_testing.loopback import Said
+from unabridged_testing.loopback import LoopbackReply
 
 TASK = "Work through all of the numbers, one by one. Never skip a prime number."
 SYSTEM = "You are a patient worker."
@@ -44,16 +44,16 @@ def client_of(name: str, url: str, *, asynchronous: bool = False) -> Any:
     return made(base_url=url, max_retries=0, **OPTIONS[name])
 
 
-def working(steps: int, *, thinks: bool = False) -> Callable[[Sequence[Any]], Said]:
+def working(steps: int, *, thinks: bool = False) -> Callable[[Sequence[Any]], LoopbackReply]:
     """A model that calls a tool so many times, and then is done."""
     numbers = itertools.count(1)
 
-    def answer(_: Sequence[Any]) -> Said:
+    def answer(_: Sequence[Any]) -> LoopbackReply:
         number = next(numbers)
         if number > steps:
-            return Said("All done.")
+            return LoopbackReply("All done.")
         thought = f"Number {number} comes next." if thinks else ""
-        return Said("", [("work", {"number": number})], thought)
+        return LoopbackReply("", [("work", {"number": number})], thought)
 
     return answer
 

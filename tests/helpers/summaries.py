@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from unabridged.asking.ask import Ask, Reply
@@ -11,8 +12,10 @@ from unabridged.asking.asker import Asker
 from unabridged.asking.drivers import adrive, drive
 from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
-from unabridged.summarise.ask_loop import Summary, summarise
-from unabridged.summarise.brief import Brief, Live, Summariser
+from unabridged.summary.ask_loop import Summary, summarise
+from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, Summariser, SummaryLimits, Surroundings
+from unabridged.summary.chunks import plan_asks
+from unabridged.summary.originals import EarlierProse
 
 GOOD = (
     "### Goals and constraints\nThe user wants the importer repaired without touching the public interface.\n"
@@ -63,9 +66,44 @@ class Task(NamedTuple):
     model: Summariser
 
 
+def make_brief(
+    views: Sequence[View],
+    *,
+    budget: int = 400,
+    prior: str = "",
+    proses: Sequence[EarlierProse] = (),
+    beside: Sequence[View] = (),
+    following: Sequence[tuple[int, View]] = (),
+    other_text: str = "",
+    **options: Any,
+) -> Brief:
+    """Return a brief from flat options."""
+    surroundings = Surroundings(following, beside, other_text=other_text)
+    earlier = CarriedSummary(prior, proses=proses)
+    return Brief(views, SummaryLimits(budget), count, earlier=earlier, beside=surroundings, **options)
+
+
+def calls_bound(brief: Brief, model: Summariser) -> int:
+    """The most model calls that a summary takes: two for each chunk and for each fold.
+
+    A reply that was cut off where there was little room for it is asked for once more, apart.
+    """
+    plan = plan_asks(brief, model)
+    if plan.tight:
+        return 2 + calls_bound(brief, replace(model, live=None))
+    if plan.live is not None or plan.single:
+        return 2
+    asks = len(plan.chunks)
+    sizes = [brief.count(plan.prior_note)] * bool(plan.prior_note) + [plan.note] * asks
+    while len(runs := plan.folds(sizes)) > 1:
+        asks += len(runs)
+        sizes = [plan.note] * len(runs)
+    return 2 * (asks + 1)
+
+
 def block(views: Sequence[View] | None = None, **options: Any) -> Task:
     model = {name: options.pop(name) for name in Summariser.__dataclass_fields__ if name in options}
-    brief = Brief(talk(12) if views is None else views, **{"budget": 400, "count": count, **options})
+    brief = make_brief(talk(12) if views is None else views, **options)
     return Task(brief, Summariser(**{"window": 32_768, **model}))
 
 
@@ -105,6 +143,6 @@ def summary_of(scripted: Any, given: Task | None = None, ran: Ran = run, **optio
     return summary
 
 
-def live(tokens: int = 5_000, tail: int = 0) -> Live:
+def live(tokens: int = 5_000, tail: int = 0) -> LivePrompt:
     messages = [{"role": "user", "content": view.text} for view in talk(4)]
-    return Live(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2, tail=tail)
+    return LivePrompt(messages, tokens, system="You are a builder.", tools=[{"name": "bash"}], kept=2, kept_tokens=tail)

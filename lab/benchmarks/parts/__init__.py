@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Section:
-    """What a part says on the page: its title, its text in Markdown, and its plots by file name."""
+    """A part's section of the page: its title, its text in Markdown, and its plots by file name."""
 
     title: str
     text: str

@@ -1,4 +1,4 @@
-"""Each adapter beside what its framework has itself: the check at every step, what is needed next, faults survived."""
+"""Compare each adapter with its framework's own compaction: the check at every step, needs-next, faults survived."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TINY = (20,)
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Milliseconds of the steps of every framework; needs-next and faults of those whose own compaction is an arm."""
+    """Measure the steps of every framework in milliseconds; where its compaction is an arm, needs-next and faults."""
     sizes = TINY if bench.quick else SIZES
     steps = [row for name in adapter_steps.frameworks() for row in adapter_steps.rows_of(name, sizes)]
     arms = [arm for arm in bench.arms if arm in OWN or arm in BESIDE]
@@ -50,7 +50,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def section(result: dict[str, Any]) -> Section:
-    """Both tables."""
+    """Return both tables."""
     rows: list[Row] = result["steps"]
     sizes = sorted({row["size"] for row in rows})
     text = f"""One agent for each side, run by its framework's own runner with a scripted model, the same tool and the
@@ -104,7 +104,7 @@ def _steps(rows: Sequence[Row], sizes: Sequence[int]) -> str:
 
 
 def _words(rows: Sequence[Row], size: int) -> str:
-    """Where a framework's own check is cheaper than ours, said so that nobody has to look for it."""
+    """Say in words where a framework's own check is cheaper than ours."""
     here = [row for row in rows if row["size"] == size and not row["side"].startswith("bare")]
     ours = {row["framework"]: row["step"] for row in here if row["side"] == "ours"}
     rest = [row for row in here if row["side"] != "ours"]

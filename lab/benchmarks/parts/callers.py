@@ -1,6 +1,6 @@
-"""What a call costs two kinds of caller, as the history and the number of compactions behind it grow.
+"""Measure what a call costs two kinds of caller, as the history and the number of compactions behind it grow.
 
-One carries the list that it was given back; the other sends the whole history each time, parsed anew from JSON.
+One keeps the list that was returned; the other sends the whole history each time, parsed anew from JSON.
 Beside them LangChain's own middleware, which is called below its trigger here: it only counts.
 """
 
@@ -28,7 +28,7 @@ TEXT = "The quick brown fox read the file and found nothing of interest in line 
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Milliseconds of processor time: a call at each size, and a step with so many compactions behind it."""
+    """Measure processor time in milliseconds: a call at each size, and a step after each number of compactions."""
     sizes, behind = (SIZES[:2], BEHIND[:1]) if bench.quick else (SIZES, BEHIND)
     items: list[Any] = [("size", size) for size in reversed(sizes)] + [("behind", max(behind))]
     found = {items[place]: row for place, row in spread("callers", measured, items)}
@@ -37,12 +37,12 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def measured(item: tuple[str, int]) -> dict[str, Any]:
-    """One size, or a run with so many compactions."""
+    """Measure one size, or a run with so many compactions."""
     return calls(item[1]) if item[0] == "size" else steps(item[1])
 
 
 def history(count: int) -> list[Any]:
-    """A request and tool rounds, messages of about 400 characters."""
+    """Generate a request and tool rounds, with messages of about 400 characters."""
     said: list[Any] = [{"role": "user", "content": "Work through all of it."}]
     for i in range(count // 2):
         function = {"name": "read", "arguments": json.dumps({"path": f"src/part{i}.py"})}
@@ -55,7 +55,7 @@ def history(count: int) -> list[Any]:
 
 
 def calls(size: int) -> dict[str, Any]:
-    """A call with a history of so many messages, once below the trigger and once above it."""
+    """Measure a call with a history of `size` messages, once below the trigger and once above it."""
     said = history(size)
     text = json.dumps(said)
     tokens = Compactor(window=10**9, archive="memory:").plan(said).tokens
@@ -78,7 +78,7 @@ def calls(size: int) -> dict[str, Any]:
 
 
 def _just_below(said: list[Any], tokens: int) -> int:
-    """The smallest window, in steps of two per cent, whose trigger is not pulled."""
+    """Return the smallest window, in steps of two per cent, that does not reach the trigger."""
     window = tokens
     while Compactor(window=window, archive="memory:").plan(said).trigger is not None:
         window += max(1, tokens // 50)
@@ -86,7 +86,7 @@ def _just_below(said: list[Any], tokens: int) -> int:
 
 
 def langchain(said: list[Any]) -> dict[str, float]:
-    """LangChain's own check of the same conversation: it counts every message at every call."""
+    """Measure LangChain's own check of the same conversation, which counts every message at every call."""
     from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - a peer
     from langchain_core.language_models import FakeListChatModel  # noqa: PLC0415 - likewise
     from langchain_core.messages import convert_to_messages  # noqa: PLC0415 - likewise
@@ -99,7 +99,7 @@ def langchain(said: list[Any]) -> dict[str, float]:
 
 
 def steps(most: int) -> dict[str, Any]:
-    """Steps of one long run on SQLite, of both callers: medians around so many compactions."""
+    """Measure the steps of one long run on SQLite for both callers: medians around each number of compactions."""
     found: dict[str, Any] = {str(count): {"compactions": count} for count in BEHIND if count <= most}
     for kind in ("carried", "resent"):
         with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +123,7 @@ class _Run:
         self.numbers = itertools.count()
 
     def until(self, compactions: int, *, anew: bool = False) -> None:
-        """Go on until there were so many; what is sent again is parsed anew only where it is measured."""
+        """Run until there were this many compactions; the history is parsed anew only where that is measured."""
         while len(self.made) < compactions:
             number = next(self.numbers)
             new = history(3)[1:]
@@ -139,17 +139,17 @@ class _Run:
                 self.made.add(fitted.receipt.id)
 
     def _sent_again(self, *, anew: bool) -> list[Any]:
-        """The whole history, as the same objects or as others that are equal."""
+        """Return the whole history, as the same objects or as equal copies."""
         return json.loads(json.dumps(self.said)) if anew else list(self.said)
 
 
 def timed(work: Callable[[], Any], samples: int = SAMPLES) -> float:
-    """The median processor time in milliseconds."""
+    """Return the median processor time in milliseconds."""
     return timed_with(lambda: None, lambda _: work(), samples)
 
 
 def timed_with(prepare: Callable[[], Any], work: Callable[[Any], Any], samples: int = SAMPLES) -> float:
-    """The same, of work on what is prepared each time and not counted."""
+    """Return the median processor time of `work` in milliseconds; `prepare` makes its argument and is not timed."""
     spent = []
     for _ in range(samples):
         given = prepare()
@@ -161,7 +161,7 @@ def timed_with(prepare: Callable[[], Any], work: Callable[[Any], Any], samples: 
 
 
 def section(result: dict[str, Any]) -> Section:
-    """Both tables and the plot."""
+    """Return both tables and the plot."""
     sizes, behind = result["sizes"], result["behind"]
     heads = ["messages", "first sight", "below the trigger", "resent", "carried", "LangChain's check"]
     names = ("first", "below", "resent", "carried", "langchain")

@@ -1,4 +1,4 @@
-"""What a whole run costs, turn by turn, with a provider's cache and without."""
+"""Measure what a whole run costs, turn by turn, with a provider's cache and without."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNCACHED = Prices(read=1.0, write=1.0)
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Cost relative to sending everything, the summaries' own calls included."""
+    """Measure the cost relative to sending everything, the summaries' own calls included."""
     wanted = jobs(bench)
     done = bench.replays("replays", list(wanted.values()))
     rows = []
@@ -37,7 +37,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def section(result: dict[str, Any], needs: dict[str, Any] | None = None) -> Section:
-    """The tables and the plots; with needs-next beside it where that was measured."""
+    """Return the tables and the plots, with needs-next beside the cost where that was measured."""
     here = [row for row in result["rows"] if row["window"] == WINDOW]
     windows = sorted({row["window"] for row in result["rows"]})
     by = {(row["arm"], row["window"]): row["cached"] for row in result["rows"]}

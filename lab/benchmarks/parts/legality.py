@@ -1,4 +1,4 @@
-"""Whether the provider takes what is sent: legal, and within the window."""
+"""Measure whether the provider accepts the requests: legal, and within the window."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECORDED = ("refused", "over", "ended", "passed")
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Shares of requests, on recorded and on generated conversations."""
+    """Measure shares of requests, on recorded and on generated conversations."""
     wanted = jobs(bench)
     done = bench.replays("replays", list(wanted.values()))
     count = bench.generated
@@ -61,7 +61,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def _share_of(run: dict[str, Any], kind: str) -> float:
-    """Of the run's requests; it ended or it did not."""
+    """Return the share of the run's requests of this kind; for `ended`, 1 if the run ended with an error, else 0."""
     if kind == "ended":
         return float(run["error"] is not None)
     turns = run["turns"] or 1
@@ -69,7 +69,7 @@ def _share_of(run: dict[str, Any], kind: str) -> float:
 
 
 def tried(item: tuple[str, Peer, dict[str, Any], int, int]) -> tuple[list[list[float]], str]:
-    """For each conversation: the shares of its requests that are refused or over the window, and whether it ended."""
+    """Return, for each conversation, the shares of its requests refused and over the window, and whether it ended."""
     arm, peer, settings, first, count = item
     shares: list[list[float]] = []
     example = ""
@@ -90,7 +90,7 @@ def tried(item: tuple[str, Peer, dict[str, Any], int, int]) -> tuple[list[list[f
 
 
 def _fitted(process: Process, one: data.Recorded, arm: str, settings: dict[str, Any]) -> tuple[list[float], str]:
-    """The conversation in a window half its size, at up to four of its model calls."""
+    """Fit the conversation into a window half its size, at up to four of its model calls."""
     one.prepare()
     read = format_named("openai-chat").read
     window = max(LEAST, sum(line.tokens for line in one.lines) // 2)
@@ -120,7 +120,7 @@ def _fitted(process: Process, one: data.Recorded, arm: str, settings: dict[str, 
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The table and the plot."""
+    """Return the table and the plot."""
     columns = [*(("recorded", kind) for kind in RECORDED), *(("generated", kind) for kind in KINDS)]
     heads = ["arm", *(f"{part}: {_WORDS.get(kind, kind)}" for part, kind in columns)]
     shown = table(

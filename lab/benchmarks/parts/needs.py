@@ -1,4 +1,4 @@
-"""What the agent needs next, and whether it still has it."""
+"""Measure how much of what the agent needs next it still has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.replay import ROUNDS
 
 
 def jobs(bench: Bench) -> dict[tuple[str, int], Job]:
-    """Every arm in every window: several parts read the same replays.
+    """Return every arm in every window; several parts read the same replays.
 
     In the background the same summaries are made, only earlier: one window is enough to see that.
     """
@@ -27,7 +27,7 @@ def jobs(bench: Bench) -> dict[tuple[str, int], Job]:
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Needs-next in every window, after so many rounds, and with a summariser that forgets nothing."""
+    """Measure needs-next in every window, after several rounds, and with a summariser that forgets nothing."""
     wanted = jobs(bench)
     ceiling = {arm: bench.job(arm, fake="echo") for arm in bench.asking}
     done = bench.replays("replays", list(wanted.values()))
@@ -63,7 +63,7 @@ def _cuts(run: Row) -> Iterable[Row]:
 
 
 def _above(run: Row) -> float | None:
-    """By how much the requests hold more than a plain tail of exactly as many tokens."""
+    """Return by how much the requests hold more than a plain tail of exactly as many tokens."""
     gains = []
     for point in _cuts(run):
         (files, all_files, names, all_names), tail = point["held"], point["tail"]
@@ -89,7 +89,7 @@ def _listed(settings: dict[str, Any]) -> str:
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The tables and the plot."""
+    """Return the tables and the plot."""
     here = [row for row in result["windows"] if row["window"] == WINDOW]
     heads = [
         "arm",

@@ -1,4 +1,4 @@
-"""The check below the trigger: what an agent pays at every model call while there is nothing to do."""
+"""Measure the check below the trigger: the cost of every model call while there is nothing to compact."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SAMPLES = 15
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Seconds of one check when one message was added, and bytes held for each message."""
+    """Measure seconds of one check when one message was added, and bytes held for each message."""
     sizes = SIZES[:2] if bench.quick else SIZES
     items = [(arm, bench.arms[arm]["peer"], sizes) for arm in bench.arms if arm != "raw"]
     return {"rows": [row for rows in bench.each("overhead", checked, items) for row in rows]}
 
 
 def checked(item: tuple[str, Peer, tuple[int, ...]]) -> list[dict[str, Any]]:
-    """One arm at each size, the smallest first; a process that ended leaves the rest unmeasured."""
+    """Measure one arm at each size, the smallest first; if the process ends, the rest is unmeasured."""
     arm, peer, sizes = item
     rows: list[dict[str, Any]] = [{"arm": arm, "size": size, "median": None, "held": None} for size in sizes]
     with Process(peer) as process:
@@ -45,14 +45,14 @@ def _measure(process: Process, row: dict[str, Any]) -> None:
 
 
 def relative(result: dict[str, Any], size: int = MIDDLE) -> dict[str, float]:
-    """Each arm's check relative to this project's."""
+    """Return each arm's check relative to this project's."""
     medians = {row["arm"]: row["median"] for row in result["rows"] if row["size"] == size and row["median"] is not None}
     own = medians.get("ours")
     return {arm: value / own for arm, value in medians.items()} if own else {}
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The table and the plot."""
+    """Return the table and the plot."""
     sizes = sorted({row["size"] for row in result["rows"]})
     by = {(row["arm"], row["size"]): row for row in result["rows"]}
     arms = list(dict.fromkeys(row["arm"] for row in result["rows"]))

@@ -1,4 +1,4 @@
-"""The archive as it grows, beside what one would write by hand."""
+"""Measure the archive as it grows, beside plain SQLite written by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("one word", "six words", "a name", "CJK")
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Appending, searching and bytes on disk at growing sizes, and on recorded conversations; the largest first."""
+    """Measure appending, searching and bytes on disk at growing sizes and on recorded conversations."""
     sizes = (50,) if bench.quick else THREADS
     files = sorted(Path(bench.folder).glob("*.jsonl")) if bench.folder and not bench.quick else []
     items: list[Any] = [(threads, 20 if bench.quick else 100) for threads in reversed(sizes)]
@@ -28,12 +28,12 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def grown(item: tuple[int, int] | Path) -> list[dict[str, Any]]:
-    """One size, or one file of recorded conversations."""
+    """Measure one size, or one file of recorded conversations."""
     return archive.bytes_on_disk([item]) if isinstance(item, Path) else archive.appending_and_searching(*item)
 
 
 def ahead(ours: dict[str, Any], plain: dict[str, Any]) -> str:
-    """Where plain SQLite is ahead at the largest size, in words with numbers."""
+    """Say, with numbers, where plain SQLite is ahead at the largest size."""
     better = [f"{name}: {plain[name]} to {ours[name]}" for name in ours if _less(name, plain, ours)]
     if not better:
         return f"With {ours['messages']} messages, plain SQLite is ahead in nothing."
@@ -47,7 +47,7 @@ def _less(name: str, plain: dict[str, Any], ours: dict[str, Any]) -> bool:
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The tables and the plot."""
+    """Return the tables and the plot."""
     rows, disk = result["rows"], result["disk"]
     text = "Messages with the statistics of real ones, in threads of 100, each appended in one durable transaction.\n"
     text += "The index of this project also finds parts of names and CJK words, which plain FTS5 does not.\n\n"

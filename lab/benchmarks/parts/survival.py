@@ -1,4 +1,4 @@
-"""What happens when the summariser fails: who loses history, who ends the run, who goes on."""
+"""Measure what happens when the summariser fails: which arms lose history, end the run, or continue."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ OUTCOMES = {
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """The outcome of each fault for each arm that asks a model."""
+    """Measure the outcome of each fault for each arm that asks a model."""
     rows = outcomes(bench, bench.asking)
     return {"rows": rows, "none": [arm for arm in bench.compared if arm not in bench.asking]}
 
 
 def outcomes(bench: Bench, arms: Sequence[str]) -> list[dict[str, Any]]:
-    """For each arm, what comes of each fault at the worst, and the share of faults survived."""
+    """Return, for each arm, the worst outcome of each fault, and the share of faults survived."""
     seeds = range(10, 11 if bench.quick else 10 + SEEDS)
     items = [(arm, bench.arms[arm]["peer"], bench.settings(arm), seed) for arm in arms for seed in seeds]
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -60,9 +60,9 @@ def outcomes(bench: Bench, arms: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def conversation(seed: int) -> tuple[list[Message], list[str]]:
-    """An agent's run of one and a half windows, and what must not be lost of it: the rule, the task, the files.
+    """Generate an agent's run of one and a half windows, and what must survive in it: the rule, the task, the files.
 
-    Its bulk is what the agent itself says: clearing tool results does not help, the summariser must be asked.
+    Most of it is the agent's own text: clearing tool results does not help, the summariser must be asked.
     """
     task = f"Fix the import of invoice {4000 + seed}; it fails since release 7.{seed}."
     messages: list[Message] = [{"role": "user", "content": f"{RULE} {task}"}]
@@ -79,7 +79,7 @@ def conversation(seed: int) -> tuple[list[Message], list[str]]:
 
 
 def outcomes_under(item: tuple[str, Peer, dict[str, Any], int]) -> dict[str, tuple[str, str]]:
-    """For each fault the worst that comes of it until the conversation is over, and what was said about it."""
+    """Return, for each fault, its worst outcome until the conversation is over, and what was reported about it."""
     arm, peer, settings, seed = item
     if arm.startswith("ours"):
         settings = {**settings, "deadline": HANG / 4}  # two minutes by default: nobody wants to watch that
@@ -127,7 +127,7 @@ def _run(process: Process, given: list[Message], planted: list[str]) -> tuple[st
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The table and the plot."""
+    """Return the table and the plot."""
     cells = table(
         ["arm", "survived", "no fault", *FAULTS],
         (

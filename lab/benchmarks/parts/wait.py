@@ -1,4 +1,4 @@
-"""How often a turn waits for a model, and how long the compactor itself takes."""
+"""Measure how often a turn waits for a model, and how long the compactor itself takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLEEPERS = 8
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Turns that stood still for a summary; seconds of the compactor's own work."""
+    """Measure the turns that waited for a summary, and the seconds of the compactor's own work."""
     most = min(bench.most, 40 if bench.quick else 300)
     timed = {arm: bench.job(arm, limit=1, most=most, seconds=LATENCY, gap=GAP) for arm in bench.asking}
     done = bench.replays("waiting", list(timed.values()), workers=SLEEPERS)
@@ -39,7 +39,7 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def section(result: dict[str, Any]) -> Section:
-    """The table and the plot."""
+    """Return the table and the plot."""
     shown = table(
         ["arm", "turns that wait for a model", "own work a turn, ms", "slowest turn of a run, ms"],
         (

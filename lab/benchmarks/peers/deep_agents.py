@@ -18,7 +18,7 @@ from benchmarks.langchain_family import FakeChat, Wire
 
 
 def middleware(given: Given) -> Fit:
-    """The state stays whole; the middleware changes the request."""
+    """Return a `Fit` that leaves the state whole; the middleware changes only the request."""
     chat = FakeChat(fake=given.model, profile={"max_input_tokens": given.window})
     options: dict[str, Any] = {"trim_tokens_to_summarize": None, **theirs.compute_summarization_defaults(chat)}
     if share := given.settings.get("keep"):

@@ -19,7 +19,7 @@ from benchmarks.harness import Arm, Fit, Given, Message, serve
 
 
 def compaction(given: Given) -> Fit:
-    """At 85 % of the window, by the usage that the model reported; the last 20 events stay unless others are chosen."""
+    """Return a `Fit` that compacts at 85 % of the window by reported usage; 20 events stay unless others are chosen."""
     llm = FakeLlm(model="fake", fake=given.model)
     config = EventsCompactionConfig(
         summarizer=LlmEventSummarizer(llm),

@@ -17,7 +17,7 @@ from benchmarks.langchain_family import FakeChat, Wire
 
 
 def middleware(given: Given, **options: Any) -> Fit:
-    """The trigger is Deep Agents' 85 % (LangChain has none); it keeps 20 messages unless a share is chosen."""
+    """Return a `Fit` with Deep Agents' trigger of 85 % (LangChain has none); 20 messages stay, or the chosen share."""
     chat = FakeChat(fake=given.model, profile={"max_input_tokens": given.window})
     if share := given.settings.get("keep"):
         options["keep"] = ("fraction", share)
@@ -37,7 +37,7 @@ def middleware(given: Given, **options: Any) -> Fit:
 
 
 def trimmed(given: Given) -> Fit:
-    """`trim_messages` to 85 % of the window, as its documentation recommends for chat histories."""
+    """Return a `Fit` with `trim_messages` to 85 % of the window, as its documentation recommends for chat histories."""
     wire, history = Wire(), list[BaseMessage]()
     usual = {"token_counter": "approximate", "include_system": True, "start_on": "human"}
     options: dict[str, Any] = usual | given.settings

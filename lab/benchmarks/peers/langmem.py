@@ -13,7 +13,7 @@ from benchmarks.langchain_family import FakeChat, Wire
 
 
 def node(given: Given) -> Fit:
-    """Summarises at 85 % of the window; `before` is how much of that is summarised at once."""
+    """Return a `Fit` that summarises at 85 % of the window; `before` is how much of that is summarised at once."""
     chat = FakeChat(fake=given.model)
     most = int(0.85 * given.window)
     options = {"max_summary_tokens": min(given.model.budget, most // 2)}

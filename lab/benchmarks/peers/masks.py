@@ -13,7 +13,7 @@ MASK = "[Old tool result cleared]"
 
 
 def mask(given: Given, *, step: int) -> Fit:
-    """All but the last ten results are masked, whenever `step` more have become maskable."""
+    """Return a `Fit` that masks all but the last ten results, whenever `step` more have become maskable."""
     read, history, views = format_named("openai-chat").read, list[Message](), list[View]()
     masked: dict[int, Message] = {}
     keep = given.settings.get("results", 10)
@@ -32,7 +32,7 @@ def mask(given: Given, *, step: int) -> Fit:
 
 
 def raw(given: Given) -> Fit:
-    """Everything, every time."""
+    """Return a `Fit` that sends everything, every time."""
     history: list[Message] = []
 
     def fit(new: list[Message], _: int | None) -> list[Message]:

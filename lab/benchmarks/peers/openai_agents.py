@@ -17,11 +17,11 @@ from benchmarks.harness import Arm, Fit, Given, Message, serve
 
 
 def session(given: Given, *, steps: bool = False) -> Fit:
-    """Compacts at ten items that are not the user's, its default, or at a share of the window; the fake serves it."""
+    """Return a `Fit` that compacts at its default of ten items not the user's, or at a share of the window."""
     numbered, loop, used = Numbered(), asyncio.new_event_loop(), [0]
 
     async def compact(*, input: list[Any], **_: Any) -> Any:  # noqa: A002 - the endpoint's own word
-        """All user messages, then one item that stands for the rest, as the endpoint's documentation has it."""
+        """Return all user messages, then one item in place of the rest, as the endpoint's documentation describes."""
         said = given.model("\n".join(str(response_piece(item)[1].get("content") or item) for item in input))
         kept = [item for item in input if item.get("role") == "user"]
         return SimpleNamespace(output=[*kept, {"type": "compaction", "id": "c", "encrypted_content": said.text}])

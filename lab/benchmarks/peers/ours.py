@@ -16,7 +16,7 @@ AGENT = "gpt-5"
 
 
 def compactor(given: Given, *, model: bool = False, anew: bool = False, early: bool = False, **options: Any) -> Fit:
-    """The default settings; reports of usage are passed on, as an agent's loop does.
+    """Return a `Fit` with the default settings that passes reported usage on, as an agent's loop does.
 
     `early` clears results below the trigger where that pays, which is off by default.
     """

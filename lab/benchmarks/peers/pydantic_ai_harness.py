@@ -20,7 +20,7 @@ from benchmarks.pydantic_ai_family import Wire
 
 
 def strategy(given: Given, *, tiered: bool) -> Fit:
-    """At 85 % of the window; it keeps 20 messages unless a share is chosen. Tiers as its documentation has them."""
+    """Return a `Fit` at 85 % of the window that keeps 20 messages or the chosen share, with the documented tiers."""
 
     def answer(messages: list[m.ModelMessage], _: Any) -> m.ModelResponse:
         prompts = (part.content for part in messages[-1].parts if isinstance(part, m.UserPromptPart))

@@ -22,7 +22,7 @@ REFUSALS = 5
 
 
 def manager(given: Given) -> Fit:
-    """At 85 % of the window; each reduction summarises the oldest 30 % of the messages unless a share is chosen."""
+    """Return a `Fit` at 85 % of the window that summarises the oldest 30 % of the messages or the chosen share."""
     threshold: Any = {"compression_threshold": 0.85}
     summarizing = SummarizingConversationManager(given.settings.get("ratio", 0.3), proactive_compression=threshold)
     agent = Agent(FakeModel(given.model, given.window), conversation_manager=summarizing, callback_handler=None)

@@ -27,7 +27,7 @@ AGENT, APP, USER = "reader", "bench", "ada"
 
 
 class Working(BaseLlm):
-    """Calls the tool until its run is over."""
+    """A model that calls the tool until its run is over."""
 
     size: int
     watch: Any
@@ -35,7 +35,7 @@ class Working(BaseLlm):
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
-        """A call, or the end."""
+        """Yield a tool call, or the final answer."""
         del llm_request, stream
         number = self.watch.answer()
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=used(self.size, self.watch))
@@ -52,7 +52,7 @@ def _said(text: str, call: str | None = None) -> types.Content:
 
 
 def run(make: Any, size: int, watch: Watch) -> None:
-    """Two invocations of an app whose session has the conversation."""
+    """Run two invocations of an app whose session holds the conversation."""
     asyncio.run(_run(make(), size, watch))
 
 
@@ -82,12 +82,12 @@ def _user(text: str) -> types.Content:
 
 
 def with_ours() -> dict[str, Any]:
-    """Options of an app with our plugin."""
+    """Return the options of an app with our plugin."""
     return {"plugins": [CompactionPlugin(window=FAR, archive="memory:")]}
 
 
 def with_theirs() -> dict[str, Any]:
-    """Options of an app with ADK's own compaction."""
+    """Return the options of an app with ADK's own compaction."""
     return {"events_compaction_config": EventsCompactionConfig(token_threshold=FAR, event_retention_size=20)}
 
 

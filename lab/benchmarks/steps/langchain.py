@@ -20,7 +20,7 @@ RUN: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 10_000}
 
 
 class Working(BaseChatModel):
-    """Calls the tool until its run is over."""
+    """A model that calls the tool until its run is over."""
 
     size: int
     watch: Any
@@ -30,7 +30,7 @@ class Working(BaseChatModel):
         return "working"
 
     def bind_tools(self, tools: Any, **_: Any) -> Any:  # noqa: ARG002 - the protocol's
-        """As it is."""
+        """Return the model unchanged."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:  # noqa: ARG002 - likewise
@@ -47,7 +47,7 @@ def _call(name: str) -> Any:
 
 
 def run(make: Any, size: int, watch: Watch) -> None:
-    """Two calls of an agent whose thread has the conversation."""
+    """Run an agent twice, whose thread holds the conversation."""
     model = Working(size=size, watch=watch)
     agent: Any = create_agent(model, [tool(read)], middleware=[make(model)], checkpointer=InMemorySaver())
     messages: list[BaseMessage] = [HumanMessage("Work through all of it.")]
@@ -58,12 +58,12 @@ def run(make: Any, size: int, watch: Watch) -> None:
 
 
 def with_ours(_: Any) -> Ours:
-    """Our middleware."""
+    """Return our middleware."""
     return Ours(trigger=("tokens", FAR // 2), window=FAR, archive="memory:")
 
 
 def with_theirs(model: Any) -> Theirs:
-    """LangChain's."""
+    """Return LangChain's middleware."""
     return Theirs(model, trigger=("tokens", FAR // 2))
 
 

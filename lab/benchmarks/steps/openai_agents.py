@@ -16,20 +16,20 @@ from unabridged.adapters.openai_agents import CompactingProvider, CompactingSess
 from unabridged.adapters.openai_agents.provider import CompactingModel
 
 
-class One(ModelProvider):
-    """Gives the same model for every name."""
+class SingleModelProvider(ModelProvider):
+    """A provider that returns the same model for every name."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
     def get_model(self, model_name: str | None) -> Model:
-        """The model."""
+        """Return the model."""
         del model_name
         return self.model
 
 
 def working(size: int, watch: Watch) -> ScriptedModel:
-    """Calls the tool until its run is over."""
+    """Return a model that calls the tool until its run is over."""
 
     def answer(_: ModelCall) -> ModelStep:
         number = watch.answer()
@@ -43,7 +43,7 @@ def working(size: int, watch: Watch) -> ScriptedModel:
 
 
 def run(make: Any, size: int, watch: Watch) -> None:
-    """Two runs of an agent whose session has the conversation."""
+    """Run an agent twice, whose session holds the conversation."""
     asyncio.run(_run(make, size, watch))
 
 
@@ -58,21 +58,21 @@ async def _run(make: Any, size: int, watch: Watch) -> None:
             {"type": "function_call_output", "call_id": call, "output": result},
         ]
     await inner.add_items(items)
-    provider, session = make(One(working(size, watch)), inner)
+    provider, session = make(SingleModelProvider(working(size, watch)), inner)
     config = RunConfig(model_provider=provider, tracing_disabled=True)
     agent = Agent("worker", tools=[function_tool(read)])
     for text in ("Go on.", "And on."):
         await Runner.run(agent, text, session=session, run_config=config, max_turns=2 * STEPS)
 
 
-def with_ours(models: One, inner: Any) -> tuple[Any, Any]:
-    """Our provider for what is sent, our session for what is stored."""
+def with_ours(models: SingleModelProvider, inner: Any) -> tuple[Any, Any]:
+    """Return our provider, for what is sent, and our session, for what is stored."""
     provider = CompactingProvider(models, window=FAR, archive="memory:")
     return provider, CompactingSession(inner, provider)
 
 
-def with_theirs(models: One, inner: Any) -> tuple[Any, Any]:
-    """The SDK's session, whose hook never wants a compaction."""
+def with_theirs(models: SingleModelProvider, inner: Any) -> tuple[Any, Any]:
+    """Return the SDK's session, whose hook never triggers a compaction."""
     return models, Theirs("s", inner, client=object(), should_trigger_compaction=lambda _: False)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ HOOKS = ("for_run", "before_model_request", "prepare_model_request", "after_mode
 
 
 def keep_end(messages: list[Any]) -> list[Any]:
-    """What a function for `ProcessHistory` that keeps the end of the list does at the least."""
+    """Return the end of the list: the least that such a function for `ProcessHistory` does."""
     return messages[-FAR:]
 
 

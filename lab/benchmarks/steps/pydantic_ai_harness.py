@@ -13,7 +13,7 @@ from benchmarks.pydantic_ai_steps import run
 
 
 def tiered() -> TieredCompaction:
-    """Tiers as its documentation has them."""
+    """Return the tiers that its documentation describes."""
     tiers = [ClearToolResults(max_tokens=1, keep_pairs=3), SummarizingCompaction(max_messages=1)]
     return TieredCompaction(tiers, target_fraction=0.85, context_window=FAR)
 

@@ -12,15 +12,15 @@ import openai
 
 import unabridged
 from benchmarks.adapter_steps import FAR, Side, Watch, read, rounds, serve
-from unabridged.adapters.sdk import posting
-from unabridged_testing.loopback import Loopback, Said
+from unabridged.adapters.sdk import requests
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 LENGTH = 8
 """Steps of each run: the OpenAI client takes a second for one of 2,000 messages, in its own checks of the arguments."""
 
 
 def chat(client: Any, size: int, watch: Watch) -> None:
-    """Two turns of a loop over Chat Completions."""
+    """Run two turns of a loop over Chat Completions."""
     messages: list[Any] = [{"role": "user", "content": "Work through all of it."}]
     for said, call, result in rounds(size):
         messages += [
@@ -44,7 +44,7 @@ def _call(name: str) -> Any:
 
 
 def messages_api(client: Any, size: int, watch: Watch) -> None:
-    """Two turns of a loop over the Messages API."""
+    """Run two turns of a loop over the Messages API."""
     messages: list[Any] = [{"role": "user", "content": "Work through all of it."}]
 
     def add(said: str, call: str, result: str) -> None:
@@ -65,8 +65,8 @@ def messages_api(client: Any, size: int, watch: Watch) -> None:
 
 
 def run(loop: Callable[..., None], make: Callable[..., Any], size: int, watch: Watch, *, wrapped: bool) -> None:
-    """The loop with a client of this kind."""
-    with Loopback(lambda _: Said("A step."), window=FAR) as provider:
+    """Run the loop with a client of this kind."""
+    with Loopback(lambda _: LoopbackReply("A step."), window=FAR) as provider:
         client = make(base_url=provider.url, api_key="none", max_retries=0)
         if wrapped:
             client = unabridged.wrap(client, thread="t", window=FAR, archive="memory:")
@@ -74,8 +74,8 @@ def run(loop: Callable[..., None], make: Callable[..., Any], size: int, watch: W
 
 
 def sides(loop: Callable[..., None], make: Any) -> dict[str, Side]:
-    """A wrapped client, and a bare one: the caller's thread is timed, the server's is not."""
-    fitted, posted = [(posting, "_send")], [(posting.Call, "send")]
+    """Return the wrapped and the bare client as sides; the caller's thread is timed, the server's is not."""
+    fitted, posted = [(requests, "_send")], [(requests.SdkCall, "send")]
     return {
         "ours": Side(partial(run, loop, make, wrapped=True), fitted, posted, time.thread_time, LENGTH),
         "bare client": Side(partial(run, loop, make, wrapped=False), now=time.thread_time, length=LENGTH),

@@ -17,24 +17,24 @@ from unabridged.adapters.strands import CompactingConversationManager as Ours
 
 
 class Working(Model):
-    """Calls the tool until its run is over."""
+    """A model that calls the tool until its run is over."""
 
     def __init__(self, size: int, watch: Watch) -> None:
         self.size, self.watch = size, watch
 
     def update_config(self, **_: Any) -> None:
-        """Nothing to set."""
+        """Do nothing: there is nothing to set."""
 
     def get_config(self) -> dict[str, Any]:
-        """The window."""
+        """Return the configuration, which holds the window."""
         return {"context_window_limit": FAR}
 
     def structured_output(self, *_: Any, **__: Any) -> Any:
-        """Never asked for."""
+        """Raise `NotImplementedError`: no step calls this."""
         raise NotImplementedError
 
     async def stream(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        """A call, or the end."""
+        """Yield a tool call, or the final answer."""
         number = self.watch.answer()
         yield {"messageStart": {"role": "assistant"}}
         yield {"contentBlockStart": {"start": {}}}
@@ -52,7 +52,7 @@ class Working(Model):
 
 
 def run(make: Any, size: int, watch: Watch) -> None:
-    """Two turns of an agent that has the conversation."""
+    """Run two turns of an agent that holds the conversation."""
     messages: list[Any] = [{"role": "user", "content": [{"text": "Work through all of it."}]}]
     for said, call, result in rounds(size):
         use = {"toolUseId": call, "name": "read", "input": {"path": f"src/{call}.py"}}

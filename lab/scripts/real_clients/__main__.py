@@ -1,4 +1,4 @@
-"""`make clients`: download the real clients, run them on loopback, and say what held."""
+"""`make clients`: download the real clients, run them on loopback, and print the checks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def _places(homes: Path, folder: Path, commands: dict[str, Path]) -> Callable[[Driver], Place]:
-    """Makes a new home folder for a client each time."""
+    """Return a function that makes a new home folder for a client each time."""
     numbers: Iterator[int] = iter(range(10_000))
     return lambda driver: Place(homes / f"{driver.name}-{next(numbers)}", folder, commands[driver.name])
 
@@ -100,9 +100,9 @@ def _check(
 def _recorded(
     drivers: Sequence[Driver], new_place: Callable[[Driver], Place], sessions: Sequence[Recorded], kept: Path
 ) -> int:
-    """Play every recorded compaction with every client, both ways, and write the page; how many runs failed.
+    """Play every recorded compaction with every client, both ways, and write the page; return how many runs failed.
 
-    What is in the file `kept` was played already, by the same code: a run that was interrupted goes on.
+    A run that the file `kept` holds for the same code is not played again: an interrupted series continues.
     """
     print("\nrecorded compactions", flush=True)
     outcomes = read_kept(kept)

@@ -12,12 +12,14 @@ from real_clients.clients import Driver, Place
 from real_clients.grown import Check
 from real_clients.loopback import Loopback, kind_of
 from real_clients.through_gateway import gateway_before
-from unabridged_testing.loopback import Said
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.loopback_wires import Served
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.serving import Message, Receive, Send, serving
 
 WINDOW = 200_000
+ANSWER = 32_000
+"""Tokens of the longest answer that Claude Code asks for: its default of 128,000 would leave 72,000 for a request."""
 CALLS = 20
 READ = 'seq -f "station $1 level %g cm, no visit needed" 1 340\n'
 """About 14 kB a call."""
@@ -42,14 +44,14 @@ class Model(ProviderApp):
         self._is_turn = kind_of(path, body) == "turn"
         return super().answer(path, body)
 
-    def _say(self, _messages: Sequence[Any]) -> Said:
+    def _say(self, _messages: Sequence[Any]) -> LoopbackReply:
         if not self._is_turn:
-            return Said("Tide stations")
+            return LoopbackReply("Tide stations")
         self.turns += 1
         if self.turns > CALLS:
-            return Said(DONE)
+            return LoopbackReply(DONE)
         command = {self._driver.argument: f"sh read.sh {self.turns - 1}"}
-        return Said(f"Reading station {self.turns - 1}.", [(self._driver.shell, command)])
+        return LoopbackReply(f"Reading station {self.turns - 1}.", [(self._driver.shell, command)])
 
     def cost(self) -> float:
         """Return the price of everything that was asked, in bytes of a prompt without a cache."""
@@ -61,7 +63,7 @@ class Tap:
     """An application that records each request and passes it on."""
 
     target: str
-    requests: list[Request] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one request, or the beginning and end of the server."""
@@ -77,10 +79,10 @@ class Tap:
         query = scope["query_string"].decode("latin-1")
         path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        self.requests.append(Request(scope["method"], path, headers, body))
+        self.requests.append(ReceivedRequest(scope["method"], path, headers, body))
         await self._pass_on(self.requests[-1], send)
 
-    async def _pass_on(self, request: Request, send: Send) -> None:
+    async def _pass_on(self, request: ReceivedRequest, send: Send) -> None:
         kept = {name: value for name, value in request.headers.items() if name not in _ONE_HOP}
         async with (
             httpx.AsyncClient(timeout=120) as client,
@@ -127,6 +129,6 @@ def _run(driver: Driver, place: Place, url: str) -> bool:
     """Run the client against this address; whether it ended well."""
     place.write("project/read.sh", READ)
     driver.prepare(place, Loopback("", url=url))
-    place.environment.update(CLAUDE_CODE_AUTO_COMPACT_WINDOW=str(WINDOW))
+    place.environment.update(CLAUDE_CODE_AUTO_COMPACT_WINDOW=str(WINDOW), CLAUDE_CODE_MAX_OUTPUT_TOKENS=str(ANSWER))
     done = place.run(*driver.ask(place, REQUEST, None), seconds=600)
     return done.returncode == 0 and DONE in done.stdout

@@ -1,4 +1,4 @@
-"""How each client is pointed at the loopback provider, and run: a home folder of its own, nothing of the user's."""
+"""Configure each client for the loopback provider and run it, in a home folder of its own."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Place:
 
     @property
     def project(self) -> Path:
-        """The project's folder."""
+        """Return the project's folder."""
         path = self.home / "project"
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def environ(self) -> dict[str, str]:
-        """What the client and its hooks see: nothing of the user's, this tree's code first."""
+        """Return the environment of the client and its hooks: nothing of the user's, and this tree's code first."""
         base = {
             "UNABRIDGED_ARCHIVE": f"sqlite:///{self.archive}",
             "PATH": path_with_node(self.folder),
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def archive(self) -> Path:
-        """The archive that our hooks write there."""
+        """Return the path of the archive that our hooks write."""
         default = f"sqlite:///{self.home / 'archive.db'}"
         return Path(self.environment.setdefault("UNABRIDGED_ARCHIVE", default).removeprefix("sqlite:///"))
 
@@ -149,12 +149,12 @@ def _prepare_pi(place: Place, upstream: Loopback) -> None:
 
 
 def _provider(place: Place) -> str:
-    """The name of its provider: the one of the seeded sessions, unless another client runs in the same home."""
+    """Return the name of its provider: that of the seeded sessions, unless another client runs in the same home."""
     return place.environment.get("LOOPBACK_PROVIDER", "loopback")
 
 
 def _model(place: Place) -> str:
-    """The name of its model, likewise."""
+    """Return the name of its model: that of the seeded sessions, unless another client runs in the same home."""
     return place.environment.get("LOOPBACK_MODEL", "loopback-model")
 
 
@@ -176,12 +176,12 @@ DRIVERS = {
 
 
 def new_id() -> str:
-    """The id of a new session."""
+    """Return the id of a new session."""
     return str(uuid.uuid4())
 
 
 def program(place: Place) -> Path:
-    """Our command line as a program of that home folder, which runs this tree's code whatever environment it gets."""
+    """Return our command line as a program of that home folder, which runs this tree's code in any environment."""
     path = place.home / "bin" / "unabridged"
     if not path.is_file():
         write_program(place, f'exec "{sys.executable}" -m unabridged "$@"')
@@ -189,7 +189,7 @@ def program(place: Place) -> Path:
 
 
 def write_program(place: Place, script: str) -> None:
-    """Let our command line be this shell script there."""
+    """Replace our command line there by this shell script."""
     path = place.write("bin/unabridged", f"#!/bin/sh\nexport PYTHONPATH='{SOURCE}'\n{script}\n")
     path.chmod(0o755)
 

@@ -1,4 +1,4 @@
-"""Things that go wrong around a hook: the client goes on each time, as if it were not there."""
+"""Faults around a hook: the client must continue each time as if the hook were not there."""
 
 from __future__ import annotations
 
@@ -41,45 +41,45 @@ text = b"".join([*lines[:asked], work * ({LARGE} // len(work) if work else 0), *
 
 
 def _removed(place: Place) -> None:
-    """The environment that our program was installed in is gone."""
+    """Remove our program, as if its environment had been deleted."""
     program(place).unlink()
 
 
 def _killed(place: Place) -> None:
-    """The hook is killed at once."""
+    """Kill the hook at once."""
     write_program(place, "kill -9 $$")
 
 
 def _killed_at_work(place: Place) -> None:
-    """The hook is killed while it archives."""
+    """Kill the hook while it archives."""
     at_work = f"{OURS} hook <&0 & sleep 0.3; kill -9 $!; wait $!"
     write_program(place, f'if [ "$1" = hook ]; then {at_work}; exit; fi\nexec {OURS} "$@"')
 
 
 def _full(place: Place) -> None:
-    """The hook can write nothing beyond a few kilobytes, as on a full disk: no byte code of ours either, please."""
+    """Limit the hook to files of a few kilobytes, as on a full disk, and turn byte code off, which would fail first."""
     write_program(place, f'ulimit -f 16\nexport PYTHONDONTWRITEBYTECODE=1\nexec {OURS} "$@"')
 
 
 def _broken(place: Place) -> None:
-    """The archive is no database."""
+    """Write an archive that is not a database."""
     place.archive.write_text("this is no database\n" * 100, encoding="utf-8")
 
 
 def _cut(place: Place) -> None:
-    """The transcript ends in the middle of a line."""
+    """Cut the transcript off in the middle of a line."""
     _with_transcript(place, "text = text[:-150]")
 
 
 def _large(place: Place) -> None:
-    """The transcript has 200 MB: much work between the request and what was done last."""
+    """Grow the transcript to 200 MB, with much work between the request and the last step."""
     _with_transcript(place, _LONGER)
 
 
 def _with_transcript(place: Place, change: str) -> None:
     script = place.write("change.py", _CHANGED.format(path=str(place.home / "changed.jsonl"), change=change))
-    told = f'if [ "$1" = hook ]; then exec "{sys.executable}" "{script}"; fi\nexec {OURS} "$@"'
-    write_program(place, told)
+    shell = f'if [ "$1" = hook ]; then exec "{sys.executable}" "{script}"; fi\nexec {OURS} "$@"'
+    write_program(place, shell)
 
 
 FAULTS: dict[str, Callable[[Place], None]] = {
@@ -94,7 +94,7 @@ FAULTS: dict[str, Callable[[Place], None]] = {
 
 
 def go_wrong(driver: Driver, new_place: Callable[[], Place]) -> Iterator[Check]:
-    """Every fault, each with a client of its own."""
+    """Try every fault, each with a client of its own."""
     for name, spoil in FAULTS.items():
         yield _goes_on(name, driver, new_place(), spoil)
     place = new_place()
@@ -104,20 +104,20 @@ def go_wrong(driver: Driver, new_place: Callable[[], Place]) -> Iterator[Check]:
 
 
 def _goes_on(name: str, driver: Driver, place: Place, spoil: Callable[[Place], None]) -> Check:
-    """Whether the client compacts and ends well; and, for a look, what of ours was there nevertheless."""
+    """Check that the client compacts and ends well, and list what of ours still worked."""
     began = time.monotonic()
     checks = grow(driver, place, spoil)
     took = time.monotonic() - began
     wrong = [check for check in checks[1:3] if not check.holds]
     left = [what for check, what in _NEVERTHELESS.items() if any(one.what == check and one.holds for one in checks)]
     detail = "; ".join(f"{check.what}: {check.detail}" for check in wrong)
-    told = f"{took:.0f} s; {', '.join(left) or 'nothing of ours'}"
-    return Check(f"{name}: the client compacts and ends well ({told})", not wrong, detail)
+    summary = f"{took:.0f} s; {', '.join(left) or 'nothing of ours'}"
+    return Check(f"{name}: the client compacts and ends well ({summary})", not wrong, detail)
 
 
 @contextmanager
 def _locked(place: Place) -> Iterator[None]:
-    """The archive, locked by somebody else all the time."""
+    """Hold a lock on the archive until the block ends."""
     place.home.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(place.archive, isolation_level=None)
     connection.execute("BEGIN EXCLUSIVE")
@@ -128,7 +128,7 @@ def _locked(place: Place) -> Iterator[None]:
 
 
 def _two_at_once(driver: Driver, one: Place) -> Iterator[Check]:
-    """Two sessions of a client in one folder, with the same archive: each finds its own."""
+    """Check that two sessions in one folder with the same archive each find their own texts."""
     other = replace(one, environment={"DEPOT": "KESTREL-2604", "LOOPBACK_PROVIDER": "another"})
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda place: grow(driver, place), (one, other)))

@@ -22,7 +22,7 @@ _FAR = 2_000_000
 
 
 def place_for(driver: Driver, home: Path, folder: Path) -> Place:
-    """Where this client runs; what is missing in the folder is downloaded first."""
+    """Return where this client runs, after downloading what is missing in the folder."""
     if driver.name == "mini-swe-agent":
         return Place(home, folder, _mini(folder))
     command, package = PACKAGES[driver.name]
@@ -31,7 +31,7 @@ def place_for(driver: Driver, home: Path, folder: Path) -> Place:
 
 
 def _mini(folder: Path) -> Path:
-    """In an environment of its own: it brings LiteLLM along."""
+    """Install mini-swe-agent in an environment of its own, since it depends on LiteLLM."""
     where = folder / "mini"
     if not (where / "bin" / "mini").is_file():
         print(f"downloading {MINI}", flush=True)
@@ -66,7 +66,7 @@ def _ask_mini(place: Place, prompt: str, _session: str | None) -> list[str]:
 
 
 def _prepare_gemini(place: Place, gateway: Loopback) -> None:
-    """Without its guard against loops, which asks a model of its own whether all is well."""
+    """Turn off its guard against loops, which makes model calls of its own."""
     place.environment.update(GOOGLE_GEMINI_BASE_URL=gateway.url, GEMINI_API_KEY="fake")
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "model": {"disableLoopDetection": True}}
     settings |= {"privacy": {"usageStatisticsEnabled": False}}

@@ -35,7 +35,7 @@ _EVENTS = {True: ("PreCompact", "SessionStart compact", "PostCompact"), False: (
 
 
 class Check(NamedTuple):
-    """Something that must hold, and whether it does."""
+    """A sentence that must hold, and whether it does."""
 
     what: str
     holds: bool
@@ -44,7 +44,7 @@ class Check(NamedTuple):
 
 @dataclass(slots=True)
 class Model:
-    """What the model says: it reads much, and once its context was compacted it searches for the fact."""
+    """A scripted model that reads much, and searches for the fact once its context was compacted."""
 
     driver: Driver
     upstream: Loopback | None = None
@@ -52,7 +52,7 @@ class Model:
     """The tools that it called for that."""
 
     def __call__(self, number: int, request: Request) -> Answer:
-        """The answer to a turn."""
+        """Return the answer to a turn."""
         if self.upstream is not None and self.upstream.after_compaction():
             call = self.recall(request)
             return Answer("I need the depot's code." if call else "Done.", call)
@@ -62,7 +62,7 @@ class Model:
         return Answer(f"Reading station {number}.", Call(self.driver.shell, {self.driver.argument: command}))
 
     def recall(self, request: Request) -> Call | None:
-        """A call of our search; where the client keeps it back, first the client's own search for tools."""
+        """Return a call of our search; where the client defers tools, first a call of its own search for tools."""
         found = next((tool for tool in tools_in(request) if tool.name.endswith(SEARCH)), None)
         if found is not None and found.name not in self.asked:
             self.asked.append(found.name)
@@ -84,7 +84,7 @@ class Tool(NamedTuple):
 
 
 def tools_in(request: Request) -> Iterator[Tool]:
-    """Every tool that the request offers, those too that a search for tools brought."""
+    """Yield every tool that the request offers, including those that a search for tools returned."""
     listed = [*(request.body.get("tools") or ())]
     for turn in request.turns():
         if turn.get("type") == "tool_search_output":
@@ -125,14 +125,14 @@ def _were_called(driver: Driver, place: Place) -> Check:
 
 
 def write_depot(place: Place) -> None:
-    """The project: a script that tells the fact. What a client read as a file, it may put back into the context."""
+    """Write the project: a script that prints the fact, since a client may restore files it read to the context."""
     place.write(
         "project/depot.sh", f"seq -f 'pier %g is open' 300; echo The depot code is ${{DEPOT:-{FACT}}}; seq 300\n"
     )
 
 
 def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[Check]:
-    """What must hold for the first request after the compaction, and for the archive."""
+    """Check the first request after the compaction, and the archive."""
     context = flat(after.text())
     yield Check("the rule stands word for word", RULE in context)
     yield Check("the request stands word for word", flat(REQUEST) in context)
@@ -154,13 +154,13 @@ def after_growing(upstream: Loopback, after: Request, place: Place) -> Iterator[
 
 
 def _said_before(turns: int) -> list[str]:
-    """The request, and of each turn what the model said and the end of what its command gave."""
+    """Return the request, and for each turn the model's text and the end of what its command printed."""
     said = [f"Reading station {number}." for number in range(turns)]
     return [REQUEST, *said, *(f"station {number} level 900 cm" for number in range(1, turns))]
 
 
 def kept_in(path: Path, namespace: str = NAMESPACE) -> str:
-    """Every text that the archive has; nothing where it can't be opened."""
+    """Return every text in the archive, or nothing when it cannot be opened."""
     if not path.is_file():
         return ""
     try:

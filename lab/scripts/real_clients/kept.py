@@ -21,18 +21,18 @@ _TRUST = "--dangerously-bypass-hook-trust"
 
 @dataclass(slots=True)
 class Short:
-    """What the model says in a short session: it reads the depot's script and two stations, or only searches."""
+    """A scripted model for a short session: it reads the depot's script and two stations, or only searches."""
 
     driver: Driver
     searches: bool = False
     model: Model = field(init=False)
 
     def __post_init__(self) -> None:
-        """Have a model to search with."""
+        """Create a model to search with."""
         self.model = Model(self.driver)
 
     def __call__(self, number: int, request: Request) -> Answer:
-        """The answer to a turn."""
+        """Return the answer to a turn."""
         if self.searches and number == 0:  # the client starts our server meanwhile
             return Answer("I wait.", Call(self.driver.shell, {self.driver.argument: "sleep 8"}))
         if self.searches:
@@ -103,7 +103,7 @@ def _run_short(driver: Driver, place: Place) -> Iterator[Check]:
 
 
 def _is_archived(what: str, place: Place) -> Check:
-    """Whether all that was said comes to be in the archive."""
+    """Check that all that was said reaches the archive."""
     wanted = [REQUEST, FACT, *(f"Reading pier {number}." for number in range(STEPS)), "All three are read."]
     until = time.monotonic() + _PATIENCE
     missing = wanted

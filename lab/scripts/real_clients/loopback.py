@@ -28,7 +28,7 @@ _PREFIX = "This is the PREFIX of a turn"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client sent: a turn of the conversation, a compaction, or an aside (a title, a probe)."""
+    """A request of a client: a turn of the conversation, a compaction, or an aside (a title, a probe)."""
 
     kind: Kind
     path: str
@@ -36,16 +36,16 @@ class Request:
 
     @property
     def tokens(self) -> int:
-        """About how many tokens it took."""
+        """Return about how many tokens the request has."""
         return len(json.dumps(self.body, ensure_ascii=False)) // 4
 
     def turns(self) -> list[Any]:
-        """The messages that were sent."""
+        """Return the messages that were sent."""
         found: list[Any] = self.body.get("messages") or self.body.get("input") or []
         return found
 
     def text(self) -> str:
-        """Every text of its messages, unescaped."""
+        """Return every text of its messages, unescaped."""
         return "\n".join(_texts(self.turns()))
 
 
@@ -62,11 +62,11 @@ class Loopback:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, kind: Kind) -> list[Request]:
-        """The requests of one kind, in order."""
+        """Return the requests of one kind, in order."""
         return [request for request in self.requests if request.kind == kind]
 
     def after_compaction(self) -> Request | None:
-        """The first turn that was sent after the last compaction, whoever wrote its summary; None without one."""
+        """Return the first turn sent after the last compaction, whoever wrote its summary; None when there was none."""
         kinds = [request.kind for request in self.requests]
         if "compaction" not in kinds:
             return next((request for request in self.of("turn") if _COMPACTED in request.text()), None)
@@ -74,7 +74,7 @@ class Loopback:
         return next((request for request in self.requests[last:] if request.kind == "turn"), None)
 
     def take(self, path: str, body: dict[str, Any]) -> bytes:
-        """The answer to a request, as bytes of its protocol."""
+        """Return the answer to a request, as bytes of its protocol."""
         request = Request(kind_of(path, body), path, body)
         with self.lock:
             number = len(self.of("turn"))
@@ -94,7 +94,7 @@ class Loopback:
 
 
 def kind_of(path: str, body: dict[str, Any]) -> Kind:
-    """Whether a request is a turn, a compaction, or neither."""
+    """Return whether a request is a turn, a compaction, or neither."""
     turns = body.get("messages") or body.get("input") or []
     last = "\n".join(_texts([body.get("system"), body.get("instructions"), turns[-3:]]))
     if any(words in last for words in _COMPACTIONS):
@@ -103,7 +103,7 @@ def kind_of(path: str, body: dict[str, Any]) -> Kind:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every string of a value, in order."""
+    """Yield every string of a value, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
@@ -113,7 +113,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 @contextmanager
 def serving(loopback: Loopback) -> Iterator[Loopback]:
-    """The provider, listening."""
+    """Serve the provider until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""Requests that no client should send, over raw sockets, to a gateway that runs: in their heads and in their bodies."""
+"""Send malformed requests, in their heads and in their bodies, over raw sockets to a running gateway."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from real_clients.grown import Check
 from real_clients.through_gateway import gateway_before
-from unabridged_testing.loopback import Said
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_testing.loopback import LoopbackReply
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.serving import serving
 
 REQUESTS = 10_000
@@ -120,14 +120,14 @@ def _spoilt_head(draw: random.Random, request: bytes) -> bytes:
 
 
 class Answered(NamedTuple):
-    """What came of one request."""
+    """The outcome of one request."""
 
     sent: bytes
     status: int
     """Of the first answer; 0 for a connection that was closed, -1 for one that neither answered nor closed."""
 
 
-def changes(rounds: Sequence[Sequence[Answered]], seen: Sequence[Request]) -> Iterator[str]:
+def changes(rounds: Sequence[Sequence[Answered]], seen: Sequence[ReceivedRequest]) -> Iterator[str]:
     """Yield what the provider got that no client sent; the number in a path says which request to look at first."""
     sent = [[one.sent for one in answered] for answered in rounds]
     for request in seen:
@@ -175,7 +175,7 @@ def attack(address: tuple[str, int], number: int, seed: int = 1) -> list[Answere
 
 def go_malformed(number: int = REQUESTS) -> Iterator[Check]:
     """Send them to a gateway that runs as a process; what held."""
-    provider = ProviderApp(lambda _: Said("Fine."), window=100_000)
+    provider = ProviderApp(lambda _: LoopbackReply("Fine."), window=100_000)
     with (
         tempfile.TemporaryDirectory() as home,
         serving(provider) as upstream,

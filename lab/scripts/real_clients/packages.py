@@ -1,4 +1,4 @@
-"""The clients themselves: downloaded from npm, with the Node they need, into a folder outside the project."""
+"""Download the clients and the Node they need from npm into a folder outside the project."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PACKAGES = {
 
 
 def default_folder() -> Path:
-    """Where they go unless the caller names a folder: below the user's cache."""
+    """Return the default folder for the clients, below the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "unabridged" / "clients"
 
 
 def install(folder: Path) -> dict[str, Path]:
-    """The command of each client; what is missing in the folder is downloaded first."""
+    """Return the command of each client, after downloading what is missing in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in (NODE, *(package for _, package in PACKAGES.values())):
         download(folder, package)
@@ -32,7 +32,7 @@ def install(folder: Path) -> dict[str, Path]:
 
 
 def path_with_node(folder: Path) -> str:
-    """A PATH on which our Node comes first."""
+    """Return a PATH on which our Node comes first."""
     return f"{folder / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -43,7 +43,7 @@ def _is_there(folder: Path, package: str) -> bool:
 
 
 def download(folder: Path, package: str) -> None:
-    """Have this package in the folder."""
+    """Download this package into the folder, unless it is there."""
     if _is_there(folder, package):
         return
     npm = shutil.which("npm")

@@ -69,7 +69,7 @@ def record(driver: Driver, place: Place) -> None:
 
 
 def _scrub(lines: list[Any], place: Place) -> Iterator[str]:
-    """The lines with another home folder, and without what the providers wrote."""
+    """Yield the lines with another home folder, and without the providers' own prompts."""
     dashed = str(place.home).replace("/", "-").replace("_", "-")
     for line in lines:
         text = json.dumps(_without_prompts(line), ensure_ascii=False)
@@ -78,7 +78,7 @@ def _scrub(lines: list[Any], place: Place) -> Iterator[str]:
 
 
 def _without_prompts(value: Any) -> Any:
-    """The value without the clients' own prompts: what holds them is emptied, and a long text made short."""
+    """Return the value without the clients' own prompts: their fields are emptied, and long texts shortened."""
     if isinstance(value, list):
         return [_without_prompts(part) for part in value]
     if isinstance(value, dict):
@@ -89,5 +89,5 @@ def _without_prompts(value: Any) -> Any:
 
 
 def recordable() -> list[Driver]:
-    """The clients that call hook commands."""
+    """Return the clients that call hook commands."""
     return [driver for driver in DRIVERS.values() if driver.hooks]

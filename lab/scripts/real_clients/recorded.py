@@ -1,4 +1,4 @@
-"""Recorded compactions, gone through by a real client once more: what its context still had, and what it lost.
+"""Repeat recorded compactions with a real client, and measure what its context kept and lost.
 
 The conversation is seeded as a session of the client, at the size it had; asked to go on, the client compacts by itself
 and gets the summary that was written then. Once it is alone, once with our hooks; all else is the same.
@@ -19,10 +19,10 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.authorship import own_words, with_origins
 from unabridged.formats import FORMATS
 from unabridged.recall.lookup import search
-from unabridged_corpus.evaluate.score import Held, held, needs
+from unabridged_corpus.evaluate.score import NeedsScore, held, needs
 
 NAMESPACE = "default"
-NOTHING = Held(0, 0, 0, 0)
+NOTHING = NeedsScore(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Outcome:
     exit: int
     tokens: int = 0
     """Of the first request after the compaction, all of it."""
-    needs: Held = NOTHING
+    needs: NeedsScore = NOTHING
     people: tuple[int, int] = (0, 0)
     """Messages of people that stand there word for word, and of how many."""
     archived: tuple[int, int] = (0, 0)
@@ -57,7 +57,7 @@ _WANTED: dict[str, Wanted] = {}
 
 
 def wanted_of(recorded: Recorded) -> Wanted:
-    """Every message of a person in the whole conversation, equal ones once, without what the host put beside them."""
+    """Return every message of a person, equal ones once, without what the host added to them."""
     if recorded.name in _WANTED:
         return _WANTED[recorded.name]
     views = with_origins([FORMATS["anthropic"].read(message) for message in recorded.messages])
@@ -67,7 +67,7 @@ def wanted_of(recorded: Recorded) -> Wanted:
 
 
 def play(driver: Driver, place: Place, recorded: Recorded, *, ours: bool) -> Outcome:
-    """Let the client go on with the conversation, over its limit, and see what its next request holds."""
+    """Let the client continue the conversation past its limit, and measure its next request."""
     with serving(Loopback(recorded.reply)) as upstream:
         driver.prepare(place, upstream)
         trouble = _install(driver, place) if ours else ""
@@ -92,7 +92,7 @@ def _install(driver: Driver, place: Place) -> str:
 
 
 def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
-    """What the request holds of what is needed next, and of what people said word for word."""
+    """Measure what the request holds of what is needed next, and of what people wrote, word for word."""
     text, wanted = request.text(), wanted_of(recorded)
     said = flat(text)
     lost = [words for words in wanted.people if flat(words) not in said]
@@ -105,19 +105,19 @@ def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
 
 
 def _missing(recorded: Recorded, text: str) -> list[str]:
-    """The names of files, and the identifiers, that are needed next and do not stand in the text."""
+    """Return the file names and identifiers that are needed next and are not in the text."""
     needed = needs(recorded.messages, recorded.post)
     names = [*(path.rpartition("/")[2] for path in needed.files), *needed.names]
     return sorted(name for name in names if name not in text)
 
 
 def flat(text: str) -> str:
-    """The text with one space for every run of white space and marks of quoting, so that a line may be broken."""
+    """Return the text with each run of white space and quote marks as one space, so that line breaks do not matter."""
     return re.sub(r"[\s>]+", " ", text).strip()
 
 
 def _recorded(place: Place, thread: str, recorded: Recorded, sent: Request) -> dict[str, Any]:
-    """How many texts and results of the session the archive has word for word, and what a search there gives back."""
+    """Return how many texts and results of the session the archive has word for word, and what a search there finds."""
     said, missing = list(_said(recorded.history)), _missing(recorded, sent.text())
     if not place.archive.is_file():
         return {"archived": (0, len(said)), "found": (0, len(missing))}
@@ -131,7 +131,7 @@ def _recorded(place: Place, thread: str, recorded: Recorded, sent: Request) -> d
 
 
 def _finds(archive: Archive, scope: Scope, name: str) -> bool:
-    """Whether a search for the name, as the tools do it, shows a place that has it."""
+    """Return whether a search for the name, as the tools do it, returns a place that has it."""
     return any(name in result.excerpt for result in search(archive, scope, name).results)
 
 

@@ -1,4 +1,4 @@
-"""What the real clients did, in words and as a page: `docs/clients_measured.md`."""
+"""Print the results of the real clients, and write them as a page: `docs/clients_measured.md`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from real_clients.grown import Check
 from real_clients.packages import PACKAGES
 from real_clients.recorded import Outcome
-from unabridged_corpus.evaluate.score import Held
+from unabridged_corpus.evaluate.score import NeedsScore
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "clients_measured.md"
 HEAD = """\
@@ -59,7 +59,7 @@ def _who(outcome: Outcome) -> str:
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
-    """The page: a table a client, a row a session, and the sums."""
+    """Return the page: a table for each client, a row for each session, and the totals."""
     parts = [HEAD, f"Clients: {', '.join(package for _, package in PACKAGES.values())}.\n"]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in outcomes), 1)}
     for client in dict.fromkeys(outcome.client for outcome in outcomes):
@@ -103,13 +103,13 @@ def _of(numbers: tuple[int, int]) -> str:
 
 
 def keep(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Everything about every run as JSON, with the words that were lost: for a look, not for the project."""
+    """Write everything about every run as JSON, with the words that were lost; the file is not part of the project."""
     path.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1), encoding="utf-8")
     path.chmod(0o600)
 
 
 def code_digest() -> str:
-    """Names the code that is measured, ours and that of these scripts: outcomes of another are not mixed in."""
+    """Return a digest of our code and of these scripts, so that results of different code are not mixed."""
     root = PAGE.parents[1]
     digest = hashlib.sha256()
     for path in sorted(
@@ -121,10 +121,10 @@ def code_digest() -> str:
 
 
 def read_kept(path: Path) -> dict[tuple[str, str, bool], Outcome]:
-    """What `keep` wrote, by session, client and whether with ours; nothing where there is no such file."""
+    """Return what `keep` wrote, by session, client and whether with ours; nothing when the file does not exist."""
     found = {}
     for facts in json.loads(path.read_text(encoding="utf-8")) if path.is_file() else ():
         pairs = {name: tuple(facts[name]) for name in ("people", "archived", "found", "lost")}
-        outcome = Outcome(**(facts | pairs | {"needs": Held(**facts["needs"])}))
+        outcome = Outcome(**(facts | pairs | {"needs": NeedsScore(**facts["needs"])}))
         found[outcome.name, outcome.client, outcome.ours] = outcome
     return found

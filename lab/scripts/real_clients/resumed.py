@@ -1,4 +1,4 @@
-"""Sessions that we compacted, undid and replayed, resumed by the real client: it must go on without complaint."""
+"""Compact, undo and replay sessions, and resume them with the real client, which must accept them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def resume(driver: Driver, place: Place, recorded: Recorded) -> Iterator[Check]:
 
 
 def _written(recorded: Recorded) -> str:
-    """Words from within the recorded summary."""
+    """Return words from the middle of the recorded summary."""
     return flat(recorded.reply.rpartition("<summary>")[2].partition("</summary>")[0])[:200]
 
 

@@ -49,7 +49,7 @@ def _conformance(where: Path) -> Check:
 
 
 def _types(where: Path) -> Check:
-    """Whether what the example hands over is what the SDK says it takes."""
+    """Check that the example's arguments have the types that the SDK declares."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", os.devnull, "--cache-dir", os.devnull]
     environ = os.environ | {"MYPYPATH": _paths(where)}
     command += ["--follow-imports", "silent", str(EXAMPLE)]
@@ -58,7 +58,7 @@ def _types(where: Path) -> Check:
 
 
 class _Run(NamedTuple):
-    """What the example said, and the session that goes on with it."""
+    """The example's answer, and the session in which it continues."""
 
     code: int
     answer: str

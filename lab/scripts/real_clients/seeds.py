@@ -27,19 +27,19 @@ class Recorded:
 
     @property
     def prompt(self) -> str:
-        """What a person says next: their last words, if nothing answered them yet."""
+        """Return the next prompt of the person: their last words, if nothing answered them yet."""
         last = self.messages[-1]
         texts = [block["text"] for block in _blocks(last) if block["type"] == "text"]
         return "\n".join(texts) if last["role"] == "user" and texts else "Please continue."
 
     @property
     def history(self) -> list[Line]:
-        """What was said before the prompt."""
+        """Return the messages before the prompt."""
         return self.messages if self.prompt == "Please continue." else self.messages[:-1]
 
     @property
     def reply(self) -> str:
-        """The summary as the model gave it: without the client's frame, its two parts in tags again."""
+        """Return the summary as the model wrote it: without the client's frame, its two parts in tags again."""
         body = self.summary.partition("Analysis:\n")[2] or self.summary
         analysis, found, summary = body.partition("\nSummary:\n")
         if not found:
@@ -48,7 +48,7 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Iterator[Recorded]:
-    """Every recorded compaction of a file, one JSON object a line."""
+    """Yield every recorded compaction of a file, one JSON object on each line."""
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             kept = json.loads(line)
@@ -57,7 +57,7 @@ def read_recorded(path: Path) -> Iterator[Recorded]:
 
 
 def made_up(rounds: int = 40) -> Recorded:
-    """A conversation that nobody had, for those without recorded ones: a request, and many readings."""
+    """Generate a conversation, for those without recorded ones: a request, and many readings."""
     messages: list[Line] = [{"role": "user", "content": "Check every tide station. Never edit anything under vendor/."}]
     for number in range(rounds):
         call = {"type": "tool_use", "id": f"toolu_{number:04}", "name": "Bash", "input": {"command": f"tide {number}"}}
@@ -81,7 +81,7 @@ def _write(path: Path, lines: Iterator[Line]) -> Path:
 
 
 def seed_claude_code(home: Path, project: Path, id_: str, recorded: Recorded) -> Path:
-    """The conversation as a session of Claude Code: a block of a reply a line, linked by uuid."""
+    """Write the conversation as a session of Claude Code: one block of a reply on each line, linked by uuid."""
     folder = "".join(letter if letter.isalnum() else "-" for letter in str(project))
     facts = {"isSidechain": False, "userType": "external", "cwd": str(project), "sessionId": id_, "version": "2.1.325"}
 
@@ -106,7 +106,7 @@ def seed_claude_code(home: Path, project: Path, id_: str, recorded: Recorded) ->
 
 
 def seed_codex(home: Path, project: Path, id_: str, recorded: Recorded) -> Path:
-    """The conversation as a session of Codex: items of the Responses API."""
+    """Write the conversation as a session of Codex: items of the Responses API."""
 
     def items() -> Iterator[Line]:
         for message in recorded.history:
@@ -142,7 +142,7 @@ def _items(role: str, block: Line) -> Iterator[Line]:
 
 
 def seed_pi(home: Path, project: Path, id_: str, recorded: Recorded) -> Path:
-    """The conversation as a session of pi: entries linked by id."""
+    """Write the conversation as a session of pi: entries linked by id."""
 
     def messages() -> Iterator[Line]:
         names: dict[str, str] = {}
@@ -192,7 +192,7 @@ def _pi_reply(blocks: list[Line], tokens: int) -> Line:
 
 
 def result_text(block: Line) -> str:
-    """What a tool gave back, as text."""
+    """Return a tool's result as text."""
     content = block.get("content") or ""
     if isinstance(content, str):
         return content

@@ -23,14 +23,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model says: a text, and perhaps a call."""
+    """A reply of the model: a text, and perhaps a call."""
 
     text: str
     call: Call | None = None
 
 
 def anthropic_message(answer: Answer, tokens: int, model: str) -> Event:
-    """The answer as one message of Anthropic's; the request is reported to have taken so many tokens."""
+    """Return the answer as one message of Anthropic's; its usage reports this many tokens for the request."""
     content: list[Event] = [{"type": "text", "text": answer.text}] if answer.text else []
     if answer.call:
         name = f"toolu_{uuid.uuid4().hex[:24]}"
@@ -53,7 +53,7 @@ def anthropic_message(answer: Answer, tokens: int, model: str) -> Event:
 
 
 def anthropic_events(message: Event) -> Iterator[Event]:
-    """The same message, block by block."""
+    """Yield the same message as events, block by block."""
     yield {"type": "message_start", "message": message | {"content": [], "stop_reason": None}}
     for index, block in enumerate(message["content"]):
         if block["type"] == "text":
@@ -70,7 +70,7 @@ def anthropic_events(message: Event) -> Iterator[Event]:
 
 
 def response(answer: Answer, tokens: int, model: str) -> Event:
-    """The answer as one response of OpenAI's."""
+    """Return the answer as one response of OpenAI's."""
     output: list[Event] = []
     if answer.text:
         said = {"type": "output_text", "text": answer.text, "annotations": []}
@@ -97,7 +97,7 @@ def response(answer: Answer, tokens: int, model: str) -> Event:
 
 
 def _item(call: Call) -> Event:
-    """A call as an item; the search for tools that were kept back is one of a kind."""
+    """Return a call as an item; a search for deferred tools has an item type of its own."""
     ids = {"id": f"fc_{uuid.uuid4().hex}", "call_id": f"call_{uuid.uuid4().hex[:24]}", "status": "completed"}
     if call.name == "tool_search":
         return {"type": "tool_search_call", "execution": "client", "arguments": call.arguments} | ids
@@ -106,7 +106,7 @@ def _item(call: Call) -> Event:
 
 
 def response_events(whole: Event) -> Iterator[Event]:
-    """The same response, item by item."""
+    """Yield the same response as events, item by item."""
     yield {"type": "response.created", "response": whole | {"output": [], "status": "in_progress", "usage": None}}
     for index, item in enumerate(whole["output"]):
         yield {"type": "response.output_item.added", "output_index": index, "item": item}
@@ -115,5 +115,5 @@ def response_events(whole: Event) -> Iterator[Event]:
 
 
 def as_bytes(events: Iterator[Event]) -> bytes:
-    """The events as they go over the line."""
+    """Return the events as they go over the wire."""
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()

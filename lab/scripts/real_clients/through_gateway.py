@@ -18,14 +18,14 @@ import httpx
 from real_clients.clients import DRIVERS, SOURCE, Driver, Place
 from real_clients.grown import Check, kept_in
 from real_clients.loopback import Loopback, kind_of
-from unabridged.history import DEFAULT
-from unabridged_testing.loopback import Said, count
+from unabridged.archive.protocol import DEFAULT_NAMESPACE
+from unabridged_testing.loopback import LoopbackReply, count
 from unabridged_testing.loopback_wires import Served
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.serving import serving
 
 WINDOW = 60_000
-"""Of the model, as the provider enforces it. Clients are told of a longer one, so that they leave it to the gateway."""
+"""Of the model, as the provider enforces it. Clients are given a larger one, so that they leave it to the gateway."""
 WINDOWS = {"mini-swe-agent": 30_000, "gemini-cli": 40_000}
 """Of the models of clients that shorten long results, or old ones, so that their conversations grow less."""
 LAST_COMMANDS = {"mini-swe-agent": "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"}
@@ -59,7 +59,7 @@ class Model(ProviderApp):
         """How often the client wanted a summary of the model, by itself."""
 
     def answer(self, path: str, body: dict[str, Any]) -> Served:
-        """What the provider says to this body."""
+        """Return the provider's response to this body."""
         wire = self.wire_at(path)
         self.largest = max(self.largest, count(wire.read_by_the_model(body)) if wire else 0)
         kind = kind_of(path, body)
@@ -70,17 +70,17 @@ class Model(ProviderApp):
             self.turns.append(body)
         return served
 
-    def _say(self, _messages: Sequence[Any]) -> Said:
+    def _say(self, _messages: Sequence[Any]) -> LoopbackReply:
         if not self._offers:
             self.summaries += 1
-            return Said("The user wants all tide stations to be read; some were, the next ones follow.")
+            return LoopbackReply("The user wants all tide stations to be read; some were, the next ones follow.")
         number = len(self.turns)
         if number >= STATIONS:
             last = LAST_COMMANDS.get(self._driver.name)
-            return Said(DONE, [self._call(last)] if last else [])
+            return LoopbackReply(DONE, [self._call(last)] if last else [])
         call = self._call(f"sh read.sh {number}")
         words = " ".join(f"Gauge {number}.{gauge} was steady, and needs no visit." for gauge in range(GAUGES))
-        return Said(f"Reading station {number}. {words}", [call], f"Station {number} comes next.")
+        return LoopbackReply(f"Reading station {number}. {words}", [call], f"Station {number} comes next.")
 
     def _call(self, command: str) -> tuple[str, dict[str, str]]:
         return self._driver.shell, {self._driver.argument: command}
@@ -95,23 +95,26 @@ class Gateway:
     archive: Path
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged, a line for each request."""
+        """Return the requests that it logged, one for each line."""
         return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
 
     def compactions(self) -> dict[str, int]:
-        """How many it made, of each kind."""
+        """Return how many compactions it made of each kind."""
         page = httpx.get(f"{self.url}/metrics", timeout=10).text
         return {kind: int(number) for kind, number in _COMPACTIONS.findall(page)}
 
 
 @contextmanager
 def gateway_before(upstream: str, window: int, home: Path, *more: str) -> Iterator[Gateway]:
-    """`unabridged gateway` before this provider, until the block ends."""
+    """Run `unabridged gateway` before this provider until the block ends."""
     home.mkdir(parents=True, exist_ok=True)
     log, archive = home / "gateway.log", home / "gateway.db"
     flags = ["--upstream", upstream, "--port", "0", "--window", str(window), "--archive", f"sqlite:///{archive}"]
     command = [sys.executable, "-m", "unabridged", "gateway", *flags, "--log", "json", *more]
-    with log.open("w") as told, subprocess.Popen(command, stdout=told, stderr=told, env=_environ(home)) as process:
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=output, stderr=output, env=_environ(home)) as process,
+    ):
         try:
             yield Gateway(_wait_for(log, process), log, archive)
         finally:
@@ -123,7 +126,7 @@ def _environ(home: Path) -> dict[str, str]:
 
 
 def _wait_for(log: Path, process: subprocess.Popen[bytes], seconds: float = 60) -> str:
-    """The address at which it listens."""
+    """Wait until the gateway listens, and return its address."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and process.poll() is None:
         if found := _LISTENING.search(log.read_text(encoding="utf-8")):
@@ -133,7 +136,7 @@ def _wait_for(log: Path, process: subprocess.Popen[bytes], seconds: float = 60) 
 
 
 def go_through(driver: Driver, place: Place) -> Iterator[Check]:
-    """Run the client through a gateway; what held."""
+    """Run the client through a gateway and yield the checks."""
     model = Model(driver)
     place.write("project/read.sh", READ)
     with serving(model) as upstream, gateway_before(upstream, model.window, place.home / "gateway") as gateway:
@@ -148,10 +151,14 @@ def go_through(driver: Driver, place: Place) -> Iterator[Check]:
     )
     yield Check(numbers, holds=True)
     report = place.project / "report.txt"
-    told = report.read_text(encoding="utf-8").splitlines() if report.is_file() else []
+    station_lines = report.read_text(encoding="utf-8").splitlines() if report.is_file() else []
     ended = done.returncode == 0 and DONE in done.stdout
     yield Check("the client ends well, and says so", ended, (done.stderr or done.stdout)[-600:])
-    yield Check("its task is done", told == [f"station {n} read" for n in range(STATIONS)], f"{len(told)} stations")
+    yield Check(
+        "its task is done",
+        station_lines == [f"station {n} read" for n in range(STATIONS)],
+        f"{len(station_lines)} stations",
+    )
     refused = [*model.refused, *model.malformed, *map(str, model.too_long)]
     yield Check("the provider refused nothing", not refused, "; ".join(refused)[:600])
     failed = [line for line in lines if line["level"] != "info" or line.get("status", 200) not in (200, _NO_WEBSOCKET)]
@@ -163,11 +170,11 @@ def go_through(driver: Driver, place: Place) -> Iterator[Check]:
     else:
         yield Check("the conversation was several times the window", before > 3 * model.window, f"{before:,} tokens")
     yield Check("the client never asked the model for a summary", not model.asked_to_compact)
-    yield from _nothing_is_lost(model, kept_in(gateway.archive, DEFAULT))
+    yield from _nothing_is_lost(model, kept_in(gateway.archive, DEFAULT_NAMESPACE))
 
 
 def _nothing_is_lost(model: Model, kept: str) -> Iterator[Check]:
-    """What the model must have been told in every turn, and what the archive has of the rest."""
+    """Check what every turn must have shown the model, and that the archive has the rest."""
     sent = [json.dumps(body, ensure_ascii=False) for body in model.turns]
     yield Check("the task and its rule stand in every request", all(RULE in text for text in sent))
     last = sent[-1] if sent else ""
@@ -176,7 +183,7 @@ def _nothing_is_lost(model: Model, kept: str) -> Iterator[Check]:
 
 
 def _compacted_for_it(lines: Sequence[dict[str, Any]]) -> Iterator[Check]:
-    """Codex' built-in provider: no WebSocket is spoken, and a compaction that it asks for is the gateway's."""
+    """Check that Codex' built-in provider continues without a WebSocket and that the gateway ran its compactions."""
     upgrades = sum(line.get("status") == _NO_WEBSOCKET for line in lines)
     yield Check("it tried a WebSocket once, and went on without", upgrades == 1, str(upgrades))
     asked = sum("record" in line and line["way"] == "parsed" for line in lines)
@@ -187,7 +194,7 @@ BUILT_IN = "codex, built-in provider"
 
 
 def _prepare_built_in(place: Place, gateway: Loopback) -> None:
-    """Codex with OpenAI's own provider at another address: it has its server compact, long before that is full."""
+    """Configure Codex with OpenAI's own provider at our address, to request compaction long before it is full."""
     place.environment.update(CODEX_API_KEY="sk-fake")
     place.write(
         ".codex/config.toml",
@@ -200,7 +207,7 @@ model_auto_compact_token_limit = {WINDOW // 2}
 
 
 def _ask_codex(place: Place, prompt: str, session: str | None) -> list[str]:
-    """Codex counts what it adds before it sends it: its own limit is far away, so that it leaves it to the gateway."""
+    """Return Codex' command with a limit so high that it leaves compaction to the gateway."""
     command, verb, *rest = DRIVERS["codex"].ask(place, prompt, session)
     limits = [f"{name}={20 * WINDOW}" for name in ("model_context_window", "model_auto_compact_token_limit")]
     return [command, verb, *(part for limit in limits for part in ("-c", limit)), *rest]
@@ -212,7 +219,7 @@ def _ask_built_in(place: Place, prompt: str, session: str | None) -> list[str]:
 
 
 def _prepare_pi(place: Place, gateway: Loopback) -> None:
-    """A model whose thinking is signed: the rule for that goes by the name."""
+    """Choose a model whose thinking is signed; that rule goes by the model's name."""
     place.environment.update(LOOPBACK_MODEL="claude-loopback")
     DRIVERS["pi"].prepare(place, gateway)
 

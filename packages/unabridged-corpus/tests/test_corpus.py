@@ -37,7 +37,7 @@ from unabridged import Compactor
 from unabridged.errors import NotInstalled, SettingsError
 from unabridged.sessions import load
 from unabridged_corpus import Check, Compact, Evaluate, Failure, Measure, Repair, pool, run
-from unabridged_corpus.spending import Limit, Purse
+from unabridged_corpus.spending import Purse, SpendingLimit
 
 SMALL = 20_000
 """Bytes of a shard, so that a small corpus has many."""
@@ -155,7 +155,7 @@ def test_many_sessions_of_one_shard_that_end_their_process_are_each_left_out(tmp
         one["messages"][0]["content"] = f"Beware of {DEADLY}. " * 3
         (folder / f"{number}.json").write_text(json.dumps(one))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "_BREAKS", 3)
+        patch.setattr(pool, "_MAX_BREAKS", 3)
         done = run(Compact(window=3_000, now=True, model=end_the_worker), folder, tmp_path / "out", jobs=2)
     assert places(done.failures) == [(f"{number}.json", 0) for number in deadly]
     assert done.sessions == 2
@@ -164,12 +164,12 @@ def test_many_sessions_of_one_shard_that_end_their_process_are_each_left_out(tmp
 def test_summaries_take_no_more_than_all_workers_may_and_go_on_with_a_larger_budget(tmp_path: Path) -> None:
     folder = corpus(tmp_path / "in")
     how: dict[str, Any] = {"shard": SMALL, "jobs": 2}
-    small = Compact(window=4_000, model=summarise, limit=Limit(tokens=60_000))
+    small = Compact(window=4_000, model=summarise, limit=SpendingLimit(tokens=60_000))
     first = run(small, folder, tmp_path / "out", **how)
     spent = [failure for failure in first.failures if "budget" in failure.reason]
     assert spent
     assert first.counts["by summarise"] >= 1
-    large = Compact(window=4_000, model=summarise, limit=Limit(tokens=10_000_000, rate=1e9))
+    large = Compact(window=4_000, model=summarise, limit=SpendingLimit(tokens=10_000_000, rate=1e9))
     second = run(large, folder, tmp_path / "out", **how)
     assert second.fresh == len(spent)
     assert places(second.failures) == [place for place in places(first.failures) if place not in places(tuple(spent))]
@@ -192,7 +192,7 @@ def test_a_cluster_writes_the_same_bytes_and_has_one_purse(tmp_path: Path, monke
     ray.init(address="local", num_cpus=2, log_to_driver=False, include_dashboard=False)
     try:
         run(Repair(), folder, tmp_path / "there", shard=SMALL, ray="auto")
-        limited = Compact(window=4_000, model=summarise, limit=Limit(tokens=60_000, rate=1e9))
+        limited = Compact(window=4_000, model=summarise, limit=SpendingLimit(tokens=60_000, rate=1e9))
         told = run(limited, folder, tmp_path / "told", shard=SMALL, ray="auto")
     finally:
         ray.shutdown()
@@ -202,7 +202,7 @@ def test_a_cluster_writes_the_same_bytes_and_has_one_purse(tmp_path: Path, monke
 
 
 def test_a_purse_gives_turns_and_holds_back_what_a_call_may_take() -> None:
-    purse = Purse(Limit(rate=1, tokens=1_000, dollars=1.0))
+    purse = Purse(SpendingLimit(rate=1, tokens=1_000, dollars=1.0))
     waits = [purse.take(400, 0.4), purse.take(400, 0.4)]
     assert waits[0] == 0
     assert 30 < waits[1] <= 60
@@ -214,7 +214,7 @@ def test_a_purse_gives_turns_and_holds_back_what_a_call_may_take() -> None:
     assert purse.spent()[1] == pytest.approx(0.9)
     for wrong in ({"rate": 0}, {"tokens": -1}, {"dollars": 0}):
         with pytest.raises(SettingsError, match="above 0"):
-            Limit(**wrong)
+            SpendingLimit(**wrong)
 
 
 def test_however_a_corpus_is_named_and_split_every_session_is_read_once(tmp_path: Path) -> None:

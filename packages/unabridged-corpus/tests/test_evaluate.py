@@ -14,8 +14,8 @@ from conversations import assistant, chat_round, user
 from unabridged.errors import SettingsError
 from unabridged_corpus.evaluate import questions
 from unabridged_corpus.evaluate.arms import choose_arms, plain_tail, unabridged
-from unabridged_corpus.evaluate.data import Conversation, conversations, made
-from unabridged_corpus.evaluate.moments import moments
+from unabridged_corpus.evaluate.cut_points import find_cut_points
+from unabridged_corpus.evaluate.data import EvalConversation, conversations, made
 from unabridged_corpus.evaluate.plot import plot
 from unabridged_corpus.evaluate.report import evaluate
 from unabridged_corpus.evaluate.score import held
@@ -66,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def one(messages: list[dict[str, Any]]) -> Conversation:
+def one(messages: list[dict[str, Any]]) -> EvalConversation:
     return made("one", "openai-chat", messages)
 
 
@@ -122,7 +122,7 @@ def test_a_summary_keeps_to_its_budget_and_holds_what_a_tail_lost() -> None:
     conversation = one(coding())
     ours, tail = unabridged(600, count), plain_tail(600, count)
     held_by_ours = held_by_tail = 0
-    for moment in moments(conversation, 4_000):
+    for moment in find_cut_points(conversation, 4_000):
         summary, last = ours(moment), tail(moment)
         assert count(summary) <= 600
         assert count(last) <= 600
@@ -133,7 +133,7 @@ def test_a_summary_keeps_to_its_budget_and_holds_what_a_tail_lost() -> None:
 
 def test_what_stays_anyway_is_the_system_prompt_and_the_newest_message_of_a_person() -> None:
     conversation = one([{"role": "system", "content": "Be brief."}, *coding()])
-    moment = next(moments(conversation, 4_000))
+    moment = next(find_cut_points(conversation, 4_000))
     assert moment.beside() == "Be brief.\nRename load_settings everywhere."
     assert moment.kept == (1,)
 
@@ -142,7 +142,7 @@ def test_where_a_person_speaks_next_nothing_of_theirs_is_kept_apart() -> None:
     report = assistant("It was renamed in all of them. " * 300)
     turns = [[*coding(12), report, user(f"Now handle_case_{i} and load_settings, please.")] for i in range(4)]
     conversation = one([message for turn in turns for message in turn])
-    found, views = list(moments(conversation, 1_000)), conversation.views
+    found, views = list(find_cut_points(conversation, 1_000)), conversation.views
     assert {bool(moment.kept) for moment in found} == {True, False}
     for moment in found:
         newest = max(i for i in range(moment.place) if views[i].origin == "person")
@@ -189,7 +189,7 @@ def test_an_arm_that_can_not_run_here_is_refused_with_the_remedy() -> None:
 
 def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None:
     conversation = list(conversations(folder))[2]
-    done = questions.ours(conversation, 700, count)
+    done = questions.score_unabridged(conversation, 700, count)
     assert done.compactions > 0
     assert done.asked == 24
     assert done.in_context < done.asked
@@ -197,15 +197,15 @@ def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None
 
 
 def test_only_so_many_tokens_of_a_search_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "ROOM", 20)
-    done = questions.ours(list(conversations(folder))[2], 700, count)
+    monkeypatch.setattr(questions, "SEARCH_TOKENS", 20)
+    done = questions.score_unabridged(list(conversations(folder))[2], 700, count)
     assert done.or_search == done.in_context
 
 
 def test_a_tail_answers_what_stands_in_it(folder: Path) -> None:
     conversation = list(conversations(folder))[2]
-    assert questions.plain_tail(conversation, 10**6, count).in_context == 24
-    assert questions.plain_tail(conversation, 100, count).in_context == 0
+    assert questions.score_tail(conversation, 10**6, count).in_context == 24
+    assert questions.score_tail(conversation, 100, count).in_context == 0
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ import re
 from conversations import assistant, user
 from ledger_case import count, extract, person, round_of, says
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.ledger.remarks import remarks_in_talk
 from unabridged.messages import View
-from unabridged.recall.lookup import ROOM, search
+from unabridged.recall.lookup import RESULT_ROOM_CHARACTERS, search
 from unabridged.recall.tools import tools
+from unabridged.summary.remarks import remarks_in_talk
 from unabridged_testing.archive_contract.values import HERE, make_part, store_parts
 
 CHATTER = [f"Oh {how}, so {how} and friendly, thanks a lot." for how in ("nice", "good", "fine") * 10]
@@ -103,7 +103,7 @@ def test_further_matches_follow_in_a_line_each() -> None:
     assert len(found.results) == 16
     assert len(found.others) > 10
     assert "Further matches:" in found.text()
-    assert len(found.text()) <= ROOM
+    assert len(found.text()) <= RESULT_ROOM_CHARACTERS
 
 
 def test_when_nothing_has_the_quoted_words_their_words_are_looked_for_and_it_is_said() -> None:
@@ -121,7 +121,7 @@ def test_a_host_with_a_small_window_gives_less_room() -> None:
 
 def test_signs_of_scripts_without_spaces_take_their_share_of_the_room() -> None:
     archive = chat(*(f"数据库{i}" + "连接失败" * 30 for i in range(100)))
-    assert len(search(archive, HERE, "数据库").text()) < ROOM / 2
+    assert len(search(archive, HERE, "数据库").text()) < RESULT_ROOM_CHARACTERS / 2
 
 
 def test_talk_stays_within_the_window_and_old_facts_in_the_context() -> None:

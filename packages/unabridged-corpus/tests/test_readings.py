@@ -18,10 +18,10 @@ from conversations import assistant, chat_round, user
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
-from unabridged.measure.calibrate import Usage
 from unabridged.sessions import SessionFileError
-from unabridged_corpus.evaluate.candidates import AFTER, file_name, place_to_cut
-from unabridged_corpus.evaluate.data import Conversation, conversations, made
+from unabridged.tokens.calibrate import Usage
+from unabridged_corpus.evaluate.candidates import MESSAGES_AFTER, file_name, place_to_cut
+from unabridged_corpus.evaluate.data import EvalConversation, conversations, made
 from unabridged_corpus.evaluate.reader import KINDS, read_json, read_marks, read_probes, shown
 from unabridged_corpus.evaluate.readings import LETTERS, Readings, read_all
 from unabridged_testing import ScriptedModel
@@ -38,7 +38,7 @@ def working(rounds: int = 60) -> list[dict[str, Any]]:
     return [*messages, assistant("Done.")]
 
 
-def one(messages: list[dict[str, Any]] | None = None, name: str = "one") -> Conversation:
+def one(messages: list[dict[str, Any]] | None = None, name: str = "one") -> EvalConversation:
     return made(name, "openai-chat", messages or working())
 
 
@@ -386,7 +386,7 @@ def test_a_reader_with_a_small_window_is_asked_within_it() -> None:
 def test_it_is_cut_where_its_file_says_else_where_the_last_window_is_full_and_enough_follows(tmp_path: Path) -> None:
     place = place_to_cut(one(), 4_000)
     assert place is not None
-    assert len(working()) - place >= AFTER
+    assert len(working()) - place >= MESSAGES_AFTER
     assert place_to_cut(one(), 900_000) is None
     (tmp_path / "x.json").write_text(json.dumps({"messages": working(), "cut": 21}))
     (found,) = conversations(tmp_path)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from unabridged.messages import Answer, Call, View
-from unabridged_corpus.evaluate.score import Held, Needs, average, cuts, held, leaves, needs, needs_of_views
+from unabridged_corpus.evaluate.score import Needs, NeedsScore, average, cuts, held, leaves, needs, needs_of_views
 
 
 def call(**arguments: Any) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_only_so_many_calls_count_as_next() -> None:
 
 def test_a_file_is_held_when_its_name_is() -> None:
     needed = Needs(frozenset({"src/app/main.py", "a/b.py"}), frozenset({"load_config"}))
-    assert held("main.py calls load_config()", needed) == Held(1, 2, 1, 1)
+    assert held("main.py calls load_config()", needed) == NeedsScore(1, 2, 1, 1)
 
 
 def test_a_conversation_is_cut_every_so_many_tokens_and_never_at_its_end() -> None:
@@ -70,7 +70,7 @@ def test_a_conversation_is_cut_every_so_many_tokens_and_never_at_its_end() -> No
 
 
 def test_conversations_weigh_the_same_however_often_they_were_cut() -> None:
-    files, names = average({"a": [Held(1, 1, 1, 2), Held(0, 0, 2, 2)], "b": [Held(0, 1, 0, 1)]})
+    files, names = average({"a": [NeedsScore(1, 1, 1, 2), NeedsScore(0, 0, 2, 2)], "b": [NeedsScore(0, 1, 0, 1)]})
     assert (files, names) == (0.5, 0.375)
     assert average({}) == (1.0, 1.0)
 

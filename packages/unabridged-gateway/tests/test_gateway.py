@@ -18,8 +18,8 @@ from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
-from unabridged_testing.loopback import Said
+from unabridged_gateway.config_file import load_config
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.provider_faults import slow
 from unabridged_testing.serving import serving
@@ -207,12 +207,12 @@ def test_the_clients_model_writes_the_summary_with_the_clients_key_which_is_kept
     caplog.set_level(logging.DEBUG)
     asked: list[Any] = []
 
-    def script(messages: Any) -> Said:
+    def script(messages: Any) -> LoopbackReply:
         asked.append(messages)
         if len(messages) > 1:
             return say(messages)
         parts = " ".join(f"Part {n} was looked at on request and found to be fine." for n in range(40))
-        return Said(f"## Now\nThe parts are looked at one by one. {parts}\n")
+        return LoopbackReply(f"## Now\nThe parts are looked at one by one. {parts}\n")
 
     provider = ProviderApp(script, window=8_000)
     archive = tmp_path / "gateway.db"

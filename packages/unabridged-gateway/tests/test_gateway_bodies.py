@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged_gateway.bodies import JsonBody, Seen
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_gateway.fitting import Engines
-from unabridged_gateway.protocols import MESSAGES_EVENTS, plain_target, protocol_of
-from unabridged_gateway.sse import Pieces, Reader
+from unabridged_gateway.json_body import JsonBody, JsonCache
+from unabridged_gateway.protocols import MESSAGES_STREAM, plain_target, protocol_of
+from unabridged_gateway.sse import SseReader, SseStream
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -32,7 +32,7 @@ def test_what_stays_is_sent_as_the_bytes_it_came_as(
 ) -> None:
     written = [json.dumps(message, separators=separators) for message in messages]
     rest = "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in fields.items() if name != "messages")
-    body = JsonBody(f'{{"messages":[{" , ".join(written)}]{rest}}}'.encode(), "messages", Seen())
+    body = JsonBody(f'{{"messages":[{" , ".join(written)}]{rest}}}'.encode(), "messages", JsonCache())
     assert body["messages"] == messages
     assert body.with_messages(body["messages"]) == f'{{"messages":[{",".join(written)}]{rest}}}'.encode()
     assert body.with_messages([*body["messages"][1:], {"role": "user"}]).endswith(
@@ -41,7 +41,7 @@ def test_what_stays_is_sent_as_the_bytes_it_came_as(
 
 
 def test_what_is_resent_is_the_same_object_and_what_is_said_twice_is_two() -> None:
-    seen = Seen()
+    seen = JsonCache()
     first, again, other = '{"role":"user","content":"hi"}', '{"role":"user","content":"hi"}', '{"n":1}'
     one = JsonBody(f'{{"messages":[{first},{again}]}}'.encode(), "messages", seen)["messages"]
     two = JsonBody(f'{{"messages":[{first},{again},{other}]}}'.encode(), "messages", seen)["messages"]
@@ -51,7 +51,7 @@ def test_what_is_resent_is_the_same_object_and_what_is_said_twice_is_two() -> No
 
 @given(st.lists(st.lists(st.integers(0, 12) | st.sampled_from([{"a": 1}, {"a": 12}, [], "x"]), max_size=6), max_size=8))
 def test_a_list_reads_the_same_whatever_came_before(lists: list[list[Any]]) -> None:
-    seen = Seen()
+    seen = JsonCache()
     for number, items in enumerate(lists):
         raw = json.dumps(items, separators=((",", ":"), (" , ", ": "))[number % 2])
         body = JsonBody(f'{{"messages":{raw}}}'.encode(), "messages", seen)
@@ -61,7 +61,7 @@ def test_a_list_reads_the_same_whatever_came_before(lists: list[list[Any]]) -> N
 
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=300))
 def test_what_is_remembered_stays_within_its_bound(numbers: list[int]) -> None:
-    seen = Seen(most=200)
+    seen = JsonCache(most=200)
     for number in numbers:
         assert seen.value(str(number).encode()) == number
         assert seen.items(f"[{number},7]".encode()).values == [number, 7]
@@ -79,7 +79,7 @@ def test_a_stream_reads_the_same_in_whatever_pieces_it_comes(
     said: list[dict[str, str]], end: str, sizes: list[int]
 ) -> None:
     raw = "".join(f"event: {event['type']}{end}data: {json.dumps(event)}{end}{end}" for event in said).encode()
-    reader, found, passed, at, turn = Reader(), [], b"", 0, 0
+    reader, found, passed, at, turn = SseReader(), [], b"", 0, 0
     while at < len(raw):
         piece = reader.read(raw[at : at + sizes[turn % len(sizes)]])
         at, turn = at + len(piece.raw), turn + 1
@@ -90,8 +90,8 @@ def test_a_stream_reads_the_same_in_whatever_pieces_it_comes(
 
 
 def test_once_the_model_has_begun_only_usage_is_looked_at() -> None:
-    reader = Reader()
-    kind = Pieces(MESSAGES_EVENTS, reader)
+    reader = SseReader()
+    kind = SseStream(MESSAGES_STREAM, reader)
     start = reader.read(b'data: {"type":"message_start","message":{"usage":{"input_tokens":7}}}\n\n')
     assert not kind.says(start)
     assert kind.usage(start) == {"input_tokens": 7}

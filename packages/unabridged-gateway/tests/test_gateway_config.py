@@ -10,8 +10,8 @@ import pytest
 
 from unabridged.errors import SettingsError
 from unabridged.settings import Clear, Settings
-from unabridged_gateway.config import Config, load_config
-from unabridged_gateway.handling import Handling
+from unabridged_gateway.config import Handling, build_config
+from unabridged_gateway.config_file import load_config
 
 TOKEN = "0123456789abcdef-ALICE"  # noqa: S105 - planted
 OTHER = "fedcba9876543210-CAROL"
@@ -35,11 +35,11 @@ def written(folder: Path, text: str) -> Path:
 
 def test_an_upstream_is_all_that_must_be_said() -> None:
     config = load_config(upstream=f"{UPSTREAM}/")
-    assert dict(config.upstreams) == dict.fromkeys(["openai", "anthropic", "gemini"], UPSTREAM)
-    assert (config.host, config.port, config.namespace, config.summariser) == (
+    assert dict(config.upstreams.urls) == dict.fromkeys(["openai", "anthropic", "gemini"], UPSTREAM)
+    assert (config.listening.host, config.listening.port, config.tenants.namespace, config.compaction.summariser) == (
         "127.0.0.1", 8484, "default", "upstream",
     )  # fmt: skip
-    assert config.settings() == Settings(background=0.8)
+    assert config.compaction.settings == Settings(background=0.8)
 
 
 def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
@@ -71,28 +71,29 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
         """,
     )
     config = load_config(path, port=8080, window="1m", host=None, keep=["8k", "messages=20"])
-    assert dict(config.upstreams) == {
+    assert dict(config.upstreams.urls) == {
         "openai": "https://api.openai.com",
         "anthropic": "https://gate.example/anthropic",
     }
-    assert (config.host, config.port, config.window, config.namespace) == ("0.0.0.0", 8080, 1_000_000, "team")  # noqa: S104
-    assert config.settings() == Settings(
+    assert (config.listening.host, config.listening.port) == ("0.0.0.0", 8080)  # noqa: S104
+    assert (config.compaction.window, config.tenants.namespace) == (1_000_000, "team")
+    assert config.compaction.settings == Settings(
         trigger=[{"fraction": 0.85}, {"messages": 300}], keep=[("tokens", 8_000), ("messages", 20)], background=0.7
     )
-    assert (config.limits, config.timeout) == ((32_000_000, 64_000_000), 30.0)
-    assert (config.head, config.hosts) == ((32_000, 50, 5.0), ("gateway.example", "gateway.test"))
-    assert (dict(config.tokens), config.operator) == ({OTHER: "carol"}, (TOKEN,))
-    assert load_config(path, upstream=UPSTREAM).upstreams["openai"] == UPSTREAM
+    assert (*config.body_limits, config.upstreams.timeout) == (32_000_000, 64_000_000, 30.0)
+    assert (config.listening.head, config.listening.hosts) == ((32_000, 50, 5.0), ("gateway.example", "gateway.test"))
+    assert (dict(config.tenants.tokens), config.tenants.operator) == ({OTHER: "carol"}, (TOKEN,))
+    assert load_config(path, upstream=UPSTREAM).upstreams.urls["openai"] == UPSTREAM
 
 
 def test_tokens_come_from_the_file_the_environment_and_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAROLS", OTHER)
     tenants = f'[tenants]\nalice = ["{TOKEN}", "{TOKEN}-new"]\ncarol = {{ token_env = "CAROLS" }}\n'
     path = written(tmp_path, f'upstream = "{UPSTREAM}"\nnamespace = "team"\n{tenants}')
-    assert dict(load_config(path).tokens) == {TOKEN: "alice", f"{TOKEN}-new": "alice", OTHER: "carol"}
+    assert dict(load_config(path).tenants.tokens) == {TOKEN: "alice", f"{TOKEN}-new": "alice", OTHER: "carol"}
     padded = "MDEyMzQ1Njc4OWFiY2RlZg=="
     flags = load_config(path, token=[padded, f"bob={OTHER}"])
-    assert dict(flags.tokens) == {padded: "team", OTHER: "bob"}
+    assert dict(flags.tenants.tokens) == {padded: "team", OTHER: "bob"}
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UNABRIDGED_GATEWAY_SECRET", SECRET)
     archive = "postgresql://me:Qx7pass@db/app"
     config = load_config(upstream=UPSTREAM, token=[f"alice={TOKEN}"], archive=archive, fallback="credential")
-    assert config.secret == SECRET
+    assert config.tenants.secret == SECRET
     shown = repr(config)
     assert "alice" in shown
     assert "postgresql://me@db/app" in shown
@@ -232,11 +233,13 @@ def test_no_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_checked_can_not_be_changed() -> None:
-    config = Config({"openai": UPSTREAM})
+    config = build_config({"openai": UPSTREAM})
     with pytest.raises(AttributeError):
-        config.host = "0.0.0.0"  # type: ignore[misc]  # noqa: S104
-    with pytest.raises(TypeError):
-        config.tokens["x"] = "y"  # type: ignore[index]
+        config.listening.host = "0.0.0.0"  # type: ignore[misc]  # noqa: S104
+    compaction, mappings = config.compaction, [config.upstreams.urls, config.tenants.tokens]
+    for mapping in (*mappings, compaction.models, compaction.own):
+        with pytest.raises(TypeError):
+            mapping["x"] = "y"  # type: ignore[index]
 
 
 def test_a_tenant_beats_a_model_and_a_model_what_is_set_for_all(tmp_path: Path) -> None:
@@ -263,10 +266,14 @@ def test_a_tenant_beats_a_model_and_a_model_what_is_set_for_all(tmp_path: Path) 
         """,
     )
     config = load_config(path)
-    assert dict(config.tokens) == {TOKEN: "alice", OTHER: "carol", f"{OTHER}-new": "carol"}
+    assert dict(config.tenants.tokens) == {TOKEN: "alice", OTHER: "carol", f"{OTHER}-new": "carol"}
     every = Clear(minimum=70, exclude=("plan",))
-    assert config.handling("gpt-5", "bob") == Handling(every, ("For all.",), redact=False)
-    assert config.handling("claude-opus-5-5", "bob") == Handling(None, ("For all.",), redact=True)
-    assert config.handling("claude-haiku-5", "bob") == Handling(every, ("For all.",), redact=False), "the name itself"
-    assert config.handling("claude-opus-5-5", "alice") == Handling(None, ("Hers.",), redact=False)
-    assert config.handling("claude-opus-5-5", "carol") == Handling(Clear(keep_rounds=9), ("For all.",), redact=True)
+    assert config.compaction.handling("gpt-5", "bob") == Handling(every, ("For all.",), redact=False)
+    assert config.compaction.handling("claude-opus-5-5", "bob") == Handling(None, ("For all.",), redact=True)
+    assert config.compaction.handling("claude-haiku-5", "bob") == Handling(every, ("For all.",), redact=False), (
+        "the name itself"
+    )
+    assert config.compaction.handling("claude-opus-5-5", "alice") == Handling(None, ("Hers.",), redact=False)
+    assert config.compaction.handling("claude-opus-5-5", "carol") == Handling(
+        Clear(keep_rounds=9), ("For all.",), redact=True
+    )

@@ -12,7 +12,7 @@ import pytest
 
 from gateway_case import say
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_gateway.connections import connection_with
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.provider_faults import slow
@@ -56,7 +56,7 @@ def door(**flags: Any) -> Iterator[Door]:
     with serving(provider) as upstream:
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         config = load_config(None, **given)
-        with serving(Gateway(config), http=connection_with(config.head)) as url:
+        with serving(Gateway(config), http=connection_with(config.listening.head)) as url:
             yield Door(url, provider)
 
 

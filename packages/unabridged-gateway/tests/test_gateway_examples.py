@@ -17,10 +17,9 @@ from gateway_case import gateway_before, say
 from places import ROOT
 from unabridged.settings import Clear
 from unabridged_gateway.command import command
-from unabridged_gateway.config import load_config
-from unabridged_gateway.given import FAMILIES
+from unabridged_gateway.config_file import FAMILIES, load_config
 from unabridged_gateway.protocols import protocol_of
-from unabridged_gateway.server import PATIENCE
+from unabridged_gateway.server import SHUTDOWN_SECONDS
 from unabridged_testing.provider_app import ProviderApp
 
 PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
@@ -69,34 +68,29 @@ def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path:
         path.write_text(text)
         path.chmod(0o600)
         made.append(load_config(path))
-    assert set(made[0].upstreams) == set(FAMILIES)
-    assert made[0].max_body == 64_000_000
-    assert sorted(made[1].tokens.values()) == ["alice", "build", "build"]
-    assert (made[1].hosts, len(made[1].operator)) == (("gateway.example.com",), 1)
-    asked = made[2].handling("claude-haiku-5", "alice")
+    assert set(made[0].upstreams.urls) == set(FAMILIES)
+    assert made[0].listening.max_body == 64_000_000
+    assert sorted(made[1].tenants.tokens.values()) == ["alice", "build", "build"]
+    assert (made[1].listening.hosts, len(made[1].tenants.operator)) == (("gateway.example.com",), 1)
+    asked = made[2].compaction.handling("claude-haiku-5", "alice")
     assert (asked.clear, asked.pins, asked.redact) == (None, ("Answer in French.",), True)
-    assert made[2].clear == Clear(exclude=("read_plan",))
+    assert made[2].compaction.clear == Clear(exclude=("read_plan",))
     written = tomllib.loads(settings)
     defaults = load_config(None, upstream="https://api.example.com")
+    groups = (defaults.listening, defaults.upstreams, defaults.compaction, defaults)
+    values = {name: getattr(group, name) for group in groups for name in group.__slots__}
     for name in (
-        "background",
-        "summariser",
-        "log",
-        "timeout",
-        "connect_timeout",
-        "concurrency",
-        "max_headers",
-        "head_timeout",
-    ):
-        assert written[name] == getattr(defaults, name), name
-    assert made[0].head == defaults.head
+        "background", "summariser", "log", "timeout", "connect_timeout", "concurrency", "max_headers", "head_timeout",
+    ):  # fmt: skip
+        assert written[name] == values[name], name
+    assert made[0].listening.head == defaults.listening.head
 
 
 def test_its_flags_paths_and_numbers_are_those_that_there_are() -> None:
     flags = re.findall(r"unabridged gateway ([^`\n]*)", PAGE)
     assert flags
     assert {flag for text in flags for flag in re.findall(r"--[\w-]+", text)} <= OPTIONS
-    assert f"have {PATIENCE} seconds" in PAGE
+    assert f"have {SHUTDOWN_SECONDS} seconds" in PAGE
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
         assert protocol_of("POST", path)
         assert f"…{path[3:]}`" in PAGE

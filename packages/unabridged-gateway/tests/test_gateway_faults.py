@@ -24,7 +24,7 @@ from patience import PATIENCE
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
 from unabridged_testing.loopback_wires import Served
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.provider_faults import drop_midstream, error_of, garbage, held, slow, status
 
 PATHS = {
@@ -233,7 +233,7 @@ def test_a_failure_at_tls_is_not_tried_again_at_the_same_address(tmp_path: Path)
 class Unsummarising(ProviderApp):
     """A provider that has no room for summaries."""
 
-    def serve(self, request: Request) -> Served:
+    def serve(self, request: ReceivedRequest) -> Served:
         """The answer, or an error where a summary is asked for."""
         if TASK.encode() in request.content and b"And the next?" not in request.content[-400:]:
             return Served(429, error_of(request.path, 429))

@@ -17,7 +17,7 @@ from gateway_watched import watched
 from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.serving import serving
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from patience import PATIENCE
 from real_clients.malformed import go_malformed
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
-from unabridged_testing.loopback import Said
+from unabridged_gateway.config_file import load_config
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.serving import serving
 
@@ -135,7 +135,7 @@ def bodies(draw: st.DrawFn) -> tuple[str, bytes, dict[str, str]]:
 @pytest.fixture(scope="module")
 def between() -> Iterator[tuple[httpx.Client, ProviderApp]]:
     """A client of a gateway with a small window, and the provider behind it."""
-    provider = ProviderApp(lambda _: Said("Fine."), window=100_000)
+    provider = ProviderApp(lambda _: LoopbackReply("Fine."), window=100_000)
     log = logging.getLogger("unabridged.gateway")
     level = log.level
     log.setLevel(logging.CRITICAL)

@@ -53,8 +53,9 @@ def test_an_upstream_that_fails_is_counted() -> None:
     provider.faults.append(drop_midstream(1))
     with watched(provider) as one, pytest.raises(httpx.RemoteProtocolError):
         one.client.post(PATHS["chat"], json=body_of("chat", 1, stream=True))
-    page = one.gateway.operation.metrics.page().decode()
+    page = one.gateway.monitor.metrics.page().decode()
     assert 'upstream_failures_total{reason="broken off"} 1.0' in page
+    assert "_created" not in page
     with watched(provider, upstream="http://127.0.0.1:9") as one:
         assert one.client.post(PATHS["chat"], json=body_of("chat", 1)).status_code == 502
         assert one.numbers()["upstream_failures_total unreachable"] == 1
@@ -213,7 +214,7 @@ def test_without_a_configured_telemetry_nothing_is_told_to_it_and_with_one_by_it
     code = """
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
-from unabridged_gateway.config import load_config
+from unabridged_gateway.config_file import load_config
 from unabridged_gateway.spans import Spans
 
 config = load_config(None, upstream="https://api.example.com")

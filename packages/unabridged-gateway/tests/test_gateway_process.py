@@ -23,17 +23,19 @@ import pytest
 from gateway_case import KEY, PATHS, body_of
 from patience import PATIENCE
 from unabridged.archive import Scope, open_archive
-from unabridged_testing.loopback import Said
-from unabridged_testing.provider_app import ProviderApp, Request
+from unabridged_testing.loopback import LoopbackReply
+from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.provider_faults import Fault
 from unabridged_testing.serving import serving
 
 
-def answer(messages: Any) -> Said:
+def answer(messages: Any) -> LoopbackReply:
     """What a model says that also writes summaries."""
     if len(messages) > 1:
-        return Said("Noted.")
-    return Said("The user has the parts looked at, one by one. Those so far were fine, and nothing had to be changed.")
+        return LoopbackReply("Noted.")
+    return LoopbackReply(
+        "The user has the parts looked at, one by one. Those so far were fine, and nothing had to be changed."
+    )
 
 
 class Holding(ProviderApp):
@@ -43,7 +45,7 @@ class Holding(ProviderApp):
         super().__init__(answer, window=8_000)
         self.holds = False
 
-    async def _reply(self, request: Request, fault: Fault, send: Any) -> None:
+    async def _reply(self, request: ReceivedRequest, fault: Fault, send: Any) -> None:
         while self.holds:  # noqa: ASYNC110 - set from another thread
             await asyncio.sleep(0.02)
         await super()._reply(request, fault, send)

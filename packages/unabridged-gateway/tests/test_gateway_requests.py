@@ -16,15 +16,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unabridged_gateway.calls import Call
-from unabridged_gateway.config import Config
-from unabridged_gateway.encodings import Body, Limits, read_body
+from unabridged_gateway.calls import CallDeadline, GatewayCall
+from unabridged_gateway.config import Tenants
 from unabridged_gateway.headers import shown, to_client, to_upstream
-from unabridged_gateway.patience import Patience
-from unabridged_gateway.refusals import BadBody, ClientGone, Refused
+from unabridged_gateway.refusals import BadBody, ClientGone, RequestRefused
+from unabridged_gateway.request_body import BodyLimits, RequestBody, read_body
 from unabridged_gateway.tenants import tenant_of
 
-LIMITS = Limits(sent=100_000, plain=1_000_000)
+LIMITS = BodyLimits(sent=100_000, plain=1_000_000)
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -54,12 +53,12 @@ def client(*pieces: bytes, leaves: bool = False) -> Callable[[], Awaitable[Mappi
     return receive
 
 
-def read(*pieces: bytes, encoding: str = "", limits: Limits = LIMITS) -> Body:
+def read(*pieces: bytes, encoding: str = "", limits: BodyLimits = LIMITS) -> RequestBody:
     headers = [(b"content-encoding", encoding.encode())] if encoding else []
     return asyncio.run(read_body(client(*pieces), headers, limits))
 
 
-def refused(*pieces: bytes, encoding: str = "", limits: Limits = LIMITS) -> tuple[int, str]:
+def refused(*pieces: bytes, encoding: str = "", limits: BodyLimits = LIMITS) -> tuple[int, str]:
     with pytest.raises(BadBody) as bad:
         read(*pieces, encoding=encoding, limits=limits)
     return bad.value.status, bad.value.words
@@ -82,7 +81,7 @@ def test_a_body_reads_the_same_however_it_is_encoded_and_cut(
     for name in encodings:
         sent = ENCODERS[name](sent)
     body = read(*in_pieces(sent, cuts), encoding=" , ".join(encodings))
-    assert body == Body(sent, plain)
+    assert body == RequestBody(sent, plain)
 
 
 @given(st.data())
@@ -113,7 +112,7 @@ def test_a_body_that_was_cut_off_is_never_taken_for_a_whole_one(name: str, plain
 def test_a_bomb_is_refused_before_it_takes_memory(name: str) -> None:
     bomb = ENCODERS[name](bytes(80_000_000))
     twice = ENCODERS[name](bomb)
-    limits = Limits(sent=1_000_000, plain=1_000_000)
+    limits = BodyLimits(sent=1_000_000, plain=1_000_000)
     tracemalloc.start()
     try:
         assert refused(bomb, encoding=name, limits=limits)[0] == 413
@@ -179,31 +178,61 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
     async def leaving() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    async def serve(receive: Any, *, is_read: bool, waits: bool = True) -> None:
-        call = Call({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with Patience(0.12).with_(call):
-            call.is_read = is_read
-            call.waiting_since = call.waiting_since if waits else None
+    async def serve(receive: Any, *, reads_body: bool = False, waits: bool = True) -> None:
+        call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
+        with CallDeadline(call, 0.12):
+            if reads_body:
+                await read_body(call.receive, call.raw_headers, LIMITS)
+            call.is_body_read = True
+            call.expect_more(soon=waits)
             await asyncio.sleep(0.5)
 
     async def unheard(message: Any) -> None:
         pass
 
     with pytest.raises(BadBody, match=r"408: the body was not sent within 0\.12 seconds"):
-        asyncio.run(serve(silent, is_read=False))
+        asyncio.run(serve(silent, reads_body=True))
     with pytest.raises(TimeoutError, match=r"nothing came for 0\.12 seconds"):
-        asyncio.run(serve(silent, is_read=True))
+        asyncio.run(serve(silent))
     with pytest.raises(ClientGone):
-        asyncio.run(serve(leaving, is_read=True))
-    asyncio.run(serve(silent, is_read=True, waits=False))  # while a summary is made, it is nobody's turn
+        asyncio.run(serve(leaving))
+    asyncio.run(serve(silent, waits=False))  # while a summary is made, it is nobody's turn
+
+
+def test_a_call_goes_on_while_pieces_come_and_is_cancelled_as_any_other() -> None:
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def unheard(message: Any) -> None:
+        pass
+
+    async def serve(pieces: int) -> int:
+        call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
+        with CallDeadline(call, 0.3):
+            call.is_body_read = True
+            for _ in range(pieces):
+                call.expect_more()
+                await asyncio.sleep(0.1)
+        return pieces
+
+    async def cancel() -> None:
+        serving = asyncio.create_task(serve(50))
+        await asyncio.sleep(0.1)
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+
+    assert asyncio.run(serve(6)) == 6
+    asyncio.run(cancel())
 
 
 def test_an_empty_body_has_no_encoding() -> None:
-    assert read(b"", encoding="gzip") == Body(b"", b"")
+    assert read(b"", encoding="gzip") == RequestBody(b"", b"")
 
 
-def requester(tokens: Mapping[str, str], **more: Any) -> Config:
-    return Config({"openai": "http://127.0.0.1:9"}, tokens=tokens, **more)
+def requester(tokens: Mapping[str, str], **more: Any) -> Tenants:
+    return Tenants(tokens=tokens, **more)
 
 
 TOKENS = {"0123456789abcdef-alice": "alice", "0123456789abcdef-alice-new": "alice", "fedcba9876543210": "carol"}
@@ -215,7 +244,7 @@ Header = tuple[bytes, bytes]
 def test_without_tokens_there_is_one_tenant_on_this_machine(peer: str | None) -> None:
     config = requester({}, namespace="me")
     assert tenant_of(config, [(b"authorization", b"Bearer sk-1")], peer) == "me"
-    with pytest.raises(Refused, match="401: this gateway has no tokens"):
+    with pytest.raises(RequestRefused, match="401: this gateway has no tokens"):
         tenant_of(config, [], "10.0.0.7")
 
 
@@ -252,7 +281,7 @@ def test_a_token_names_the_tenant_and_never_goes_upstream(
     ],
 )
 def test_with_tokens_a_request_without_a_known_one_is_refused_and_told_how(sent: list[Header]) -> None:
-    with pytest.raises(Refused, match="send the header x-unabridged-token") as refusal:
+    with pytest.raises(RequestRefused, match="send the header x-unabridged-token") as refusal:
         tenant_of(requester(TOKENS), sent, "127.0.0.1")
     assert refusal.value.status == 401
     assert ALICE.decode() not in refusal.value.words
@@ -272,9 +301,9 @@ def test_as_a_fallback_each_credential_is_a_tenant_that_the_secret_hides() -> No
     assert mine == tenant_of(replace(config), [(b"x-api-key", b"sk-1")], None), "on every replica"
     assert mine != tenant_of(replace(config, secret="t" * 80), [(b"x-api-key", b"sk-1")], None)
     assert tenant((b"x-unabridged-token", ALICE)) == "alice"
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         tenant((b"x-unabridged-token", b"wrong"), (b"x-api-key", b"sk-1"))
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRefused):
         tenant()
 
 
@@ -322,7 +351,7 @@ def test_an_answer_keeps_its_headers_but_those_of_the_connection() -> None:
     ],
 )
 def test_a_header_that_would_become_two_is_refused(name: bytes, value: bytes) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RequestRefused) as refusal:
         to_upstream([(name, value)], {})
     assert refusal.value.status == 400
 
@@ -331,7 +360,7 @@ def test_a_header_that_would_become_two_is_refused(name: bytes, value: bytes) ->
 def test_whatever_headers_come_they_are_passed_on_as_they_are_or_refused(headers: list[Header]) -> None:
     try:
         passed = to_upstream(headers, TOKENS)
-    except Refused:
+    except RequestRefused:
         return
     assert {(name.encode(), value.encode()) for name, value in passed} <= set(headers)
     assert not any(character in text for pair in passed for text in pair for character in "\r\n\0")

@@ -9,8 +9,8 @@ import httpx
 
 from patience import PATIENCE
 from unabridged_gateway.app import Gateway
-from unabridged_gateway.config import load_config
-from unabridged_testing.loopback import Said
+from unabridged_gateway.config_file import load_config
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.serving import serving
 
@@ -25,14 +25,14 @@ class Reader:
     def __init__(self) -> None:
         self.read = self.summaries = 0
 
-    def __call__(self, messages: Any) -> Said:
+    def __call__(self, messages: Any) -> LoopbackReply:
         """What it says to these messages."""
         if len(messages) == 1 and self.read:
             self.summaries += 1
-            return Said("The user wants all tide stations to be read; some were, the next ones follow.")
+            return LoopbackReply("The user wants all tide stations to be read; some were, the next ones follow.")
         words = " ".join(f"Gauge {self.read}.{gauge} was steady, and needs no visit." for gauge in range(120))
         call = ("bash", {"command": f"sh read.sh {self.read}"})
-        said = Said(f"Reading station {self.read}. {words}", [call], f"Station {self.read} comes next.")
+        said = LoopbackReply(f"Reading station {self.read}. {words}", [call], f"Station {self.read} comes next.")
         self.read += 1
         return said
 

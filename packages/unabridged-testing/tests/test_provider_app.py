@@ -19,7 +19,7 @@ import zstandard
 import sdk_loops
 from patience import PATIENCE
 from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
-from unabridged_testing.loopback import Said
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.provider_faults import drop_midstream, garbage, held, slow, status
 from unabridged_testing.serving import serving
@@ -28,8 +28,8 @@ APIS = [(Chat(), "OpenAI"), (Responses(), "OpenAI"), (Messages(), "Anthropic"), 
 CHAT = "/v1/chat/completions"
 
 
-def greet(_: Sequence[Any]) -> Said:
-    return Said("Hello, I am here to help.")
+def greet(_: Sequence[Any]) -> LoopbackReply:
+    return LoopbackReply("Hello, I am here to help.")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 import unabridged_testing
 from properties_case import WINDOWS
 from unabridged.formats import FORMATS
-from unabridged.measure.meter import Meter
+from unabridged.tokens.meter import Meter
 from unabridged_testing import (
     Conversation,
     Refused,

@@ -23,8 +23,8 @@ from google.genai import types
 from google.genai.errors import ClientError
 
 from unabridged.adapters.google_adk import AdkContents, CompactionPlugin
-from unabridged.history import DEFAULT
-from unabridged_testing.adapter_contract import Brain, Content, Image, Said, Seen, TooLong
+from unabridged.archive.protocol import DEFAULT_NAMESPACE
+from unabridged_testing.adapter_contract import Brain, Content, Image, ModelReply, Seen, TooLong
 
 APP, USER = "contract", "ada"
 APPROVAL = "adk_request_confirmation"
@@ -52,7 +52,7 @@ class AskingLlm(BaseLlm):
         used = types.GenerateContentResponseUsageMetadata(prompt_token_count=said.used, candidates_token_count=1)
         yield LlmResponse(content=types.Content(role="model", parts=parts), usage_metadata=used)
 
-    def _ask(self, asked: LlmRequest) -> Said:
+    def _ask(self, asked: LlmRequest) -> ModelReply:
         declared = [tool.function_declarations for tool in asked.config.tools or () if isinstance(tool, types.Tool)]
         schemas = [one.model_dump(exclude_none=True) for found in declared for one in found or ()]
         wire = [content.model_dump(mode="json", exclude_none=True, by_alias=True) for content in asked.contents]
@@ -171,7 +171,7 @@ class AdkDoor:
         service, ids, noted = InMemorySessionService(), itertools.count(), Noted()
 
         def opening() -> tuple[Runner, CompactionPlugin]:
-            plugin = CompactionPlugin(namespace=DEFAULT, **keywords)
+            plugin = CompactionPlugin(namespace=DEFAULT_NAMESPACE, **keywords)
             functions: list[Any] = [FunctionTool(tool, require_confirmation=n in approve) for n, tool in tools.items()]
             agent = LlmAgent(
                 name="reader",

@@ -19,7 +19,7 @@ from langgraph.types import Command
 
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, replay, undo
 from unabridged.adapters.langchain.tools import SummarizationToolMiddleware
-from unabridged_testing.adapter_contract import Brain, Content, Image, Said, Seen, TooLong
+from unabridged_testing.adapter_contract import Brain, Content, Image, ModelReply, Seen, TooLong
 
 _MIDDLEWARE = ("window", "archive", "namespace", "settings", "on_event")
 """Keywords of `Compactor` that the middleware takes by their names; the others go through its `options`."""
@@ -53,7 +53,7 @@ class AskingChat(BaseChatModel):
         chunk = AIMessageChunk(content="", tool_calls=whole.tool_calls, usage_metadata=whole.usage_metadata)
         yield ChatGenerationChunk(message=chunk)
 
-    def _ask(self, messages: list[BaseMessage]) -> Said:
+    def _ask(self, messages: list[BaseMessage]) -> ModelReply:
         system = "".join(str(m.text) for m in messages if m.type == "system")
         wire = convert_to_openai_messages([m for m in messages if m.type != "system"])
         try:
@@ -61,7 +61,7 @@ class AskingChat(BaseChatModel):
         except TooLong as error:
             raise ContextOverflowError(str(error)) from None
 
-    def _message(self, said: Said) -> AIMessage:
+    def _message(self, said: ModelReply) -> AIMessage:
         calls = [{"id": f"call_{next(self.ids)}", "name": name, "args": dict(args)} for name, args in said.calls]
         used = said.used or 0
         return AIMessage(

@@ -25,7 +25,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import RequestUsage
 
 from unabridged.adapters.pydantic_ai import Compaction, PydanticAI
-from unabridged_testing.adapter_contract import Brain, Content, Image, Said, Seen, TooLong
+from unabridged_testing.adapter_contract import Brain, Content, Image, ModelReply, Seen, TooLong
 
 _WIRE = OpenAIChatModel("gpt-5-mini", provider=OpenAIProvider(api_key="none"))
 """Only translates: what its provider would read is what the brain is shown."""
@@ -61,7 +61,7 @@ class Asking(FunctionModel):
         for place, call in enumerate(whole):
             yield {place: DeltaToolCall(call.tool_name, call.args_as_json_str(), tool_call_id=call.tool_call_id)}
 
-    async def _ask(self, messages: list[ModelMessage], info: AgentInfo) -> Said:
+    async def _ask(self, messages: list[ModelMessage], info: AgentInfo) -> ModelReply:
         parameters = info.model_request_parameters
         wire = await _WIRE._map_messages(_WIRE.prepare_messages(messages, parameters), parameters)  # noqa: SLF001
         system = "\n".join(str(m["content"]) for m in wire if m["role"] == "system")

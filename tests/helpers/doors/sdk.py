@@ -15,7 +15,7 @@ from unabridged.formats import FORMATS
 from unabridged_testing import loopback_wires as wires
 from unabridged_testing.adapter_contract import RECALL, Brain, Content, Image, Seen, TooLong
 from unabridged_testing.loopback import Loopback
-from unabridged_testing.loopback_wires import Said, Served
+from unabridged_testing.loopback_wires import LoopbackReply, Served
 
 TYPES = {"int": "integer", "str": "string", int: "integer", str: "string"}
 
@@ -24,7 +24,7 @@ class Provider(Loopback):
     """A provider whose model asks the brain, which is also the one that refuses."""
 
     def __init__(self, brain: Brain, loop: ResponsesLoop) -> None:
-        super().__init__(lambda _: Said(), window=0)
+        super().__init__(lambda _: LoopbackReply(), window=0)
         self.brain, self.loop, self.wire = brain, loop, loop.wire()
 
     def answer(self, path: str, body: dict[str, Any]) -> Served:
@@ -37,13 +37,13 @@ class Provider(Loopback):
         except Exception as error:  # noqa: BLE001 - a server that fails says so
             return Served(500, {"error": {"message": str(error)}})
         calls = [(name, dict(arguments)) for name, arguments in said.calls]
-        return self.wire.speak(body, Said(said.text, calls), said.used, streamed=streamed)
+        return self.wire.speak(body, LoopbackReply(said.text, calls), said.used, streamed=streamed)
 
 
 class ResponsesLoop:
     """How a caller writes a loop over Responses."""
 
-    wire: type[wires.LoopbackWire] = wires.ResponsesWire
+    wire: type[wires.LoopbackWire] = wires.LoopbackResponses
     read = "openai-responses"
     model = "gpt-5-mini"
 

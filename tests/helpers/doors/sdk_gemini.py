@@ -14,13 +14,13 @@ from google.genai import types
 from doors.sdk import ResponsesLoop, SdkDoor, parameters
 from unabridged.formats import FORMATS
 from unabridged_testing.adapter_contract import Content, Image
-from unabridged_testing.loopback_wires import GeminiWire
+from unabridged_testing.loopback_wires import LoopbackGemini
 
 
 class ContentsLoop(ResponsesLoop):
     """How a caller writes a loop over Contents; a call has no id, so its name stands for it."""
 
-    wire = GeminiWire
+    wire = LoopbackGemini
     read = "gemini"
     model = "gemini-2.5-flash"
 

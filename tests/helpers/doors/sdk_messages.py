@@ -11,13 +11,13 @@ import anthropic
 from doors.sdk import ResponsesLoop, SdkDoor, parameters
 from unabridged.formats import FORMATS
 from unabridged_testing.adapter_contract import Image
-from unabridged_testing.loopback_messages import MessagesWire
+from unabridged_testing.loopback_messages import LoopbackMessages
 
 
 class MessagesLoop(ResponsesLoop):
     """How a caller writes a loop over Messages."""
 
-    wire = MessagesWire
+    wire = LoopbackMessages
     read = "anthropic"
     model = "claude-opus-5-5"
 

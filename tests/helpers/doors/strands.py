@@ -19,7 +19,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 
 from unabridged.adapters.strands import CompactingConversationManager
 from unabridged.adapters.strands.manager import FORMAT
-from unabridged_testing.adapter_contract import Brain, Content, Image, Said, Seen, TooLong
+from unabridged_testing.adapter_contract import Brain, Content, Image, ModelReply, Seen, TooLong
 
 
 class AskingModel(Model):
@@ -49,7 +49,7 @@ class AskingModel(Model):
         for event in self._events(said):
             yield event
 
-    def _events(self, said: Said) -> list[Any]:
+    def _events(self, said: ModelReply) -> list[Any]:
         events: list[Any] = [{"messageStart": {"role": "assistant"}}]
         if said.text:
             events += [{"contentBlockStart": {"start": {}}}]

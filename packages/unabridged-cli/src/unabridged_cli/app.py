@@ -1,4 +1,4 @@
-"""The commands in one place, and the one place where an error becomes a line and an exit code."""
+"""The program: all commands, and the one place where an error becomes a line and an exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unabridged_cli.commands import (
     compact,
     corpus,
     evaluate,
-    forgetting,
+    forget,
     hook,
     inspector,
     measure,
@@ -44,19 +44,19 @@ EXIT_CODES = {
     130: "interrupted; there is no half-written file",
 }
 
-_MEANT = {"repair": "unabridged check FILE --repair -o OUT"}
+_OTHER_NAMES = {"repair": "unabridged check FILE --repair -o OUT"}
 """What people type, and which command does it."""
-COMMANDS = "unabridged.commands"
+ENTRY_POINTS = "unabridged.commands"
 """The group of entry points by which other distributions add a command: each names a click command."""
-ELSEWHERE = {"gateway": "unabridged[gateway]"}
+OTHER_PACKAGES = {"gateway": "unabridged[gateway]"}
 """Commands of other distributions, and what installs them."""
 
 
-class _Flags:
-    """A flag is shown as a flag in the help, without a type."""
+class _PlainFlags:
+    """Shows a flag in the help without a type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, as the help shows them."""
+        """Return the parameters, as the help shows them."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc] # of the command that this is mixed into
         for parameter in params:
             if getattr(parameter, "is_flag", False) and parameter.metavar is None:
@@ -64,11 +64,11 @@ class _Flags:
         return params
 
 
-class _Command(_Flags, TyperCommand):
+class _Command(_PlainFlags, TyperCommand):
     """A command."""
 
 
-class _Group(_Flags, TyperGroup):
+class _Group(_PlainFlags, TyperGroup):
     """A command that has commands of its own."""
 
 
@@ -77,21 +77,21 @@ class _Program(_Group):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands; the entry points are looked up for the help only."""
-        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group=COMMANDS))]
+        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group=ENTRY_POINTS))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name, or None."""
         command = super().get_command(ctx, cmd_name)
-        if command is None and (found := entry_points(group=COMMANDS, name=cmd_name)):
-            command = next(iter(found)).load()
+        if command is None and (entries := entry_points(group=ENTRY_POINTS, name=cmd_name)):
+            command = next(iter(entries)).load()
         return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name; say which one does it where there is none of that name."""
-        if args and args[0] in _MEANT and args[0] not in self.commands:
-            fail(f"there is no command {args[0]!r}: say {_MEANT[args[0]]}", 2)
-        if args and args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
-            fail(f"the command {args[0]!r} is not installed: pip install '{ELSEWHERE[args[0]]}'", 2)
+        if args and args[0] in _OTHER_NAMES and args[0] not in self.commands:
+            fail(f"there is no command {args[0]!r}: say {_OTHER_NAMES[args[0]]}", 2)
+        if args and args[0] in OTHER_PACKAGES and self.get_command(ctx, args[0]) is None:
+            fail(f"the command {args[0]!r} is not installed: pip install '{OTHER_PACKAGES[args[0]]}'", 2)
         return super().resolve_command(ctx, args)
 
 
@@ -142,10 +142,10 @@ def make_command(command: Callable[..., None], panel: str, example: str) -> Any:
 
 
 def _group(name: str, panel: str, promise: str) -> typer.Typer:
-    """A command that has commands of its own."""
-    made = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", help=promise)
-    app.add_typer(made, name=name, rich_help_panel=panel)
-    return made
+    """Return a command that has commands of its own."""
+    group = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", help=promise)
+    app.add_typer(group, name=name, rich_help_panel=panel)
+    return group
 
 
 _add(
@@ -179,8 +179,8 @@ _add(
     (restore.replay, "unabridged replay shorter.json -o whole.json"),
     (restore.undo, "unabridged undo shorter.json -o before.json"),
     (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
-    (forgetting.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
-    (forgetting.prune, "unabridged prune --older-than 90d"),
+    (forget.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
+    (forget.prune, "unabridged prune --older-than 90d"),
 )
 _add(
     "Whole archives",
@@ -200,7 +200,7 @@ _add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --threa
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script: run a command, and end with its exit code. Never a traceback for what a user can mend."""
+    """Run a command, and end with its exit code. Never a traceback for what a user can mend."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a terminal that can't show a letter shows a question mark instead
             stream.reconfigure(errors="replace")
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (WontFit, IllegalConversation) as error:
         fail(str(error), 1)
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads on: there is nobody to tell
+        sys.stderr.close()  # nobody reads on
         raise SystemExit(0) from None
     except (UnabridgedError, OSError) as error:
         fail(str(error), 2)

@@ -1,27 +1,28 @@
-"""The archive that a command works on: opened, its threads found, and a compactor on it."""
+"""The archive that a command works on: open it, find its threads, and make a compactor on it."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from unabridged.archive import open_archive
+from unabridged.archive import codec, open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.archive.names import check_name
 from unabridged.archive.opening import default_url, is_local, local_path, split_bodies
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
 from unabridged.compactor import Compactor
-from unabridged.errors import SettingsError
+from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import format_named
-from unabridged.history import DEFAULT
 from unabridged.marks import marked_ids
 from unabridged.sessions import Loaded
 from unabridged_cli.clients import SessionFile
-from unabridged_cli.clients.found import all_sessions, find_session, is_readable, names_a_client, short_names
+from unabridged_cli.clients.session_lookup import all_sessions, find_session, is_readable, names_a_client, short_names
 from unabridged_cli.clients.threads import session_of, threads_of
 from unabridged_cli.options import is_stdin
 from unabridged_cli.screen import fail, one_line
@@ -29,14 +30,14 @@ from unabridged_cli.screen import fail, one_line
 
 @contextmanager
 def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
-    """The archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
-    where = url if url is not None else default_url()
-    itself, _ = split_bodies(where)
-    if not new and is_local(itself) and not local_path(itself).exists():
+    """Yield the archive at the URL, closed in the end. Only `new` makes one: a typing error leaves no empty archive."""
+    chosen = url if url is not None else default_url()
+    store_url, _ = split_bodies(chosen)
+    if not new and is_local(store_url) and not local_path(store_url).exists():
         raise SettingsError(
-            f"there is no archive at {without_credentials(where)}: name one with --archive or UNABRIDGED_ARCHIVE"
+            f"there is no archive at {without_credentials(chosen)}: name one with --archive or UNABRIDGED_ARCHIVE"
         )
-    archive = open_archive(where, probe=new)  # one that is only read may be read-only
+    archive = open_archive(chosen, probe=new)  # one that is only read may be read-only
     try:
         yield archive
     finally:
@@ -54,7 +55,7 @@ def open_compactor(
     new: bool = False,
     **more: Any,
 ) -> Iterator[tuple[Compactor, str]]:
-    """A compactor on the archive, and the thread that the conversation belongs to; unless `new`, it must be there."""
+    """Yield a compactor on the archive, and the conversation's thread, which must be there unless `new`."""
     with open_store(url, new=new) as archive:
         scope = scope_of(archive, namespace, loaded, file, thread)
         if not new and scope.thread not in archive.threads(scope.namespace):
@@ -65,70 +66,70 @@ def open_compactor(
 
 
 def scope_of(archive: Archive, namespace: str | None, loaded: Loaded, file: Path, named: str | None) -> Scope:
-    """The thread a conversation belongs to: the named one, that of a compaction that stands in it, or the file's own.
+    """Return the thread of a conversation: the named one, that of a compaction in it, or the file's own.
 
     Files in different folders may have the same name: the place is part of it; of standard input, what it says.
     """
     reader = format_named(loaded.format)
     marked = [record_id for message in loaded.messages for record_id in marked_ids(reader.read(message))]
-    found = (archive.locate(space, mark) for space in _spaces(archive, namespace) for mark in marked)
-    scope = next((scope for scope in found if scope is not None), None)
+    located = (archive.locate(space, mark) for space in _namespaces(archive, namespace) for mark in marked)
+    scope = next((scope for scope in located if scope is not None), None)
     if scope is not None and named in (None, scope.thread):
         return scope
     if named is None:
         place = loaded.path.read_bytes() if is_stdin(file) else str(file.resolve()).encode("utf-8", "surrogateescape")
         named = f"{'stdin' if is_stdin(file) else file.stem}-{hashlib.sha256(place).hexdigest()[:6]}"
-    return Scope(DEFAULT if namespace is None else namespace, named)
+    return Scope(DEFAULT_NAMESPACE if namespace is None else namespace, named)
 
 
-def _spaces(archive: Archive, namespace: str | None) -> list[str]:
-    """The namespace that was named; where none was, the default one and then all others."""
+def _namespaces(archive: Archive, namespace: str | None) -> list[str]:
+    """Return the namespace that was named; where none was, the default one and then all others."""
     if namespace is not None:
         return [check_name(namespace, "namespace")]
-    return [DEFAULT, *(other for other in archive.namespaces() if other != DEFAULT)]
+    return [DEFAULT_NAMESPACE, *(other for other in archive.namespaces() if other != DEFAULT_NAMESPACE)]
 
 
 def scopes(archive: Archive, namespace: str | None) -> list[Scope]:
-    """Every thread of the namespace that was named, else of all."""
-    listed = _spaces(archive, namespace) if namespace is not None else archive.namespaces()
-    return [Scope(space, name) for space in listed for name in archive.threads(space)]
+    """Return every thread of the namespace that was named, else of all."""
+    spaces = archive.namespaces() if namespace is None else _namespaces(archive, namespace)
+    return [Scope(space, name) for space in spaces for name in archive.threads(space)]
 
 
 def find_thread(archive: Archive, namespace: str | None, thread: str) -> Scope | None:
-    """The thread of this name: in the namespace that was named, else in the default one, else in the only other."""
-    having = [space for space in _spaces(archive, namespace) if thread in archive.threads(space)]
-    if len(having) > 1 and having[0] != DEFAULT:
-        listed = ", ".join(map(repr, having[:5]))
+    """Return the thread of this name: in the named namespace, else in the default one, else in the only other."""
+    spaces = [space for space in _namespaces(archive, namespace) if thread in archive.threads(space)]
+    if len(spaces) > 1 and spaces[0] != DEFAULT_NAMESPACE:
+        listed = ", ".join(map(repr, spaces[:5]))
         raise SettingsError(f"several namespaces have a thread {thread!r}: say --namespace, one of {listed}")
-    if not having and names_a_client(thread):
+    if not spaces and names_a_client(thread):
         return next(iter(_find_session(archive, namespace, thread)), None)
-    if not having:
+    if not spaces:
         check_name(thread)
         return None
-    return Scope(having[0], thread)
+    return Scope(spaces[0], thread)
 
 
 def _find_session(archive: Archive, namespace: str | None, beginning: str) -> list[Scope]:
-    """The threads of the only session of a client whose name begins so."""
-    found = sorted(scope for scope in scopes(archive, namespace) if scope.thread.startswith(beginning))
-    sessions = list(dict.fromkeys(session_of(scope.thread) for scope in found))
+    """Return the threads of the only session of a client whose name begins so."""
+    fitting = sorted(scope for scope in scopes(archive, namespace) if scope.thread.startswith(beginning))
+    sessions = list(dict.fromkeys(session_of(scope.thread) for scope in fitting))
     if len(sessions) > 1:
         listed = ", ".join(sessions[:5])
         raise SettingsError(
             f"{len(sessions)} sessions in {archive.url} begin with {beginning!r}: {listed}. Say more of it"
         )
-    return found
+    return fitting
 
 
 def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scope:
-    """The thread of this name; one that is not there is said, with those that are."""
+    """Return the thread of this name; end the program where there is none, with a list of those that there are."""
     scope = find_thread(archive, namespace, thread)
-    if scope is None and (here := _here(thread)):
-        name, session = here
-        ours = f", `unabridged compact {name} --write` what it takes out" if is_readable(session) else ""
+    if scope is None and (found := _find_here(thread)):
+        name, session = found
+        writes = f", `unabridged compact {name} --write` what it takes out" if is_readable(session) else ""
         fail(
             f"nothing of {name} is in {archive.url}: `unabridged install {session.client}` archives sessions before "
-            f"they are compacted{ours}. Or name another archive",
+            f"they are compacted{writes}. Or name another archive",
             2,
         )
     if scope is None:
@@ -136,8 +137,8 @@ def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scop
     return scope
 
 
-def _here(thread: str) -> tuple[str, SessionFile] | None:
-    """The session on this machine that is called so, its short name first; None where there is not just one."""
+def _find_here(thread: str) -> tuple[str, SessionFile] | None:
+    """Return the only session on this machine of this name, its short name first; None where it is not the only one."""
     if not names_a_client(thread):
         return None
     try:
@@ -148,18 +149,41 @@ def _here(thread: str) -> tuple[str, SessionFile] | None:
 
 
 def require_threads(archive: Archive, namespace: str | None, thread: str) -> list[Scope]:
-    """The thread of this name; of a client's session, all that it has."""
+    """Return the thread of this name; of a client's session, all that it has."""
     first = require_thread(archive, namespace, thread)
     if not names_a_client(thread) or thread != session_of(thread):
         return [first]
-    held = archive.threads(first.namespace)
-    return [Scope(first.namespace, name) for name in threads_of(session_of(first.thread)) if name in held]
+    names = archive.threads(first.namespace)
+    return [Scope(first.namespace, name) for name in threads_of(session_of(first.thread)) if name in names]
 
 
 def describe_missing(archive: Archive, namespace: str | None, thread: str) -> str:
-    """That there is no such thread, and which there are."""
+    """Return a sentence that there is no such thread, and which there are."""
     names = [scope.thread for scope in scopes(archive, namespace)]
     listed = ", ".join(one_line(name, 40) for name in names[:5]) or "none"
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     where = f"namespace {namespace!r}" if namespace is not None else "any namespace"
     return f"no thread {thread!r} in {where} of {archive.url}: it has {listed}{more}"
+
+
+def render_messages(parts: Iterable[Part], *, as_text: bool) -> Iterator[str]:
+    """Yield archived messages as they were, a line of JSON each; or as text for people."""
+    for part in parts:
+        if as_text:
+            yield f"[{part.turn}] {part.origin} ({part.role})\n{part.text}\n\n"
+        else:
+            yield json.dumps(decode_part(part), ensure_ascii=False, default=_plain_value) + "\n"
+
+
+def decode_part(part: Part) -> Any:
+    """Return the message; for an SDK's object whose package is not here what is readable in it."""
+    try:
+        return codec.decode(part.body)
+    except ArchiveError:
+        return {"role": part.role, "content": part.text}
+
+
+def _plain_value(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_unset=True)
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)

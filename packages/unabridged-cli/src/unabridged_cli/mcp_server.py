@@ -65,14 +65,14 @@ def serve(
 
 
 def serve_tools(
-    recall: Answering,
+    recall: HistoryTools,
     *,
     transport: Transport = "stdio",
     host: str = "127.0.0.1",
     port: int = PORT,
     token: str | None = None,
 ) -> None:
-    """`serve` for tools that are made already."""
+    """Serve tools, as `serve` does."""
     _check(transport, host, token, port)
     if transport == "stdio":
         _serve_stdio(server(recall))
@@ -80,18 +80,18 @@ def serve_tools(
         _serve_http(server(recall), host, port, token)
 
 
-class Answering(Protocol):
+class HistoryTools(Protocol):
     """Tools that say what they are and answer a call."""
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
-        """The tools, as this dialect offers them."""
+        """Return the tools, as this dialect offers them."""
 
     def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
-        """What the tool answers. Never raises."""
+        """Return what the tool answers. Never raises."""
 
 
-def server(recall: Answering) -> Server[Any]:
-    """The tools as a server of the official SDK, to be run over any of its transports."""
+def server(recall: HistoryTools) -> Server[Any]:
+    """Return the tools as a server of the official SDK, to be run over any of its transports."""
     try:
         import anyio.to_thread  # noqa: PLC0415 - the extra `mcp` brings it
         import mcp_types as types  # noqa: PLC0415 - likewise
@@ -129,28 +129,28 @@ def server(recall: Answering) -> Server[Any]:
     )
 
 
-def http_app(made: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> _Asgi:
-    """The server as an ASGI application at `/mcp`: without sessions, so that any number of them can share the work."""
+def http_app(mcp_server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> _Asgi:
+    """Return the server as an ASGI application at `/mcp`: without sessions, so that many of them can share the work."""
     _check("http", host, token)
-    app = made.streamable_http_app(streamable_http_path=PATH, stateless_http=True, json_response=True, host=host)
+    app = mcp_server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, json_response=True, host=host)
     return app if token is None else _guarded(app, token)
 
 
-def _serve_stdio(made: Server[Any]) -> None:
+def _serve_stdio(mcp_server: Server[Any]) -> None:
     import anyio  # noqa: PLC0415 - the extra `mcp` brings it
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - likewise
 
     async def run() -> None:
         async with stdio_server() as (incoming, outgoing):
-            await made.run(incoming, outgoing, made.create_initialization_options())
+            await mcp_server.run(incoming, outgoing, mcp_server.create_initialization_options())
 
     anyio.run(run)
 
 
-def _serve_http(made: Server[Any], host: str, port: int, token: str | None) -> None:
+def _serve_http(mcp_server: Server[Any], host: str, port: int, token: str | None) -> None:
     import uvicorn  # noqa: PLC0415 - the extra `mcp` brings it
 
-    app = http_app(made, host=host, token=token)
+    app = http_app(mcp_server, host=host, token=token)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
@@ -165,14 +165,14 @@ def _serve_http(made: Server[Any], host: str, port: int, token: str | None) -> N
 
 
 def _guarded(app: _Asgi, token: str) -> _Asgi:
-    """The application for those who have the token; 401 for everybody else."""
+    """Return the application for those who have the token; 401 for everybody else."""
     expected = f"Bearer {token}".encode()
 
     async def guard(
         scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
     ) -> None:
-        given = dict(scope.get("headers", ())).get(b"authorization", b"")
-        if scope["type"] != "http" or hmac.compare_digest(given, expected):
+        credentials = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(credentials, expected):
             await app(scope, receive, send)
             return
         headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
@@ -183,7 +183,7 @@ def _guarded(app: _Asgi, token: str) -> _Asgi:
 
 
 def _check(transport: str, host: str, token: str | None, port: int = PORT) -> None:
-    """Refuse what would fail later, or open the record to the network."""
+    """Raise `SettingsError` for what would fail later, or open the record to the network."""
     if transport not in {"stdio", "http"}:
         raise SettingsError(f"transport={transport!r}: choose stdio or http")
     if not 0 <= port <= _LAST_PORT:

@@ -1,4 +1,4 @@
-"""What the commands share: their common options, how ages are written, and files."""
+"""What the commands share: their common options, ages, and files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import typer
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, Loaded, load
-from unabridged.sizes import number
-from unabridged_cli.screen import number_of, reading, tell
+from unabridged.sizes import parse_size
+from unabridged_cli.screen import number_of, plain, show_progress, tell
 
 NAMES = ", ".join((*FORMATS, *KINDS))
 
@@ -92,25 +92,25 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 MAX_SIZE = "1g"
 
-_AGE = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
-_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
+_AGE_PATTERN = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
+_UNIT_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
 def age(text: str) -> int:
-    """36h, 90d, 12w, 6m or 2y in seconds."""
-    match = _AGE.fullmatch(text.strip())
+    """Return 36h, 90d, 12w, 6m or 2y in seconds."""
+    match = _AGE_PATTERN.fullmatch(text.strip())
     if match is None:
         raise SettingsError(f"can't read an age of {text!r}: write 36h, 90d, 12w, 6m or 2y")
-    return int(match[1]) * _SECONDS[match[2].lower()]
+    return int(match[1]) * _UNIT_SECONDS[match[2].lower()]
 
 
 def load_file(file: Path, format_: str | None, which: str | None, max_size: str, *, keep_lines: bool = False) -> Loaded:
-    """The conversation in the file, read with a progress bar; what is odd about it is said."""
-    most = number(max_size, "a size")
-    path = from_stdin(most) if is_stdin(file) else file
-    with reading(path) as progress:
+    """Return the conversation in the file, read with a progress bar; warn of what is odd about it."""
+    max_bytes = parse_size(max_size, "a size")
+    path = _save_stdin(max_bytes) if is_stdin(file) else file
+    with show_progress(f"reading {plain(path.name)}") as progress:
         how: dict[str, Any] = {"format": format_, "which": index_or_id(which), "keep_lines": keep_lines}
-        loaded = load(path, max_size=most, progress=progress, **how)
+        loaded = load(path, max_size=max_bytes, progress=progress, **how)
     for warning in loaded.warnings[:3]:
         tell(f"{file}: {warning}")
     if len(loaded.warnings) > 3:
@@ -119,20 +119,20 @@ def load_file(file: Path, format_: str | None, which: str | None, max_size: str,
 
 
 def index_or_id(which: str | None) -> int | str | None:
-    """Which of several conversations: its index where a number was given, else its id."""
+    """Return which of several conversations is meant: its index where a number was given, else its id."""
     return int(which) if which is not None and which.isdecimal() else which
 
 
 def is_stdin(file: Path) -> bool:
-    """Whether `-` stands for the file: what comes in on standard input."""
+    """Return whether `-` stands for the file: what comes in on standard input."""
     return file == Path("-")
 
 
-def from_stdin(most: int) -> Path:
-    """Standard input as a file of its own, for its owner alone, gone when the program ends."""
-    data = sys.stdin.buffer.read(most + 1)
-    if len(data) > most:
-        raise SettingsError(f"standard input has more than {most:,} bytes: raise --max-size")
+def _save_stdin(max_bytes: int) -> Path:
+    """Write standard input to a file, for its owner alone, gone when the program ends; return its path."""
+    data = sys.stdin.buffer.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise SettingsError(f"standard input has more than {max_bytes:,} bytes: raise --max-size")
     folder = Path(tempfile.mkdtemp(prefix="unabridged-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = folder / "stdin"
@@ -140,8 +140,8 @@ def from_stdin(most: int) -> Path:
     return path
 
 
-def writable(out: Path, file: Path) -> None:
-    """Refuse a place that can't be written, before anything is paid for."""
+def require_writable(out: Path, file: Path) -> None:
+    """Raise `SettingsError` for a path that can't be written, before anything is paid for."""
     folder = out.resolve().parent
     if not folder.is_dir():
         raise SettingsError(f"can't write {out}: there is no folder {folder}")
@@ -154,6 +154,6 @@ def writable(out: Path, file: Path) -> None:
 
 
 def is_typed(context: typer.Context, parameter: str) -> bool:
-    """Whether the person wrote the option on the command line: it is not from the environment, and no default."""
+    """Return whether the option is from the command line, not from the environment, and no default."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""A conversation as a bar: each message takes its share, its colour is whose words it is, its glyph its fate."""
+"""A conversation as a bar: each message has its share, its colour says whose words it is, its glyph its fate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLORS = {
     "host": "magenta",
     "summary": "bold red",
 }
-OTHER = "yellow"
-_FATES: dict[Fate, tuple[str, str]] = {
+OTHER_COLOR = "yellow"
+_GLYPHS: dict[Fate, tuple[str, str]] = {
     "stayed": ("█", "stayed"),
     "went": ("░", "went"),
     "changed": ("▒", "cleared or shortened"),
@@ -31,8 +31,8 @@ _FATES: dict[Fate, tuple[str, str]] = {
 """For each fate its glyph, and what it is called."""
 
 
-class Piece(NamedTuple):
-    """One piece of a bar: whose words, what became of it, how many tokens."""
+class BarPiece(NamedTuple):
+    """One piece of a bar: whose words it is, what became of it, and its tokens."""
 
     whose: str
     fate: Fate
@@ -40,16 +40,16 @@ class Piece(NamedTuple):
 
 
 def before_and_after(
-    before: Sequence[Piece], after: Sequence[Piece], totals: tuple[int, int], budget: int, width: int
+    before: Sequence[BarPiece], after: Sequence[BarPiece], totals: tuple[int, int], budget: int, width: int
 ) -> RenderableType:
-    """Both bars on one scale, so that the second is as much shorter as the request is, and where the budget ends."""
+    """Return both bars on one scale, so that the second is as much shorter as the request is, with the budget's end."""
     cells = max(10, width - 28)
     scale = max(*totals, budget, 1)
     mark = min(cells - 1, round(cells * budget / scale))
     ruler = f"{'':9}{' ' * mark}╵" + (f" budget {budget:,}" if mark < cells - 20 else "")
     shown = {piece.whose for piece in (*before, *after)}
     legend = [part for name, color in COLORS.items() if name in shown for part in (("■ ", color), f"{name}   ")]
-    fates = "   ".join(f"{glyph} {meaning}" for glyph, meaning in _FATES.values())
+    fates = "   ".join(f"{glyph} {meaning}" for glyph, meaning in _GLYPHS.values())
     return Group(
         Text.assemble(f"{'before':>7}  ", bar(before, cells, scale), f" {totals[0]:,} tokens"),
         Text.assemble(f"{'after':>7}  ", bar(after, cells, scale), f" {totals[1]:,} tokens"),
@@ -59,11 +59,11 @@ def before_and_after(
     )
 
 
-def bar(pieces: Iterable[Piece], cells: int, scale: int) -> Text:
-    """The pieces side by side; so many cells stand for `scale` tokens."""
+def bar(pieces: Iterable[BarPiece], cells: int, scale: int) -> Text:
+    """Return the pieces side by side; so many cells stand for `scale` tokens."""
     text, tokens = Text(), 0
     for piece in pieces:
         tokens += piece.tokens
         more = round(cells * tokens / scale) - len(text)
-        text.append(_FATES[piece.fate][0] * more, style=COLORS.get(piece.whose, OTHER))
+        text.append(_GLYPHS[piece.fate][0] * more, style=COLORS.get(piece.whose, OTHER_COLOR))
     return text

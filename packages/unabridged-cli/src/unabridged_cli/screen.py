@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -20,12 +20,14 @@ from rich.text import Text
 from unabridged.events import Receipt
 
 # Escape sequences, and marks that turn text around or hide it: a terminal obeys them, whoever wrote them.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 _Item = TypeVar("_Item")
 
 
 def console() -> Console:
-    """Standard output: colours in a terminal, plain text in a pipe or with NO_COLOR."""
+    """Return standard output: colours in a terminal, plain text in a pipe or with NO_COLOR."""
     return Console(highlight=False, emoji=False)
 
 
@@ -33,55 +35,60 @@ def console() -> Console:
 
 
 def plain(text: str) -> str:
-    """The text with everything that a terminal would obey shown by its number."""
+    """Return the text with everything that a terminal would obey shown by its number."""
     text = text.replace("\r\n", "\n")
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return _CONTROL_CHARACTERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def one_line(text: str, most: int = 120) -> str:
-    """The beginning of a text on one line."""
-    line = " ".join(plain(text[: 4 * most]).split())
-    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
+def one_line(text: str, length: int = 120) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(plain(text[: 4 * length]).split())
+    return line if len(line) <= length and len(text) <= 4 * length else f"{line[: length - 1]}…"
 
 
 def spans(turns: Iterable[tuple[int, int]]) -> str:
-    """Half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80; not too many."""
+    """Return half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80; not too many."""
     listed = [str(first) if last - first == 1 else f"{first}-{last - 1}" for first, last in turns]
     more = [f"… and {len(listed) - 20:,} more"] if len(listed) > 20 else []
     return ", ".join([*listed[:20], *more])
 
 
 def number_of(count: int, what: str) -> str:
-    """So many of something, as people say it: 1 compaction, 1,200 messages."""
+    """Return a count as people say it: 1 compaction, 1,200 messages."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def local_minute(moment: float) -> str:
+    """Return a Unix time in the time zone of this machine."""
+    return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
 def say(text: str, style: str = "") -> None:
-    """A line on standard output, whatever stands in it."""
+    """Print a line on standard output, whatever is in it."""
     console().print(Text(plain(text), style=style), soft_wrap=True)
 
 
 def tell(message: str) -> None:
-    """One line for the person, on standard error, so that pipes stay clean."""
+    """Print one line for the person on standard error, so that pipes stay clean."""
     Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(Text(f"unabridged: {plain(message)}"))
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End with one line that says what to do."""
+    """End the program with one line that says what to do."""
     tell(" ".join(message.split()))
     raise SystemExit(code)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output, in ASCII, so that no pipe can break it."""
+    """Print one JSON document on standard output, in ASCII, so that no pipe can break it."""
     typer.echo(json.dumps(value, ensure_ascii=True, default=str))
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Go on if the person says so; in a script, only `--yes` says so."""
+    """Return if the person says yes, else end the program; in a script, only `--yes` says so."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -94,13 +101,13 @@ def ask(question: str, *, yes: bool) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table; 1200 is shown as 1,200, 0.125 as 12.5%, None as nothing, and text as text."""
-    made = Table(title=Text(plain(title), style="bold"), title_justify="left", show_header=any(columns))
+    """Return a table; 1200 is shown as 1,200, 0.125 as 12.5%, None as nothing, and text as text."""
+    result = Table(title=Text(plain(title), style="bold"), title_justify="left", show_header=any(columns))
     for name in columns:
-        made.add_column(name, overflow="fold")
+        result.add_column(name, overflow="fold")
     for row in rows:
-        made.add_row(*map(_cell, row))
-    return made
+        result.add_row(*map(_cell, row))
+    return result
 
 
 def _cell(value: object) -> Text:
@@ -111,20 +118,20 @@ def _cell(value: object) -> Text:
     return Text("" if value is None else plain(str(value)))
 
 
-def facts(title: str, rows: Iterable[tuple[str, str]]) -> Table:
-    """A table of names and values."""
+def facts_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+    """Return a table of names and values."""
     return table(title, ("", ""), rows)
 
 
 def receipt_rows(receipt: Receipt) -> list[tuple[str, str]]:
-    """What a receipt says about a compaction besides its size, as names and values."""
+    """Return what a receipt says about a compaction besides its size, as names and values."""
     return [
         ("why", receipt.reason),
         ("turns compacted", spans(receipt.turns)),
         *([("turns shortened", spans(receipt.edited))] if receipt.edited else []),
         ("summariser", receipt.summariser),
         *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
-        *(("mended", mended) for mended in receipt.mended),
+        *(("mended", what) for what in receipt.mended),
         *(("note", note) for note in receipt.notes),
     ]
 
@@ -133,36 +140,30 @@ def receipt_rows(receipt: Receipt) -> list[tuple[str, str]]:
 
 
 def track(items: Iterable[_Item], what: str) -> Iterable[_Item]:
-    """The items, one by one, with a bar that shows how many there were."""
+    """Return the items with a bar that shows how many there were."""
     err = Console(stderr=True)
     return progress.track(items, what, console=err, transient=True, disable=not err.is_terminal)
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[Callable[[int, int], None]]:
-    """A bar for a file that takes a while; gets the bytes read so far and in all."""
+def show_progress(what: str, *columns: str | progress.ProgressColumn) -> Iterator[Callable[..., None]]:
+    """Show a bar, in bytes unless the columns say otherwise; yield what takes how much is done, and of how much."""
     err = Console(stderr=True)
-    columns = (
+    columns = columns or (
         progress.TextColumn("{task.description}", markup=False),
         progress.BarColumn(),
         progress.DownloadColumn(),
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(f"reading {plain(file.name)}", total=None)
-        yield lambda done, size: bar.update(task, completed=done, total=size)
-
-
-@contextmanager
-def counting(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for work that says itself how much of it is done, and how much there is."""
-    err = Console(stderr=True)
-    columns = (*progress.Progress.get_default_columns(), progress.MofNCompleteColumn())
-    with progress.Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+        def update(done: int, total: int | None, description: str = what) -> None:
+            bar.update(task, completed=done, total=total, description=description)
+
+        yield update
 
 
-def working(what: str) -> Status:
-    """A spinner while something takes its time."""
+def show_spinner(what: str) -> Status:
+    """Return a spinner to be shown while something takes its time."""
     return Console(stderr=True).status(what)

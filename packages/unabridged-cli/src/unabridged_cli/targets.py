@@ -1,4 +1,4 @@
-"""What a command works on: a file, or a client's session by its name; and how a session is written back."""
+"""What a command works on: a file, or a client's session by its name, which is written back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unabridged.sessions import Loaded, write_whole
-from unabridged.sessions.files import while_unchanged
+from unabridged.sessions.files import yield_if_unchanged
 from unabridged_cli.clients import CLIENTS, SessionFile
-from unabridged_cli.clients.found import find_session, is_readable, names_a_client, project_of
-from unabridged_cli.clients.running import processes_with
-from unabridged_cli.clients.threads import thread_of, threads_of
-from unabridged_cli.clients.writing import require_names, write_back
-from unabridged_cli.options import is_stdin, writable
+from unabridged_cli.clients.client_processes import processes_with
+from unabridged_cli.clients.session_lookup import find_session, is_readable, names_a_client, project_of
+from unabridged_cli.clients.threads import threads_of
+from unabridged_cli.clients.write_back import require_ids, write_back
+from unabridged_cli.options import is_stdin, require_writable
 from unabridged_cli.screen import fail, tell
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The file that is read, whose session it is if a client's was named, and where the result goes."""
+    """The file that is read, the session that it is if a client's was named, and where the result goes."""
 
     file: Path
     session: SessionFile | None
@@ -29,18 +29,18 @@ class Target:
 
     @property
     def thread(self) -> str | None:
-        """The thread for compactions of the session that was named."""
-        return threads_of(thread_of(self.session.client, self.session.id))[1] if self.session else None
+        """Return the thread for compactions of the session that was named."""
+        return threads_of(self.session.thread)[1] if self.session else None
 
     @property
-    def in_place(self) -> bool:
-        """Whether a session is written back."""
+    def is_in_place(self) -> bool:
+        """Return whether a session is written back."""
         return self.session is not None and self.out == self.file
 
     def check_layout(self, loaded: Loaded) -> None:
-        """Refuse a session that can't be written back, before anything is paid for."""
-        if self.in_place:
-            require_names(loaded)
+        """Raise `SessionFileError` for a session that can't be written back, before anything is paid for."""
+        if self.is_in_place:
+            require_ids(loaded)
 
     def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
         """Write the result, all of it or nothing; in place only while no client has the session open.
@@ -49,24 +49,24 @@ class Target:
         """
         if self.out is None:
             return
-        self.check_place()
-        if not self.in_place:
-            write_whole(self.out, while_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
-        elif kept := write_back(loaded, pieces, keep=backup):
-            tell(f"the session as it was is in {kept}")
+        self.check_path()
+        if not self.is_in_place:
+            write_whole(self.out, yield_if_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
+        elif copy := write_back(loaded, pieces, keep=backup):
+            tell(f"the session as it was is in {copy}")
 
-    def check_place(self) -> None:
-        """Refuse a place that can't be written, before anything is paid for."""
+    def check_path(self) -> None:
+        """Refuse a path that can't be written, before anything is paid for."""
         if self.out is None:
             return
-        if not self.in_place:
-            writable(self.out, self.file)
+        if not self.is_in_place:
+            require_writable(self.out, self.file)
         elif self.session is not None:
             _require_closed(self.session)
 
 
 def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Target:
-    """What `file` names: a file of that name, else a session as `client:ID`."""
+    """Return what `file` names: a file of that name, else a session as `client:ID`."""
     name = str(file)
     if is_stdin(file) or not names_a_client(name) or file.exists():
         _require_client_or_file(name, file)
@@ -82,7 +82,7 @@ def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Ta
 
 
 def _require_client_or_file(name: str, file: Path) -> None:
-    """End here if this looks like the name of a session, and is neither that nor a file."""
+    """End the program if this looks like the name of a session, and is neither that nor a file."""
     client, colon, _ = name.partition(":")
     if not colon or "/" in client or os.path.lexists(file):
         return
@@ -92,7 +92,7 @@ def _require_client_or_file(name: str, file: Path) -> None:
 
 
 def _require_closed(session: SessionFile) -> None:
-    """End here if the client may have the session open, or if the file is not the client's own."""
+    """End the program if the client may have the session open, or if the file is not the client's own."""
     client = CLIENTS[session.client]
     folder = (client.sessions_folder or client.home)(os.environ).resolve()
     if folder not in session.path.resolve().parents:

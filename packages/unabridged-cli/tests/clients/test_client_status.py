@@ -17,11 +17,11 @@ from cli_case import run
 from client_machine import CLIENTS, IDS, Machine, machine
 from unabridged.archive.opening import open_archive
 from unabridged_cli.clients import CLIENTS as KNOWN
-from unabridged_cli.clients.current import who_asks
-from unabridged_cli.clients.hook import later, log
+from unabridged_cli.clients.current_session import find_caller
+from unabridged_cli.clients.hook import background, log
 from unabridged_cli.clients.hook.events import answer
-from unabridged_cli.clients.left_out import NAME
-from unabridged_cli.clients.tools import SessionTools
+from unabridged_cli.clients.ignore_file import NAME
+from unabridged_cli.clients.session_tools import SessionTools
 from unreleased_archives import REFUSAL, REMEDY, make_sqlite
 
 __all__ = ["machine"]
@@ -31,7 +31,7 @@ __all__ = ["machine"]
 def _alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(machine.project)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(later, "do_later", lambda _: None)
+    monkeypatch.setattr(background, "start_process", lambda _: None)
 
 
 def hooks_row(client: str) -> dict[str, Any]:
@@ -61,14 +61,14 @@ def test_hooks_that_never_ran_are_named_with_the_remedy(client: str, machine: Ma
     ran = run("status", client)
     assert ran.code == 0, "there was no session yet"
     assert "never" in ran.out
-    assert KNOWN[client].unrun in " ".join(ran.err.split())
+    assert KNOWN[client].remedy in " ".join(ran.err.split())
     later_than_the_install(machine.put(client))
     ran = run("status", client)
     assert ran.code == 1
     said = " ".join(ran.err.split())
     assert "never ran" in said
     assert f"{client}:{IDS[client]}" in said
-    assert KNOWN[client].unrun in said
+    assert KNOWN[client].remedy in said
     assert hooks_row(client)["ran"] is None
 
 
@@ -186,7 +186,7 @@ def test_a_failure_of_long_ago_is_not_shown(machine: Machine, monkeypatch: pytes
     log.name_session("")
     log.log_failure("the disk is full")
     assert run("status", "claude-code").code == 1
-    monkeypatch.setattr(log, "_RECENT", -5)
+    monkeypatch.setattr(log, "_FAILURE_LIFETIME_SECONDS", -5)
     assert run("status", "claude-code").code == 0
     assert machine.home.exists()
 
@@ -218,7 +218,9 @@ def compact(path: Path, client: str) -> None:
 def search(machine: Machine, client: str, **more: Any) -> str:
     archive = open_archive(machine.archive)
     try:
-        tools = SessionTools(archive, lambda: who_asks({"HOME": str(machine.home)}, machine.project, client, {}, 0.0))
+        tools = SessionTools(
+            archive, lambda: find_caller({"HOME": str(machine.home)}, machine.project, client, {}, 0.0)
+        )
         return tools.answer("search_history", {"query": "xyzzy", **more}).text
     finally:
         archive.close()

@@ -6,11 +6,11 @@ import os
 import time
 from pathlib import Path
 
-from unabridged_cli.clients.threads import Open, note_open, notes_folder, open_sessions, thread_of
+from unabridged_cli.clients.threads import OpenSession, note_open, notes_folder, open_sessions, thread_of
 
 
-def opened(session: str, moment: float = 1.0, client: str = "claude-code") -> Open:
-    return Open(client, session, "/home/ines/tidepool", f"/home/ines/{session}.jsonl", 4711, moment)
+def opened(session: str, moment: float = 1.0, client: str = "claude-code") -> OpenSession:
+    return OpenSession(client, session, "/home/ines/tidepool", f"/home/ines/{session}.jsonl", 4711, moment)
 
 
 def test_a_thread_is_named_as_the_command_line_names_the_session() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from unabridged.errors import SettingsError
 from unabridged_cli.clients import CLIENTS, jsonc, toml_tables
-from unabridged_cli.clients.client import Place
+from unabridged_cli.clients.client import ConfigEntry
 
 COMMENTED = """\
 // how I like it
@@ -165,7 +165,7 @@ PROGRAM = "/opt/my tools/unabridged"
 JSON_PLACES = [
     place
     for name in ("claude-code", "codex", "opencode")
-    for place in CLIENTS[name].places({"HOME": "/nowhere"}, None)
+    for place in CLIENTS[name].entries({"HOME": "/nowhere"}, None)
     if place.path.suffix == ".json"
 ]
 groups = st.fixed_dictionaries({"matcher": scalars, "hooks": st.lists(values, min_size=1, max_size=2)})
@@ -180,7 +180,9 @@ configurations = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("place", JSON_PLACES, ids=lambda place: f"{place.what} {place.path.name}")
 @given(configurations)
-def test_ours_goes_into_any_configuration_and_out_to_the_byte(place: Place, configuration: tuple[Any, str]) -> None:
+def test_ours_goes_into_any_configuration_and_out_to_the_byte(
+    place: ConfigEntry, configuration: tuple[Any, str]
+) -> None:
     before, text = configuration
     added = place.add(text, PROGRAM)
     assert place.program(added) == PROGRAM
@@ -207,7 +209,9 @@ TOML_LINES = (
     "s{n} = 'a\u2028[mcp_servers.unabridged]'",
     '  [ spaced{n} . "in quotes" ]',
 )
-(TOML_PLACE,) = (place for place in CLIENTS["codex"].places({"HOME": "/nowhere"}, None) if place.path.suffix == ".toml")
+(TOML_PLACE,) = (
+    place for place in CLIENTS["codex"].entries({"HOME": "/nowhere"}, None) if place.path.suffix == ".toml"
+)
 toml_lines = st.lists(st.sampled_from(TOML_LINES), max_size=8)
 
 

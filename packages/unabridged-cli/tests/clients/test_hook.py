@@ -28,7 +28,7 @@ from hook_case import (
 from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.recall import lookup
-from unabridged_cli.clients.hook import around, events, later
+from unabridged_cli.clients.hook import actions, background, events
 from unabridged_cli.clients.hook.log import log_file
 from unabridged_cli.clients.threads import thread_of
 
@@ -133,9 +133,9 @@ def test_what_opencode_put_in_and_its_summaries_are_not_the_persons_words(home: 
 def test_a_file_that_is_made_for_the_hook_alone_is_left_to_no_other_process(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(around, "BEFORE", -1.0)
-    monkeypatch.setattr("unabridged_cli.clients.hook.copying._STRETCH", 1)
-    monkeypatch.setattr(later, "do_later", lambda _: pytest.fail("its file will be gone"))
+    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
+    monkeypatch.setattr(background, "start_process", lambda _: pytest.fail("its file will be gone"))
     call(write(home / "session.jsonl", [opencode_line(*said) for said in TALK]), "PreCompact")
 
 

@@ -12,8 +12,8 @@ from hook_case import RULE, SAID, SESSION, TALK, archive, call, claude_line, cod
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError
 from unabridged.languages import labels
-from unabridged.ledger.entries import Ledger, PersonMessage
-from unabridged.ledger.people import quote_newest
+from unabridged.summary.ledger import Ledger, PersonMessage
+from unabridged.summary.people import quote_newest
 from unabridged_cli.clients.hook import events
 from unabridged_cli.clients.hook.log import log_file
 from unabridged_cli.clients.hook.reminder import BUDGET, write_alone
@@ -157,7 +157,7 @@ def test_what_is_told_without_the_archive_is_not_said_to_be_archived(home: Path)
     path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
     assert RULE in call(path, "SessionStart", source="compact")
     told = log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
-    assert "told without the archive" in told
+    assert "described without the archive" in told
     assert "messages archived" not in told
 
 
@@ -180,7 +180,7 @@ def test_where_the_archive_takes_nothing_more_the_context_is_told_what_it_has(
     call(write(path, [claude_line(*said) for said in TALK]), "PreCompact")
     write(path, [claude_line(*said) for said in (*TALK, ("assistant", "They pass."), ("user", "Thanks. Now the map."))])
     with monkeypatch.context() as full:
-        full.setattr("unabridged_cli.clients.hook.around.copy_new", _refuse)
+        full.setattr("unabridged_cli.clients.hook.actions.copy_new", _refuse)
         text = call(path, "SessionStart", source="compact")
     assert "Messages 0 to 2 can still be read in full" in text
     assert "Each of them can still be read in full" in call(path, "SessionStart", source="compact")

@@ -117,7 +117,7 @@ FAULTS = {
     locked: {"PreCompact": "locked", "SessionStart": "not in the archive", "PostCompact": "locked"},
     damaged: {
         "PreCompact": "not a database",
-        "SessionStart": "told without the archive",
+        "SessionStart": "described without the archive",
         "PostCompact": "not a database",
     },
     removed: dict.fromkeys(EVENTS, "no session file"),

@@ -17,8 +17,7 @@ from hook_case import archive, home
 from patience import PATIENCE
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.languages import labels
-from unabridged_cli.clients.hook import around, events, ledgers, rest
-from unabridged_cli.clients.hook import later as later_module
+from unabridged_cli.clients.hook import actions, background, events, ledgers
 from unabridged_cli.clients.hook.log import log_file
 from unabridged_cli.clients.hook.transcript import read_from
 from unabridged_cli.clients.threads import thread_of
@@ -36,19 +35,19 @@ pytestmark = pytest.mark.usefixtures("home")
 def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The events of processes that would be started."""
     found: list[Any] = []
-    monkeypatch.setattr(later_module, "do_later", found.append)
+    monkeypatch.setattr(background, "start_process", found.append)
     return found
 
 
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which there is time for one stretch of the file, and for one block and the newest one."""
-    monkeypatch.setattr(around, "BEFORE", -1.0)
-    monkeypatch.setattr(around, "AFTER", -1.0)
-    monkeypatch.setattr("unabridged_cli.clients.hook.copying._STRETCH", 1)
-    monkeypatch.setattr("unabridged_cli.clients.hook.reminder._LONGEST", -1.0)
-    monkeypatch.setattr(ledgers, "_BLOCK", 10)
-    monkeypatch.setattr(ledgers, "_NEWEST", 1)
+    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
+    monkeypatch.setattr(actions, "AFTER_SECONDS", -1.0)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
+    monkeypatch.setattr("unabridged_cli.clients.hook.reminder._TIME_LIMIT_SECONDS", -1.0)
+    monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 10)
+    monkeypatch.setattr(ledgers, "_NEWEST_BLOCKS", 1)
 
 
 def line(role: str, content: Any) -> Line:
@@ -107,7 +106,7 @@ def test_when_time_runs_out_before_a_compaction_a_process_of_its_own_archives_th
 def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_nothing(
     home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unabridged_cli.clients.hook.copying._LARGE", 5_000)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE", 5_000)
     lines = [line("user", f"Look at this. {FIRST}"), line("user", "long " * 2_000), line("user", LAST)]
     path = write(home, lines)
     call(path, "PreCompact")
@@ -125,7 +124,7 @@ def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_n
 def test_a_large_image_is_archived_at_once(
     home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unabridged_cli.clients.hook.copying._LARGE", 5_000)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE", 5_000)
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 10_000}
     path = write(home, [line("user", FIRST), line("user", [{"type": "image", "source": source}]), line("user", LAST)])
     call(path, "PreCompact")
@@ -138,7 +137,7 @@ def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
 ) -> None:
     path = write(home, session())
     whole = call(path, "SessionStart", source="compact")
-    monkeypatch.setattr(ledgers, "_WHOLE", 2_000)
+    monkeypatch.setattr(ledgers, "_TAIL_BYTES", 2_000)
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
     assert call(path, "SessionStart", source="compact") == whole
     assert all(said in whole for said in (FIRST, MIDDLE, LAST))
@@ -157,7 +156,7 @@ def test_when_there_is_no_time_the_first_and_the_newest_are_told_and_nothing_is_
     (record,) = reminders(archive)
     assert "no time" in record.data["receipt"]["notes"][0]
     assert "ledger" not in record.data
-    assert [given["hook_event_name"] for given in later] == [events.REST]
+    assert [given["hook_event_name"] for given in later] == [events.COPY_REST]
 
 
 @pytest.mark.usefixtures("no_time")
@@ -177,7 +176,7 @@ def test_what_there_was_no_time_for_is_told_the_next_time(home: Path, archive: A
 def test_the_process_goes_on_where_the_one_before_it_was_stopped(home: Path, archive: Archive) -> None:
     lines = session()
     path = write(home, lines)
-    source = events.find_source({"session_id": SESSION, "transcript_path": str(path)})
+    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
     reached = [0]
     while reached[-1] < len(lines):
         ledgers.carry_on(archive, source, "the rest", time.monotonic() - 1)
@@ -192,16 +191,16 @@ def test_the_process_goes_on_where_the_one_before_it_was_stopped(home: Path, arc
 def test_however_the_session_is_cut_into_blocks_the_same_is_told(
     size: int, home: Path, monkeypatch: pytest.MonkeyPatch, later: list[Any]
 ) -> None:
-    monkeypatch.setattr(ledgers, "_BLOCK", size)
-    monkeypatch.setattr(ledgers, "_MOST", 2)
-    monkeypatch.setattr(around, "AFTER", 600.0)  # however slow the machine
-    monkeypatch.setattr("unabridged_cli.clients.hook.reminder._LONGEST", 600.0)
+    monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", size)
+    monkeypatch.setattr(ledgers, "_LONGEST_BLOCK", 2)
+    monkeypatch.setattr(actions, "AFTER_SECONDS", 600.0)  # however slow the machine
+    monkeypatch.setattr("unabridged_cli.clients.hook.reminder._TIME_LIMIT_SECONDS", 600.0)
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
     path = write(home, [*session(), *work(20, "d")])
     told = call(path, "SessionStart", source="compact")
     places = [told.index(said) for said in (FIRST, MIDDLE, "Sort them by tide.", LAST)]
     assert places == sorted(places)
-    monkeypatch.setattr(ledgers, "_BLOCK", 100_000)
+    monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 100_000)
     whole = call(path, "SessionStart", source="compact")
     assert _REPLY.sub("", told) == _REPLY.sub("", whole)
     assert later == []
@@ -213,37 +212,38 @@ _REPLY = re.compile(rf", {labels('en')['reply']} “[^”]*”")
 def test_a_short_message_at_the_beginning_of_a_block_keeps_the_words_that_it_answers(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledgers, "_BLOCK", 1)
+    monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 1)
     told = call(write(home, session()), "SessionStart", source="compact")
     assert "“All are sorted.”: “Now draw the map.”" in told
 
 
 def test_a_long_stretch_of_work_is_cut_behind_a_tools_answer(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    monkeypatch.setattr(ledgers, "_BLOCK", 4)
-    monkeypatch.setattr(ledgers, "_MOST", 1)
+    monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 4)
+    monkeypatch.setattr(ledgers, "_LONGEST_BLOCK", 1)
     path = write(home, [line("user", FIRST), *work(12, "a")])
-    source = events.find_source({"session_id": SESSION, "transcript_path": str(path)})
-    blocks = list(ledgers.blocks_of(enumerate(read_from(path, source.kind, 0))))
+    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
+    messages = list(enumerate(read_from(path, source.kind, 0)))
+    blocks = list(ledgers.blocks_of(messages))
     assert len(blocks) > 4
-    assert [block.is_last for block in blocks] == [False] * (len(blocks) - 1) + [True]
-    assert all(ledgers.is_answer(block.messages[-1][1].message) for block in blocks)
+    assert [message for block in blocks for message in block] == messages
+    assert all(ledgers.is_answer(block[-1][1].message) for block in blocks)
 
 
 def test_only_one_process_is_at_the_rest_of_a_session(home: Path, archive: Archive) -> None:
     path = write(home, session())
-    source = events.find_source({"session_id": SESSION, "transcript_path": str(path)})
-    with later_module.only_one(source.thread) as first:
+    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
+    with background.lock_session(source.thread) as first:
         assert first
         code = "import sys; from unabridged_cli.clients.hook.events import answer; answer(sys.stdin.buffer.read())"
         subprocess.run(
             [sys.executable, "-c", code],
-            input=event(path, events.REST),
+            input=event(path, events.COPY_REST),
             env=dict(os.environ),
             check=True,
             timeout=PATIENCE,
         )
         assert archive.parts(SCOPE) == []
     assert "another process" in log_file(os.environ).read_text()
-    rest.do_rest(source, "the rest")
+    actions.complete_session(source, "the rest")
     assert len(archive.parts(SCOPE)) == len(session())
     assert [path.name for path in (home / "state" / "unabridged").iterdir()] == ["hook.log"], "no lock is left"

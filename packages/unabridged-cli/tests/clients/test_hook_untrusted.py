@@ -15,7 +15,7 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
-from unabridged_cli.clients.hook import events, later
+from unabridged_cli.clients.hook import background, events
 from unabridged_cli.clients.hook.log import log, log_file
 from unabridged_cli.clients.threads import notes_folder
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("home")
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the process that goes on in the background."""
-    monkeypatch.setattr(later, "do_later", lambda _: None)
+    monkeypatch.setattr(background, "start_process", lambda _: None)
 
 
 def line(content: str, role: str = "user", more: str = "") -> bytes:

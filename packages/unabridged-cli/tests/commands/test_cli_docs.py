@@ -13,7 +13,7 @@ import typer
 from cli_case import run
 from places import ROOT
 from unabridged import __version__
-from unabridged.ledger.summary_turn import OPTIONAL
+from unabridged.settings import OPTIONAL_SECTIONS
 from unabridged_cli.app import app
 
 GROUP: Any = typer.main.get_command(app)
@@ -34,7 +34,7 @@ def test_the_page_on_summaries_names_every_section_that_can_be_left_out() -> Non
     page = (ROOT / "docs" / "summaries.md").read_text(encoding="utf-8")
     lines = page.partition("## What stands in it")[2].partition("\n## ")[0].splitlines()
     named = [name for line in lines if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])]
-    assert sorted(named) == sorted(OPTIONAL)
+    assert sorted(named) == sorted(OPTIONAL_SECTIONS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

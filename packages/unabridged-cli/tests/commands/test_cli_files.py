@@ -16,9 +16,9 @@ from cli_case import DESK, SESSION, SESSION_FILES, run
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
 from patience import PATIENCE
 from unabridged.errors import SettingsError
-from unabridged.measure.models import model_info
 from unabridged.sessions import load
-from unabridged.sizes import keep_of, number, trigger_of
+from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
+from unabridged.tokens.models import model_info
 from unabridged_cli.options import age
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
@@ -175,17 +175,17 @@ def test_watch_once_is_a_line() -> None:
 
 
 def test_sizes_ages_and_conditions_are_written_as_people_write_them() -> None:
-    assert [number(text, "x") for text in ("32768", "32k", "1.5m", "1_000", "32,768", "2G")] == [
+    assert [parse_size(text, "x") for text in ("32768", "32k", "1.5m", "1_000", "32,768", "2G")] == [
         32_768, 32_000, 1_500_000, 1_000, 32_768, 2_000_000_000,
     ]  # fmt: skip
     assert [age(text) for text in ("36h", "2d", "1w")] == [129_600, 172_800, 604_800]
-    assert trigger_of(["85%", "170k", "messages=300"]) == [
+    assert trigger_from_texts(["85%", "170k", "messages=300"]) == [
         {"fraction": 0.85}, {"tokens": 170_000}, {"messages": 300},
     ]  # fmt: skip
-    assert trigger_of(["fraction=0.5+messages=10"]) == [{"fraction": 0.5, "messages": 10}]
-    assert keep_of(["0.1", "1"]) == [("fraction", 0.1), ("fraction", 1.0)]
+    assert trigger_from_texts(["fraction=0.5+messages=10"]) == [{"fraction": 0.5, "messages": 10}]
+    assert keep_from_texts(["0.1", "1"]) == [("fraction", 0.1), ("fraction", 1.0)]
     for wrong in ("-3", "", "k", "1x", "1.2.3"):
         with pytest.raises(SettingsError):
-            number(wrong, "x")
+            parse_size(wrong, "x")
     with pytest.raises(SettingsError):
         age("soon")

@@ -12,7 +12,7 @@ import pytest
 from cli_case import run
 from client_machine import CLIENTS, IDS, NOW, Machine, compacted, machine, running
 from unabridged.sessions import load, write_whole
-from unabridged_cli.clients.running import is_client
+from unabridged_cli.clients.client_processes import is_client
 
 __all__ = ["machine"]
 
@@ -136,7 +136,7 @@ def test_a_session_that_changes_while_it_is_compacted_is_left_alone(
             stream.write(b'{"type":"event_msg","payload":{}}\n')
         real(*arguments, **options)
 
-    monkeypatch.setattr("unabridged_cli.clients.writing.write_whole", meanwhile)
+    monkeypatch.setattr("unabridged_cli.clients.write_back.write_whole", meanwhile)
     done = run("compact", "codex:019a", "--write", *NOW)
     assert done.code == 2
     assert "changed while" in done.line
@@ -330,6 +330,6 @@ def test_a_session_keeps_its_owner_and_its_mode(machine: Machine) -> None:
 def test_a_client_of_somebody_else_is_no_hindrance(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = machine.put("claude-code").stat().st_uid
     for user, code in ((owner + 1, 0), (owner, 2), (0, 2)):
-        monkeypatch.setattr("unabridged_cli.clients.running.user_of", lambda _, user=user: user)
+        monkeypatch.setattr("unabridged_cli.clients.client_processes.user_of", lambda _, user=user: user)
         with running("claude", machine.project):
             assert run("compact", "claude-code:3f2a", "--write", *NOW).code == code

@@ -20,12 +20,12 @@ from inspector_case import PLANTED, SESSIONS, Door, inspecting, inspecting_alone
 from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.measure.estimate import estimate
+from unabridged.tokens.estimate import estimate
 from unabridged_cli.clients import CLIENTS
 from unabridged_cli.inspector import pages
 from unabridged_cli.inspector.listing import thread_id
 from unabridged_cli.inspector.pages import freeze
-from unabridged_cli.inspector.sessions import WORDS
+from unabridged_cli.inspector.sessions import WORDS_CHARACTERS
 
 MINE = Scope("mine", "talk")
 PATHS = (
@@ -256,7 +256,7 @@ def test_a_session_is_told_by_client_project_first_words_and_the_clients_own_com
             assert told["session"]["client"] == CLIENTS[client].title
             assert told["session"]["project"] == project
             first = next(part for part in hooks.parts(scope) if part.origin == "person")
-            assert told["words"] == shorten(first.text, WORDS, placeholder="…") != ""
+            assert told["words"] == shorten(first.text, WORDS_CHARACTERS, placeholder="…") != ""
         assert row["compactions"] == len(summaries)
         assert thread["count"] == len(summaries)
         made = thread["compactions"]

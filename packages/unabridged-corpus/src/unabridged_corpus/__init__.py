@@ -5,7 +5,7 @@
 
 In reading order: `inputs` (which files, and the shards they make), `reading` and `parquet` (the sessions in them),
 `works` (what is done with one), `shards` (one shard from its input to its part), `running` (all of them), `pool` (in
-processes) and `cluster` (on Ray), `manifest` (what is told in the end), `spending` (what a model may take, over all
+processes) and `cluster` (on Ray), `manifest` (the report in the end), `spending` (what a model may take, over all
 workers), `weigh` (a session in numbers).
 """
 

@@ -1,4 +1,4 @@
-"""Shards done on a Ray cluster, through Ray Data: streamed, with its back-pressure. The extra `ray`.
+"""Do shards on a Ray cluster, through Ray Data: streamed, with its back-pressure. Needs the extra `ray`.
 
 A node does what a process here does, with the same function. When a node goes away, Ray gives its shards to others;
 one that was done already is only looked at.
@@ -13,71 +13,71 @@ from typing import Any
 
 from unabridged.errors import NotInstalled, SettingsError
 from unabridged_corpus.inputs import Shard, load_shard
-from unabridged_corpus.manifest import Job, Record, load_record
+from unabridged_corpus.manifest import CorpusJob, ShardRecord, load_record
 from unabridged_corpus.shards import do_shard
-from unabridged_corpus.spending import Limit, Purse
+from unabridged_corpus.spending import Purse, SpendingLimit
 
-_BLOCKS = 2_000
+_MAX_TASKS = 2_000
 """The most tasks that a corpus is made into; of more shards, a task does several."""
-_AHEAD = 2
+_TASKS_PER_WORKER = 2
 """Tasks that a worker has at a time: with the next at hand it need not wait for the driver between two shards."""
 
 
-class _Remote:
+class _RemotePurse:
     """A purse on another node."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
     def take(self, tokens: int, dollars: float) -> float:
-        """Seconds to wait before the call; below 0 where there is no money for it."""
+        """Return the seconds to wait before the call; below 0 where there is no money for it."""
         return float(_ray().get(self._actor.take.remote(tokens, dollars)))
 
     def settle(self, tokens: int, dollars: float) -> None:
-        """What a call took beyond what was held back for it."""
+        """Add what a call took beyond what was held back for it."""
         _ray().get(self._actor.settle.remote(tokens, dollars))
 
 
-def on_ray(job: Job, shards: Iterable[Shard], address: str, limit: Limit) -> Iterator[Record]:
-    """The record of every shard, as each is done."""
+def on_ray(job: CorpusJob, shards: Iterable[Shard], address: str, limit: SpendingLimit) -> Iterator[ShardRecord]:
+    """Yield the record of every shard, as each is done."""
     ray = _ray()
-    ours = not ray.is_initialized()
-    if ours:
+    is_ours = not ray.is_initialized()
+    if is_ours:
         _connect(ray, address)
     try:
         yield from _records(ray, job, shards, limit)
     finally:
-        if ours:
-            ray.shutdown()  # what it still has to say of lost workers comes before what the caller says
+        if is_ours:
+            ray.shutdown()  # its last messages on lost workers come before the caller's
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Join the cluster there; `SettingsError` where there is none."""
-    _require_somebody(address)
+    """Join the cluster there; raise `SettingsError` where there is none."""
+    _require_listener(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise SettingsError(f"there is no Ray cluster at {address}: {' '.join(str(error).split())[:300]}") from error
 
 
-def _records(ray: Any, job: Job, shards: Iterable[Shard], limit: Limit) -> Iterator[Record]:
-    """The records as the cluster's workers hand them back, in no order."""
+def _records(ray: Any, job: CorpusJob, shards: Iterable[Shard], limit: SpendingLimit) -> Iterator[ShardRecord]:
+    """Yield the records as the cluster's workers return them, in no order."""
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     purse: Any = None
-    if limit != Limit():
-        purse = _Remote(ray.remote(Purse).options(num_cpus=0, max_restarts=0).remote(limit))
+    if limit != SpendingLimit():
+        purse = _RemotePurse(ray.remote(Purse).options(num_cpus=0, max_restarts=0).remote(limit))
     items = [{"shard": shard.dump()} for shard in shards]
     if not items:
         return
-    rows = ray.data.from_items(items, override_num_blocks=min(len(items), _BLOCKS))
-    pool = ray.data.ActorPoolStrategy(min_size=1, max_tasks_in_flight_per_actor=_AHEAD)
+    rows = ray.data.from_items(items, override_num_blocks=min(len(items), _MAX_TASKS))
+    pool = ray.data.ActorPoolStrategy(min_size=1, max_tasks_in_flight_per_actor=_TASKS_PER_WORKER)
     for row in rows.map(_Worker, fn_constructor_args=(job, purse), num_cpus=1, compute=pool).iter_rows():
         yield load_record(row["record"])
 
 
-def _require_somebody(address: str) -> None:
-    """Refuse an address where nobody listens: Ray itself would look for minutes."""
+def _require_listener(address: str) -> None:
+    """Raise `SettingsError` for an address where nobody listens: Ray itself would look for minutes."""
     host, colon, port = address.rpartition(":")
     if not colon or "/" in host or not port.isdecimal():
         return
@@ -91,12 +91,12 @@ def _require_somebody(address: str) -> None:
 class _Worker:
     """A process on a node that does one shard after another; Ray starts as many as there are cores."""
 
-    def __init__(self, job: Job, purse: Any) -> None:
+    def __init__(self, job: CorpusJob, purse: Any) -> None:
         logging.getLogger("unabridged").setLevel(logging.ERROR)  # what a model failed at is in the receipts
         self._job, self._purse = job, purse
 
     def __call__(self, row: dict[str, str]) -> dict[str, str]:
-        """One shard, there and back as a text."""
+        """Return the record of a shard, both as texts."""
         return {"record": do_shard(self._job, load_shard(row["shard"]), self._purse).dump()}
 
 

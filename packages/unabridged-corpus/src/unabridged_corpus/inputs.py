@@ -1,4 +1,4 @@
-"""Which files a corpus has, and how they are put into shards: of what is named alike, always the same ones.
+"""Find the files of a corpus, and divide them into shards: the same names give the same shards.
 
 A shard is what one worker does at a time and what makes one part of the result. Where it ends depends on the names and
 sizes of the files in it and on nothing else, so that a file that is added changes one shard, not all behind it.
@@ -16,24 +16,24 @@ from pathlib import Path
 
 from unabridged.errors import SettingsError
 from unabridged.sessions import SessionFileError
-from unabridged.sessions.files import kind_of_line
-from unabridged.sessions.loaded import Stamp
+from unabridged.sessions.base import FileStamp
+from unabridged.sessions.files import detect_line_kind
 from unabridged.sessions.text import read_lines
 from unabridged_corpus.parquet import PARQUET, groups_in
 
 SUFFIXES = frozenset({".json", ".jsonl", PARQUET})
-SHARD = 4_000_000
+SHARD_BYTES = 4_000_000
 """Bytes of input that make a shard."""
-_ENDS = 64
+_NAMES_PER_SHARD = 64
 """One name of so many ends a shard, whatever its size."""
-_LOOK_AT = 200
+_MAX_LINES_READ = 200
 """Lines after which nothing is expected to become clearer."""
-_STEP = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A file; or of a file with many sessions some: lines that follow each other, a group of rows."""
+class InputSlice:
+    """A file, or some sessions of a file with many: lines that follow each other, a group of rows."""
 
     file: str
     """Its name below the folder that the corpus is in, with slashes."""
@@ -50,33 +50,33 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Pieces that one worker does, one after the other, into one part."""
+    """Slices that one worker does, one after the other, into one part."""
 
-    pieces: tuple[Piece, ...]
+    slices: tuple[InputSlice, ...]
 
     @property
     def name(self) -> str:
-        """Of the same files, and lines in them, always the same; whatever they say."""
-        places = [(piece.file, piece.start, piece.group) for piece in self.pieces]
+        """Return a name that the same files, and the same lines in them, always have."""
+        places = [(one.file, one.start, one.group) for one in self.slices]
         return hashlib.sha256(json.dumps(places).encode()).hexdigest()[:16]
 
     @property
     def size(self) -> int:
-        """Bytes of input."""
-        return sum(piece.size for piece in self.pieces)
+        """Return the bytes of input."""
+        return sum(one.size for one in self.slices)
 
     def dump(self) -> str:
-        """As a text, for another machine."""
-        return json.dumps([astuple(piece) for piece in self.pieces])
+        """Return it as a text, for another machine."""
+        return json.dumps([astuple(one) for one in self.slices])
 
 
 def load_shard(text: str) -> Shard:
-    """The shard in such a text."""
-    return Shard(tuple(Piece(*values) for values in json.loads(text)))
+    """Return the shard in such a text."""
+    return Shard(tuple(InputSlice(*values) for values in json.loads(text)))
 
 
 def files_of(source: str, out: Path) -> tuple[Path, list[str]]:
-    """The folder that the corpus is in, and the names of its files below it, sorted; never what is in `out`."""
+    """Return the folder of the corpus and the sorted names of its files below it; never those in `out`."""
     path, outside = Path(source), out.resolve()
     if path.resolve().is_relative_to(outside):
         raise SettingsError(f"{source} is in {out}: name another folder for the results")
@@ -102,59 +102,59 @@ def files_of(source: str, out: Path) -> tuple[Path, list[str]]:
 
 
 def shards_of(root: Path, names: Sequence[str], size: int, format_: str | None = None) -> Iterator[Shard]:
-    """The files as shards of about this many bytes, in the order of their names."""
-    gathered: list[Piece] = []
+    """Yield the files as shards of about this many bytes, in the order of their names."""
+    gathered: list[InputSlice] = []
     for name in names:
-        for piece in _pieces(root, name, size, format_):
-            alone = piece.stop is not None or piece.group is not None
-            if gathered and (alone or sum(one.size for one in gathered) + piece.size > size):
+        for source in _slices_of(root, name, size, format_):
+            alone = source.stop is not None or source.group is not None
+            if gathered and (alone or sum(one.size for one in gathered) + source.size > size):
                 yield Shard(tuple(gathered))
                 gathered = []
-            gathered.append(piece)
-            if alone or zlib.crc32(piece.file.encode("utf-8", "surrogateescape")) % _ENDS == 0:
+            gathered.append(source)
+            if alone or zlib.crc32(source.file.encode("utf-8", "surrogateescape")) % _NAMES_PER_SHARD == 0:
                 yield Shard(tuple(gathered))
                 gathered = []
     if gathered:
         yield Shard(tuple(gathered))
 
 
-def _pieces(root: Path, name: str, size: int, format_: str | None) -> Iterator[Piece]:
-    """The pieces of a file: one, but for a large one that has many sessions."""
+def _slices_of(root: Path, name: str, size: int, format_: str | None) -> Iterator[InputSlice]:
+    """Yield the slices of a file: one, but for a large one that has many sessions."""
     path = root / name
     try:
         info = path.stat()
         if path.suffix == PARQUET:
             for group, (first, bytes_) in enumerate(groups_in(path)):
-                yield Piece(name, bytes_, line=first, group=group)
-        elif info.st_size > size and holds_lines(path, Stamp(info.st_size, info.st_mtime_ns), format_):
-            yield from _slices(path, name, size)
+                yield InputSlice(name, bytes_, line=first, group=group)
+        elif info.st_size > size and holds_lines(path, FileStamp(info.st_size, info.st_mtime_ns), format_):
+            yield from _lines_of(path, name, size)
         else:
-            yield Piece(name, info.st_size)
+            yield InputSlice(name, info.st_size)
     except (OSError, SessionFileError):
-        yield Piece(name, 0)  # who reads it says why it can't be read
+        yield InputSlice(name, 0)  # who reads it says why it can't be read
 
 
-def holds_lines(path: Path, stamp: Stamp, format_: str | None) -> bool:
-    """Whether every line of the file is a conversation of its own."""
+def holds_lines(path: Path, stamp: FileStamp, format_: str | None) -> bool:
+    """Return whether every line of the file is a conversation of its own."""
     if format_ == "jsonl-conversations" or path.suffix != ".jsonl":
         return format_ == "jsonl-conversations"
     values = (line.value for line in read_lines(path, stamp) if line.value is not None)
-    kinds = (kind_of_line(value) for value, _ in zip(values, range(_LOOK_AT), strict=False))
+    kinds = (detect_line_kind(value) for value, _ in zip(values, range(_MAX_LINES_READ), strict=False))
     return next((kind for kind in kinds if kind is not None), None) == "jsonl-conversations"
 
 
-def _slices(path: Path, name: str, size: int) -> Iterator[Piece]:
-    """Lines that follow each other, each time to the end of the line that the size falls in."""
+def _lines_of(path: Path, name: str, size: int) -> Iterator[InputSlice]:
+    """Yield lines that follow each other, each time to the end of the line that the size falls in."""
     start, first, place, number, goal = 0, 0, 0, 0, size
     with path.open("rb") as stream:
-        while block := stream.read(_STEP):
+        while block := stream.read(_BLOCK_BYTES):
             at = 0
             while place + len(block) > goal and (end := block.find(b"\n", max(at, goal - place))) >= 0:
                 number += block.count(b"\n", at, end + 1)
                 at, stop = end + 1, place + end + 1
-                yield Piece(name, stop - start, start, stop, first)
+                yield InputSlice(name, stop - start, start, stop, first)
                 start, first, goal = stop, number, stop + size
             number += block.count(b"\n", at)
             place += len(block)
     if place > start:
-        yield Piece(name, place - start, start, place, first)
+        yield InputSlice(name, place - start, start, place, first)

@@ -1,4 +1,4 @@
-"""Sessions in Parquet: a row each. The extra `corpus`."""
+"""Read sessions from Parquet, a row each. Needs the extra `corpus`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from unabridged.errors import NotInstalled
 from unabridged.sessions import SessionFileError
 
 PARQUET = ".parquet"
-_ROWS = 16
+_BATCH_ROWS = 16
 """Rows that are in memory at a time."""
 _JSON = ("messages", "input", "contents", "tools", "questions")
 """Columns that may hold JSON as a text."""
 
 
 def groups_in(path: Path) -> list[tuple[int, int]]:
-    """Of each group of rows in the file: the number of its first row, and its bytes when read."""
+    """Return the number of the first row and the bytes, when read, of each group of rows in the file."""
     metadata = _open(path).metadata
     sizes = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     firsts = [sum(one.num_rows for one in sizes[:group]) for group in range(len(sizes))]
@@ -26,8 +26,8 @@ def groups_in(path: Path) -> list[tuple[int, int]]:
 
 
 def rows_in(path: Path, group: int) -> Iterator[dict[str, Any]]:
-    """Every row of a group, as a line of JSON would say it: what is null in a column is not there."""
-    for batch in _open(path).iter_batches(batch_size=_ROWS, row_groups=[group]):
+    """Yield every row of a group as a line of JSON would have it: without what is null in a column."""
+    for batch in _open(path).iter_batches(batch_size=_BATCH_ROWS, row_groups=[group]):
         for row in batch.to_pylist():
             yield {name: _value(name, value) for name, value in row.items() if value is not None}
 
@@ -42,7 +42,7 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A column of structs has every field in every row."""
+    """Leave out nulls at any depth: a column of structs has every field in every row."""
     if isinstance(value, dict):
         return {name: _without_nulls(one) for name, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value

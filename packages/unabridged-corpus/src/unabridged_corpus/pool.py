@@ -1,4 +1,4 @@
-"""Shards done in processes on this machine: the standard library's pool."""
+"""Do shards in processes on this machine, with the standard library's pool."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from typing import Any
 
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged_corpus.inputs import Shard
-from unabridged_corpus.manifest import Job, Record
+from unabridged_corpus.manifest import CorpusJob, ShardRecord
 from unabridged_corpus.shards import do_shard
-from unabridged_corpus.spending import Limit, Pays, Purse
+from unabridged_corpus.spending import Payer, Purse, SpendingLimit
 
-_AHEAD = 2
+_SHARDS_PER_PROCESS = 2
 """Shards that are given out for each process, so that none waits; and no more, so that memory stays flat."""
-_BREAKS = 30
-"""So often may the pool break with no session begun in between."""
+_MAX_BREAKS = 30
+"""How often the pool may break with no session begun in between."""
 
 
-class _Purses(BaseManager):
-    """Keeps the purse in a process of its own."""
+class _PurseManager(BaseManager):
+    """A manager that keeps the purse in a process of its own."""
 
 
-_Purses.register("Purse", Purse, exposed=("take", "settle", "spent"))
+_PurseManager.register("Purse", Purse, exposed=("take", "settle", "spent"))
 
 
-def in_processes(job: Job, shards: Iterable[Shard], jobs: int, limit: Limit) -> Iterator[Record]:
-    """The record of every shard, as each is done. With one job, in this process."""
+def in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: SpendingLimit) -> Iterator[ShardRecord]:
+    """Yield the record of every shard, as each is done. With one job, work in this process."""
     if jobs == 1:
         purse = Purse(limit)
         yield from (do_shard(job, shard, purse) for shard in shards)
@@ -54,14 +54,14 @@ def in_processes(job: Job, shards: Iterable[Shard], jobs: int, limit: Limit) -> 
     with ExitStack() as stack:
         stack.callback(_end_others, here)
         shared: Any = None
-        if limit != Limit():
-            manager = stack.enter_context(_Purses(ctx=context))
+        if limit != SpendingLimit():
+            manager = stack.enter_context(_PurseManager(ctx=context))
             shared = manager.Purse(limit)  # type: ignore[attr-defined] # registered above
-        yield from _through(job, iter(shards), jobs, shared, context)
+        yield from _run_pools(job, iter(shards), jobs, shared, context)
 
 
 def _context() -> Any:
-    """Processes that no thread of ours is forked into, and that load what they need once for all where that can be."""
+    """Return how processes are started: with no fork of our threads, and what they need loaded once where possible."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -69,21 +69,23 @@ def _context() -> Any:
     return context
 
 
-def _through(job: Job, shards: Iterator[Shard], jobs: int, purse: Pays | None, context: Any) -> Iterator[Record]:
-    """All shards through pools. Where a process ended, what was under way is tried again one by one."""
+def _run_pools(
+    job: CorpusJob, shards: Iterator[Shard], jobs: int, purse: Payer | None, context: Any
+) -> Iterator[ShardRecord]:
+    """Yield the records of all shards. Where a process ended, what was under way is tried again one by one."""
     suspects: deque[Shard] = deque()
-    breaks, begun = 0, ""
+    breaks, marked = 0, ""
     while True:
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(dict(os.environ),))
-        running: dict[Future[Record], Shard] = {}
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(dict(os.environ),))
+        running: dict[Future[ShardRecord], Shard] = {}
         lost: dict[Shard, None] = {}
         try:
             while True:
                 alone = bool(suspects)
-                room = (1 if alone else _AHEAD * jobs) - len(running)
-                given = list(islice(suspects if alone else shards, max(0, room)))
-                lost |= dict.fromkeys(given)  # until the pool has taken them
-                for shard in given:
+                room = (1 if alone else _SHARDS_PER_PROCESS * jobs) - len(running)
+                next_shards = list(islice(suspects if alone else shards, max(0, room)))
+                lost |= dict.fromkeys(next_shards)  # until the pool has taken them
+                for shard in next_shards:
                     running[pool.submit(do_shard, job, shard, purse)] = shard
                 lost.clear()
                 if not running:
@@ -99,29 +101,29 @@ def _through(job: Job, shards: Iterator[Shard], jobs: int, purse: Pays | None, c
                     yield record
         except BrokenProcessPool as error:
             under_way = {**dict.fromkeys(running.values()), **lost}
-            before, begun = begun, "\n".join(_begun(job, shard) for shard in under_way)
-            breaks = breaks + 1 if begun == before else 0
-            if breaks > _BREAKS:
-                told = f"the worker processes ended {breaks} times, and nothing was done: {error}"
-                raise UnabridgedError(told) from error
+            before, marked = marked, "\n".join(_read_marker(job, shard) for shard in under_way)
+            breaks = breaks + 1 if marked == before else 0
+            if breaks > _MAX_BREAKS:
+                words = f"the worker processes ended {breaks} times, and nothing was done: {error}"
+                raise UnabridgedError(words) from error
             known = {*suspects}
             suspects.extend(shard for shard in under_way if shard not in known)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begun(job: Job, shard: Shard) -> str:
-    """What stands of the sessions of a shard that were begun."""
+def _read_marker(job: CorpusJob, shard: Shard) -> str:
+    """Return what is noted of the sessions of a shard that were begun."""
     with suppress(OSError):
         return job.marker(shard.name).read_text()
     return ""
 
 
-def _begin(environment: dict[str, str]) -> None:
-    """In a worker: it has the environment of who began it, ends with that one, and leaves an interruption to it."""
+def _begin_worker(environment: dict[str, str]) -> None:
+    """Give a worker the environment of its parent; have it end with that one, and leave interruptions to it."""
     os.environ.clear()
     os.environ.update(environment)
-    logging.getLogger("unabridged").setLevel(logging.ERROR)  # what a model failed at is in the receipts, and counted
+    logging.getLogger("unabridged").setLevel(logging.ERROR)  # failures of a model are in the receipts, and counted
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -134,7 +136,7 @@ def _end_with_parent() -> None:
 
 
 def _end_others(here: set[Any]) -> None:
-    """End the processes that were begun since; in the middle of a shard, where this one was interrupted."""
+    """End the processes that were begun since, even in the middle of a shard."""
     for process in set(multiprocessing.active_children()) - here:
         process.terminate()
         process.join()

@@ -1,4 +1,4 @@
-"""The sessions in a piece of the corpus, one after the other, each with the digest of its bytes."""
+"""Read the sessions of a slice of the corpus, one after the other, each with the digest of its bytes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from unabridged.formats import FORMATS
 from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.sessions.base import Document, FileStamp
 from unabridged.sessions.document import load_value
-from unabridged.sessions.loaded import Document, Stamp
-from unabridged.sessions.text import check, dump, read_lines
-from unabridged_corpus.inputs import Piece, holds_lines
+from unabridged.sessions.text import check_file, dump_line, read_lines
+from unabridged_corpus.inputs import InputSlice, holds_lines
 from unabridged_corpus.parquet import PARQUET, rows_in
 
-_STEP = 1 << 20
+_BLOCK_BYTES = 1 << 20
 
 
-class Place(NamedTuple):
+class SessionPosition(NamedTuple):
     """Where a session is: its file, and there its line or row, counted from 1; 0 where the file is the session."""
 
     file: str
@@ -27,26 +27,26 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
-    """A session of the corpus; what it says is read when it is asked for."""
+class CorpusSession:
+    """A session of the corpus, which `load` reads."""
 
-    place: Place
+    place: SessionPosition
     digest: str
     """Of its bytes: of the file, or of the line; of a row of Parquet, of the line of JSON that would say it."""
     load: Callable[[], Loaded]
     id: str = ""
-    """What it calls itself."""
+    """Its own."""
     value: Any = None
     """The object it was read from, where it has a line or a row of its own."""
 
     @property
     def name(self) -> str:
-        """What it calls itself, else where it is."""
+        """Return its own id, else its place."""
         return self.id or (f"{self.place.file}#{self.place.line}" if self.place.line else self.place.file)
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ReadOptions:
     """How files are read."""
 
     format: str | None = None
@@ -54,78 +54,93 @@ class How:
 
     @property
     def wire(self) -> str | None:
-        """The wire format that was asked for, if one was."""
+        """Return the wire format that was asked for, if one was."""
         return self.format if self.format in FORMATS else None
 
 
-def digest_of(root: Path, piece: Piece) -> str:
-    """The digest of the piece's bytes; of Parquet, of its rows'."""
+def digest_of(root: Path, source: InputSlice) -> str:
+    """Return the digest of the slice's bytes; of Parquet, of its rows'."""
     hashed = hashlib.sha256()
-    if piece.group is not None:
-        for row in rows_in(root / piece.file, piece.group):
-            hashed.update(dump(row))
+    if source.group is not None:
+        for row in rows_in(root / source.file, source.group):
+            hashed.update(dump_line(row))
         return f"sha256:{hashed.hexdigest()}"
-    left = piece.size if piece.stop is not None else None
+    left = source.size if source.stop is not None else None
     try:
-        with (root / piece.file).open("rb") as stream:
-            stream.seek(piece.start)
-            while block := stream.read(_STEP if left is None else min(_STEP, left)):
+        with (root / source.file).open("rb") as stream:
+            stream.seek(source.start)
+            while block := stream.read(_BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)):
                 hashed.update(block)
                 left = None if left is None else left - len(block)
     except OSError as error:
-        raise SessionFileError(f"can't read {root / piece.file}: {(error.strerror or str(error)).lower()}") from error
+        raise SessionFileError(f"can't read {root / source.file}: {(error.strerror or str(error)).lower()}") from error
     return f"sha256:{hashed.hexdigest()}"
 
 
-def sessions_in(root: Path, piece: Piece, digest: str, how: How) -> Iterator[Session]:
-    """Every session in the piece, whose digest is known. What can't be read is an error when it is loaded."""
-    path = root / piece.file
+def sessions_in(root: Path, source: InputSlice, digest: str, options: ReadOptions) -> Iterator[CorpusSession]:
+    """Yield every session of the slice, whose digest is known; one that can't be read raises when it is loaded."""
+    path = root / source.file
     if path.suffix == PARQUET:
-        yield from _rows(path, piece, how)
+        yield from _rows(path, source, options)
         return
-    stamp = check(path, how.max_size if piece.stop is None else path.stat().st_size)
-    if piece.stop is None and not holds_lines(path, stamp, how.format):
-        yield Session(Place(piece.file, 0), digest, lambda: load(path, format=how.format, max_size=how.max_size))
+    stamp = check_file(path, options.max_size if source.stop is None else path.stat().st_size)
+    if source.stop is None and not holds_lines(path, stamp, options.format):
+        yield CorpusSession(
+            SessionPosition(source.file, 0),
+            digest,
+            lambda: load(path, format=options.format, max_size=options.max_size),
+        )
         return
-    yield from _lines(path, piece, stamp, how)
+    yield from _lines(path, source, stamp, options)
 
 
-def _lines(path: Path, piece: Piece, stamp: Stamp, how: How) -> Iterator[Session]:
-    for line in read_lines(path, stamp, start=piece.start, number=piece.line):
-        if piece.stop is not None and line.start >= piece.stop:
+def _lines(path: Path, source: InputSlice, stamp: FileStamp, options: ReadOptions) -> Iterator[CorpusSession]:
+    for line in read_lines(path, stamp, start=source.start, number=source.line):
+        if source.stop is not None and line.start >= source.stop:
             return
         if line.value is None and not line.problem:
             continue
         raw = line.raw.rstrip(b"\r\n")
         if line.problem:
-            said = f"line {line.number + 1} of {path} is not JSON: {line.problem}"
-        elif len(raw) > how.max_size:
-            said = f"line {line.number + 1} of {path} has {len(raw):,} bytes, more than the {how.max_size:,} allowed"
+            problem = f"line {line.number + 1} of {path} is not JSON: {line.problem}"
+        elif len(raw) > options.max_size:
+            problem = (
+                f"line {line.number + 1} of {path} has {len(raw):,} bytes, more than the {options.max_size:,} allowed"
+            )
         else:
-            said = ""
-        yield _session(path, Place(piece.file, line.number + 1), f"sha256:{_hash(raw)}", line.value, how, problem=said)
+            problem = ""
+        yield _session(
+            path,
+            SessionPosition(source.file, line.number + 1),
+            f"sha256:{_hash(raw)}",
+            line.value,
+            options,
+            problem=problem,
+        )
 
 
-def _rows(path: Path, piece: Piece, how: How) -> Iterator[Session]:
-    for number, row in enumerate(rows_in(path, piece.group or 0), piece.line + 1):
-        yield _session(path, Place(piece.file, number), f"sha256:{_hash(dump(row))}", row, how)
+def _rows(path: Path, source: InputSlice, options: ReadOptions) -> Iterator[CorpusSession]:
+    for number, row in enumerate(rows_in(path, source.group or 0), source.line + 1):
+        yield _session(path, SessionPosition(source.file, number), f"sha256:{_hash(dump_line(row))}", row, options)
 
 
 def _hash(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _session(path: Path, place: Place, digest: str, value: Any, how: How, *, problem: str = "") -> Session:
-    """A session that has a line or a row of its own; `format` in it is what its messages are."""
+def _session(
+    path: Path, place: SessionPosition, digest: str, value: Any, options: ReadOptions, *, problem: str = ""
+) -> CorpusSession:
+    """Return a session that has a line or a row of its own; its `format` is that of its messages."""
     holder: dict[str, Any] = value if isinstance(value, dict) else {}
     named = holder.get("format")
-    wire = how.wire or (named if isinstance(named, str) and named in FORMATS else None)
-    source = Document(Stamp(0, 0), 0, 0, None)
+    wire = options.wire or (named if isinstance(named, str) and named in FORMATS else None)
+    document = Document(FileStamp(0, 0), 0, 0, None)
 
-    def loaded() -> Loaded:
+    def load_line() -> Loaded:
         if problem:
             raise SessionFileError(problem)
-        return load_value(path, "jsonl-conversations", value, source, wire, line=place.line)
+        return load_value(path, "jsonl-conversations", value, document, wire, line=place.line)
 
     own = holder.get("id")
-    return Session(place, digest, loaded, str(own) if isinstance(own, str | int) else "", value)
+    return CorpusSession(place, digest, load_line, str(own) if isinstance(own, str | int) else "", value)

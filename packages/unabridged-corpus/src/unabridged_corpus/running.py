@@ -1,29 +1,28 @@
-"""A whole corpus: from what is named to a folder of parts and a manifest."""
+"""Run a work over a whole corpus, from the files that are named to a folder of parts and a manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from unabridged.archive.stores.files import TEMPORARY, locked
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, MAX_SIZE
-from unabridged_corpus.inputs import SHARD, Shard, files_of, shards_of
-from unabridged_corpus.manifest import RECORDS, Job, Record, Report, write_manifest
-from unabridged_corpus.reading import How
-from unabridged_corpus.spending import Limit
+from unabridged_corpus.inputs import SHARD_BYTES, Shard, files_of, shards_of
+from unabridged_corpus.manifest import RECORDS, CorpusJob, Report, ShardRecord, write_manifest
+from unabridged_corpus.reading import ReadOptions
+from unabridged_corpus.spending import SpendingLimit
 from unabridged_corpus.works import Work
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is."""
+    """How far a run is; `done` and `total` are bytes of input."""
 
     done: int
-    """Bytes of input."""
     total: int
     sessions: int
     failed: int
@@ -38,10 +37,10 @@ def run(
     ray: str | None = None,
     format: str | None = None,  # noqa: A002 - the word every part uses for it
     max_size: int = MAX_SIZE,
-    shard: int = SHARD,
+    shard: int = SHARD_BYTES,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
-    """Do the work with every session of the corpus; what became of it. Called again, it does what is left.
+    """Do the work with every session of the corpus and return the report; called again, do what is left.
 
     `source` is a file, a folder or a pattern; `out` a folder that is made. `jobs` processes do it on this machine, or,
     with `ray`, the cluster at that address. Processes load the main module of a program anew: where `jobs` is above 1,
@@ -53,7 +52,7 @@ def run(
         raise SettingsError(f"unknown format {format!r}: choose one of {', '.join((*FORMATS, *KINDS))}")
     place = Path(out).absolute()
     root, names = files_of(str(source), place)
-    job = Job(work, str(root), str(place), How(format, max_size), shard)
+    job = CorpusJob(work, str(root), str(place), ReadOptions(format, max_size), shard)
     job.prepare()
     try:
         with locked(place / RECORDS / "lock", 0):
@@ -65,27 +64,26 @@ def run(
 
 
 def _run(
-    job: Job,
+    job: CorpusJob,
     source: str,
     names: list[str],
     progress: Callable[[Progress], None],
-    records_of: Callable[[Iterator[Shard]], Generator[Record, None, None]],
+    records_of: Callable[[Iterator[Shard]], Generator[ShardRecord, None, None]],
 ) -> Report:
-    for left in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS).glob(f"{TEMPORARY}*")):
-        left.unlink(missing_ok=True)  # of a run that was killed
+    for leftover in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS).glob(f"{TEMPORARY}*")):
+        leftover.unlink(missing_ok=True)  # of a run that was killed
     planned: list[str] = []
     sizes: dict[str, int] = {}
-    at = Progress(0, sum(_size(Path(job.root, name)) for name in names), 0, 0)
+    now = Progress(0, sum(_size(Path(job.root, name)) for name in names), 0, 0)
     fresh, complete = 0, False
-    progress(at)
+    progress(now)
     try:
-        with closing(records_of(_noted(job, names, planned, sizes))) as records:
+        with closing(records_of(_plan_shards(job, names, planned, sizes))) as records:
             for record in records:
                 fresh += record.fresh
-                done = at.done + sizes.pop(record.shard, 0)
-                at = replace(at, done=done, sessions=at.sessions + record.sessions)
-                at = replace(at, failed=at.failed + len(record.failures))
-                progress(at)
+                done, failed = now.done + sizes.pop(record.shard, 0), now.failed + len(record.failures)
+                now = Progress(done, now.total, now.sessions + record.sessions, failed)
+                progress(now)
         complete = True
     finally:
         report = write_manifest(job, source, planned, complete=complete, fresh=fresh)
@@ -93,8 +91,8 @@ def _run(
     return report
 
 
-def _records(job: Job, shards: Iterator[Shard], jobs: int, ray: str | None) -> Generator[Record, None, None]:
-    limit: Limit = getattr(job.work, "limit", Limit())
+def _records(job: CorpusJob, shards: Iterator[Shard], jobs: int, ray: str | None) -> Generator[ShardRecord, None, None]:
+    limit: SpendingLimit = getattr(job.work, "limit", SpendingLimit())
     if ray is not None:
         from unabridged_corpus.cluster import on_ray  # noqa: PLC0415 - only who has a cluster needs it
 
@@ -105,9 +103,9 @@ def _records(job: Job, shards: Iterator[Shard], jobs: int, ray: str | None) -> G
     yield from in_processes(job, shards, jobs, limit)
 
 
-def _noted(job: Job, names: list[str], planned: list[str], sizes: dict[str, int]) -> Iterator[Shard]:
-    """Every shard, when it is its turn; its name and its size are noted."""
-    for shard in shards_of(Path(job.root), names, job.shard_size, job.how.format):
+def _plan_shards(job: CorpusJob, names: list[str], planned: list[str], sizes: dict[str, int]) -> Iterator[Shard]:
+    """Yield every shard when it is its turn, and note its name and its size."""
+    for shard in shards_of(Path(job.root), names, job.shard_size, job.options.format):
         planned.append(shard.name)
         sizes[shard.name] = shard.size
         yield shard
@@ -120,7 +118,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _forget_others(job: Job, planned: set[str]) -> None:
+def _forget_others(job: CorpusJob, planned: set[str]) -> None:
     """Remove the parts of files that are no longer in the corpus."""
     for record in Path(job.out, RECORDS).glob("*.json"):
         if record.stem not in planned and record.stem != "job":

@@ -1,7 +1,7 @@
-"""What the summaries of a whole corpus may take: so many calls a minute, so many tokens, so many dollars.
+"""Limit what the summaries of a whole corpus take: so many calls a minute, so many tokens, so many dollars.
 
 One `Purse` serves all workers, as an object in this process, behind a manager's proxy, or as an actor on a cluster. It
-never blocks: who asks is told how long to wait.
+never blocks, but returns how long to wait.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ import asyncio
 import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.model_calls import speaker_of
+from unabridged.asking.model_calls import wrap_model
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
-from unabridged.measure.estimate import estimate
-from unabridged.measure.models import model_info
+from unabridged.tokens.estimate import estimate
+from unabridged.tokens.models import model_info
 
-DEADLINE = 120.0
+CALL_SECONDS = 120.0
 """Seconds that one call may take; waiting for its turn is not counted."""
-FAR = 7 * 86_400.0
-"""Seconds after which nobody waits any more for the calls of one compaction to have their turn."""
+MAX_WAIT_SECONDS = 7 * 86_400.0
+"""The longest wait for the calls of one compaction to have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """What all workers together may take; None for as much as they like."""
+class SpendingLimit:
+    """What all workers together may take; None for no limit."""
 
     rate: float | None = None
     """Calls a minute."""
@@ -43,21 +44,21 @@ class Limit:
                 raise SettingsError(f"{name} must be above 0; got {value!r}")
 
 
-class Spent(SettingsError):  # noqa: N818 - reads as what it is
-    """The budget is spent: nobody is asked any more."""
+class BudgetSpent(SettingsError):  # noqa: N818 - reads as what it is
+    """Raised instead of a call for which there is no money."""
 
 
 class Purse:
-    """Gives out turns and money. What a call may take at most is held back for it until it is known what it took."""
+    """Gives out turns and money. The most that a call may take is held back for it until it is known what it took."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: SpendingLimit) -> None:
         self._limit = limit
         self._lock = threading.Lock()
         self._next = 0.0
         self._tokens, self._dollars = 0, 0.0
 
     def take(self, tokens: int, dollars: float) -> float:
-        """Seconds to wait before the call; below 0 where there is no money for it."""
+        """Return the seconds to wait before the call; below 0 where there is no money for it."""
         with self._lock:
             most, limit = self._tokens + tokens, self._limit
             if limit.tokens is not None and most > limit.tokens:
@@ -73,37 +74,37 @@ class Purse:
             return turn - now
 
     def settle(self, tokens: int, dollars: float) -> None:
-        """What a call took beyond what was held back for it: mostly less than nothing."""
+        """Add what a call took beyond what was held back for it: mostly less than nothing."""
         with self._lock:
             self._tokens, self._dollars = self._tokens + tokens, self._dollars + dollars
 
     def spent(self) -> tuple[int, float]:
-        """Tokens and dollars, those held back included."""
+        """Return tokens and dollars, those held back included."""
         with self._lock:
             return self._tokens, self._dollars
 
 
-class Pays(Protocol):
-    """A purse, wherever it is."""
+class Payer(Protocol):
+    """A purse in this process or in another."""
 
     def take(self, tokens: int, dollars: float) -> float:
-        """Seconds to wait before the call; below 0 where there is no money for it."""
+        """Return the seconds to wait before the call; below 0 where there is no money for it."""
 
     def settle(self, tokens: int, dollars: float) -> None:
-        """What a call took beyond what was held back for it."""
+        """Add what a call took beyond what was held back for it."""
 
 
-class Metered:
+class MeteredModel:
     """A model that asks the purse before each call. It takes what `Compactor(model=...)` does."""
 
-    at_home = True
+    on_own_loop = True
 
-    def __init__(self, model: Any, purse: Pays, limit: Limit) -> None:
-        self._speaker = speaker_of(model)
+    def __init__(self, model: Any, purse: Payer, limit: SpendingLimit) -> None:
+        self._model = wrap_model(model)
         self._purse = purse
-        self.name = self._speaker.name
-        self.live_format = getattr(self._speaker.call, "live_format", "")
-        self.refused = False
+        self.name = self._model.name
+        self.live_format = getattr(self._model.call, "live_format", "")
+        self.was_refused = False
         """Whether the purse had nothing left for a call."""
         info = model_info(self.name)
         self._prices = (info.input / 1e6, info.output / 1e6) if info else (0.0, 0.0)
@@ -111,38 +112,50 @@ class Metered:
             raise SettingsError(f"no prices are known for {self.name}: limit its tokens instead of its dollars")
 
     async def __call__(self, ask: Ask) -> Reply:
-        """The model's reply, when it is its turn."""
-        held = (estimate(_text(ask), "unknown"), ask.max_tokens)
-        wait = await asyncio.to_thread(self._purse.take, sum(held), self._dollars(*held))
+        """Return the model's reply, when it is its turn; raise `BudgetSpent` where there is no money for it."""
+        reserved = (estimate(_text(ask), "unknown"), ask.max_tokens)
+        wait = await asyncio.to_thread(self._purse.take, sum(reserved), self._dollars(*reserved))
         if wait < 0:
-            self.refused = True
-            raise Spent("the budget for summaries is spent")
+            self.was_refused = True
+            raise BudgetSpent("the budget for summaries is spent")
         await asyncio.sleep(wait)
-        used = held
+        used = reserved
         try:
-            reply = await asyncio.wait_for(self._ask(replace(ask, deadline=DEADLINE)), DEADLINE)
+            reply = await asyncio.wait_for(self._ask(replace(ask, deadline=CALL_SECONDS)), CALL_SECONDS)
             if reply.usage is not None:
                 used = (reply.usage.input, reply.usage.output)
         finally:
-            rest = sum(used) - sum(held), self._dollars(*used) - self._dollars(*held)
-            await asyncio.to_thread(self._purse.settle, *rest)
+            more = sum(used) - sum(reserved), self._dollars(*used) - self._dollars(*reserved)
+            await asyncio.to_thread(self._purse.settle, *more)
         return reply
 
     async def aclose(self) -> None:
         """Close the model's connections."""
-        if self._speaker.at_home:
-            await self._speaker.call.aclose()  # type: ignore[attr-defined] # a provider's
+        if self._model.on_own_loop:
+            await self._model.call.aclose()  # type: ignore[attr-defined] # a provider's
 
     async def _ask(self, ask: Ask) -> Reply:
-        said: Any = ask if self._speaker.takes_ask else ask.instruction
-        call: Callable[[Any], Any] = self._speaker.call
-        result = await call(said) if self._speaker.is_async else await asyncio.to_thread(call, said)
+        prompt: Any = ask if self._model.takes_ask else ask.instruction
+        call: Callable[[Any], Any] = self._model.call
+        result = await call(prompt) if self._model.is_async else await asyncio.to_thread(call, prompt)
         return read_reply(await result if inspect.isawaitable(result) else result, self.name)
 
     def _dollars(self, read: int, written: int) -> float:
         return read * self._prices[0] + written * self._prices[1]
 
 
+@contextmanager
+def require_budget(model: MeteredModel | None) -> Iterator[None]:
+    """Raise `SettingsError` behind a block in which there was no money for one of the model's calls."""
+    if model is None:
+        yield
+        return
+    model.was_refused = False
+    yield
+    if model.was_refused:
+        raise SettingsError("the budget for summaries is spent: run it again with a larger one")
+
+
 def _text(ask: Ask) -> str:
-    """Everything that the model reads."""
+    """Return everything that the model reads."""
     return "\n".join(str(part) for part in (ask.system, ask.tools, *ask.messages, ask.instruction) if part)

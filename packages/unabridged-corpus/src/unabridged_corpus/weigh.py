@@ -1,4 +1,4 @@
-"""A session in numbers: what fills its window, what it has cost, and what the next request would.
+"""Weigh a session: what fills its window, what it has cost, and what the next request would.
 
 Nothing of a message is kept but its numbers.
 """
@@ -13,20 +13,20 @@ from itertools import pairwise
 from typing import Any
 
 from unabridged.formats import Message, format_named
-from unabridged.measure.calibrate import usage_of
-from unabridged.measure.meter import Meter
-from unabridged.measure.models import ModelInfo, family_of, model_info
 from unabridged.messages import View
 from unabridged.sessions import Loaded
+from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import ModelInfo, family_of, model_info
 
 WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
-LARGEST = 10
+LARGEST_MESSAGES = 10
 _UNKNOWN = "an unknown tool"
 
 
 @dataclass(slots=True)
 class Share:
-    """How much of the window something takes, and how often it stands there."""
+    """How much of the window something takes, and how often it is there."""
 
     count: int = 0
     tokens: int = 0
@@ -47,7 +47,7 @@ class Weight:
     """Tokens in and out of each request that the model has answered."""
 
     def add(self, name: str, tokens: int, count: int = 1) -> None:
-        """More of something."""
+        """Add so many tokens to a share."""
         if tokens:
             share = self.shares.setdefault(name, Share())
             share.count += count
@@ -55,12 +55,12 @@ class Weight:
             self.total += tokens
 
     def crossed(self, window: int) -> int | None:
-        """The index of the message that was too much for this window; None where all fits."""
+        """Return the index of the message that was too much for this window; None where all fits."""
         return max(0, bisect_right(self.totals, window) - 1) if self.total > window else None
 
 
 def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Weight:
-    """Weigh every one of the conversation's messages once."""
+    """Return the weight of the conversation; each message is read once."""
     reader = format_named(loaded.format)
     meter = Meter(model=model, family=family_of(model, reader.family))
     weight, names = Weight(), dict[str, str]()
@@ -84,7 +84,7 @@ def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Wei
 
 
 def _whose(view: View, names: dict[str, str]) -> str:
-    """Whose words a message is, whatever its role: of a tool's, which tool's."""
+    """Return whose words a message is, whatever its role: of a tool's, which tool's."""
     if view.answers and not view.text:
         return f"results of {names.get(view.answers[0].call_id, _UNKNOWN)}"
     if view.role in {"system", "assistant"}:
@@ -93,7 +93,7 @@ def _whose(view: View, names: dict[str, str]) -> str:
 
 
 def _weigh_message(weight: Weight, view: View, message: Message, meter: Meter, names: dict[str, str]) -> None:
-    """Each piece of the message to its own share; what stands around the message counts with its text."""
+    """Add each piece of the message to its own share; what is around the message counts with its text."""
     bare = View(view.role, view.origin)
     empty = meter.message(bare)
     for name, piece in _pieces(view, bare, names):
@@ -104,7 +104,7 @@ def _weigh_message(weight: Weight, view: View, message: Message, meter: Meter, n
 
 
 def _pieces(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str, View]]:
-    """Everything in a message that is not its text, each alone, with the name of its share."""
+    """Yield everything in a message that is not its text, each alone, with the name of its share."""
     for answer in view.answers:
         yield f"results of {names.get(answer.call_id, _UNKNOWN)}", replace(bare, answers=(answer,))
     for media in view.media:
@@ -135,7 +135,7 @@ class Cost:
 
 
 def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
-    """What the conversation has cost and would cost; None when the prices are not known."""
+    """Return what the conversation has cost and would cost; None when the prices are not known."""
     info = model_info(model)
     if info is None or not info.input:
         return None
@@ -158,13 +158,13 @@ def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
 
 
 def _dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
-    """What so many tokens cost: input that is new, read from the cache or written to it, and output."""
+    """Return what so many tokens cost: input that is new, read from the cache or written to it, and output."""
     cached = read * info.read_share + written * info.write_share
     return ((max(0, fresh) + cached) * info.input + output * info.output) / 1e6
 
 
 def report_of(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> dict[str, Any]:
-    """Everything that is known, as it is written down."""
+    """Return the report on a session, as it is written to files."""
     info = model_info(agent)
     return {
         "file": str(loaded.path),
@@ -184,14 +184,14 @@ def report_of(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | N
 
 
 def ordered(weight: Weight) -> list[tuple[str, Share]]:
-    """The shares, the largest first."""
+    """Return the shares, the largest first."""
     return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
 
 
 def largest(loaded: Loaded, weight: Weight) -> Iterator[dict[str, Any]]:
-    """The largest messages, the largest first."""
+    """Yield the largest messages, the largest first."""
     read = format_named(loaded.format).read
     sizes = [after - before for before, after in pairwise(weight.totals)]
-    for index in nlargest(LARGEST, range(len(sizes)), key=lambda index: (sizes[index], -index)):
+    for index in nlargest(LARGEST_MESSAGES, range(len(sizes)), key=lambda index: (sizes[index], -index)):
         text = read(loaded.messages[index]).whole_text()
         yield {"index": index, "whose": weight.whose[index], "tokens": sizes[index], "begins": text[:400]}

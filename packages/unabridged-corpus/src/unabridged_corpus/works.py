@@ -1,7 +1,7 @@
-"""What is done with each session of a corpus: one function a work, the same on one machine and on a cluster.
+"""The works that can be done with each session of a corpus, the same on one machine and on a cluster.
 
-A work is a value: it is sent to the workers, and `begin` there gives the function. What the function returns is the row
-of the result; `count` says what of a row is added up.
+A work is a value: it is sent to the workers, and `begin` there yields the function, which returns a row of the result;
+`count` returns what of a row is added up.
 """
 
 from __future__ import annotations
@@ -12,75 +12,79 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.compactor import Compactor
 from unabridged.errors import IllegalConversation, SettingsError
-from unabridged.legal import BY_HAND, PROVIDERS, check, repair
-from unabridged.measure.models import window_for
-from unabridged.outcome import Compaction
+from unabridged.legality import BY_HAND, PROVIDERS, check, repair
+from unabridged.results import Compaction
 from unabridged.sessions import Loaded
-from unabridged.settings import Settings, limits
+from unabridged.settings import Settings, resolve_limits
+from unabridged.tokens.models import window_for
 from unabridged_corpus.evaluate.arms import choose_arms
 from unabridged_corpus.evaluate.data import conversation_of
 from unabridged_corpus.evaluate.report import evaluate
-from unabridged_corpus.reading import Session
-from unabridged_corpus.spending import FAR, Limit, Metered, Pays
+from unabridged_corpus.reading import CorpusSession
+from unabridged_corpus.spending import MAX_WAIT_SECONDS, MeteredModel, Payer, SpendingLimit, require_budget
 from unabridged_corpus.weigh import cost, report_of, weigh
 
 Row = dict[str, Any]
 Counts = dict[str, float]
-Do = Callable[[Session], Row]
+SessionFunction = Callable[[CorpusSession], Row]
 
 
-class Work(Protocol):
-    """What is done with a session."""
+class Work:
+    """What is done with a session; a frozen dataclass for each kind, whose fields are its options."""
 
+    __slots__ = ()
     name: ClassVar[str]
 
     def describe(self) -> dict[str, Any]:
-        """The options, as they stand in the manifest: two works that say the same do the same."""
+        """Return the options that are set and shape the result, with a name for what is no plain value."""
+        shaping = [option.name for option in fields(self) if option.name != "limit"]  # type: ignore[arg-type]
+        options = {name: _describe(getattr(self, name)) for name in shaping}
+        return {name: value for name, value in options.items() if value not in (None, False) and value not in ([], {})}
 
     @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """The function that does it, for as long as a shard takes; what it opens is closed in the end."""
+    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+        """Yield the function that does it, for as long as a shard takes; close what it opened in the end."""
+        del purse
+        yield self.do
+
+    def do(self, session: CorpusSession) -> Row:
+        """Return the row of a session."""
+        raise NotImplementedError
 
     def count(self, row: Row) -> Counts:
-        """What of a row is added up over the corpus."""
+        """Return what of a row is added up over the corpus."""
+        raise NotImplementedError
 
 
-def describe(work: Any) -> dict[str, Any]:
-    """Every option that was given, with a name for what is no plain value."""
-    given = {option.name: getattr(work, option.name) for option in fields(work)}
-    told = {name: _plain(value) for name, value in given.items()}
-    return {name: value for name, value in told.items() if value not in (None, False) and value not in ([], {})}
-
-
-def _plain(value: Any) -> Any:
+def _describe(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return without_credentials(value) if isinstance(value, str) else value
-    if isinstance(value, Settings | Limit):
+    if isinstance(value, Settings | SpendingLimit):
         default = type(value)()
-        changed = {one.name: getattr(value, one.name) for one in fields(value)}
-        return {name: _plain(said) for name, said in changed.items() if said != getattr(default, name)}
+        pairs = ((one.name, getattr(value, one.name)) for one in fields(value))
+        return {name: _describe(option) for name, option in pairs if option != getattr(default, name)}
     if isinstance(value, Mapping):
-        return {str(name): _plain(said) for name, said in value.items()}
+        return {str(name): _describe(one) for name, one in value.items()}
     if isinstance(value, Sequence):
-        return [_plain(said) for said in value]
+        return [_describe(one) for one in value]
     return getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__
 
 
 def fit_loaded(compactor: Compactor, loaded: Loaded, thread: str, *, now: bool) -> Compaction:
-    """Compacted at once where that was asked for and gains something, else only where it does not fit."""
-    asked: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
-    at_once = compactor.compact(loaded.messages, **asked) if now else None
-    return at_once if at_once is not None else compactor.fit(loaded.messages, **asked)
+    """Return the session compacted at once where `now` is set and that helps, else only where it does not fit."""
+    options: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
+    at_once = compactor.compact(loaded.messages, **options) if now else None
+    return at_once if at_once is not None else compactor.fit(loaded.messages, **options)
 
 
 def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str) -> None:
-    """Refuse a result that the provider would refuse: what can't be sent is not worth writing."""
+    """Raise `IllegalConversation` for a result that the provider would refuse."""
     findings = check(done.messages, format=loaded.format, model=agent, pending=True)
     if findings:
         more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
@@ -89,7 +93,7 @@ def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compact:
+class Compact(Work):
     """Every session made to fit a window. The row has the messages that are left, and the receipt.
 
     `agent` is the model that reads the sessions (default: what each says), `model` writes the summaries (default:
@@ -105,21 +109,17 @@ class Compact:
     now: bool = False
     archive: str | None = None
     namespace: str | None = None
-    limit: Limit = field(default_factory=Limit)
+    limit: SpendingLimit = field(default_factory=SpendingLimit)
 
     def __post_init__(self) -> None:
-        limits(self.settings, window_for(self.agent, self.window))
-        if self.model is None and self.limit != Limit():
+        resolve_limits(self.settings, window_for(self.agent, self.window))
+        if self.model is None and self.limit != SpendingLimit():
             raise SettingsError("rate, tokens and dollars limit a model that summarises: name one, or leave them out")
 
-    def describe(self) -> dict[str, Any]:
-        """The options, without what summaries may take: that changes no result."""
-        return describe(replace(self, limit=Limit()))
-
     @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """Opens the archive and the model once."""
-        settings = replace(self.settings, deadline=FAR) if self.limit.rate is not None else self.settings
+    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+        """Yield the function, with the archive and the model opened once."""
+        settings = replace(self.settings, deadline=MAX_WAIT_SECONDS) if self.limit.rate is not None else self.settings
         if settings.transcript is None:  # the result is read elsewhere: no file of this machine is named in it
             settings = replace(settings, transcript=False)
         with ExitStack() as stack:
@@ -127,30 +127,25 @@ class Compact:
             if self.archive is not None:
                 archive = open_archive(self.archive, probe=True)
                 stack.callback(archive.close)
-            model = Metered(self.model, purse, self.limit) if self.model is not None else None
-            yield lambda session: self._do(session, archive, model, settings)
+            model = MeteredModel(self.model, purse, self.limit) if self.model is not None else None
+            yield lambda session: self._compact(session, archive, model, settings)
 
-    def _do(self, session: Session, archive: Any, model: Metered | None, settings: Settings) -> Row:
+    def _compact(self, session: CorpusSession, archive: Any, model: MeteredModel | None, settings: Settings) -> Row:
         loaded = session.load()
         agent = self.agent or loaded.model
-        if model is not None:
-            model.refused = False
-        how: dict[str, Any] = {"agent": agent, "window": self.window, "namespace": self.namespace, "settings": settings}
-        how |= {"format": loaded.format, "origin": loaded.origin_of()}
-        with Compactor(model, archive=archive, **how) as compactor:
+        options: dict[str, Any] = {"window": self.window, "namespace": self.namespace, "settings": settings}
+        options |= {"agent": agent, "format": loaded.format, "origin": loaded.origin_of()}
+        with require_budget(model), Compactor(model, archive=archive, **options) as compactor:
             done = fit_loaded(compactor, loaded, thread_for(session), now=self.now)
-        if model is not None and model.refused:
-            raise SettingsError("the budget for summaries is spent: run it again with a larger one")
         require_legal(loaded, done, agent, "unabridged corpus repair IN OUT")
-        receipt = (
-            {key: value for key, value in asdict(done.receipt).items() if key != "created"} if done.receipt else {}
-        )
+        receipt = asdict(done.receipt) if done.receipt else {}
+        receipt.pop("created", None)
         row = _request(loaded, done.messages) | {"changed": done.changed, "why": done.why, "receipt": receipt}
         row |= {"messages_before": len(loaded.messages), "messages_after": len(done.messages)}
         return row | {"tokens_before": done.tokens_before, "tokens_after": done.tokens_after}
 
     def count(self, row: Row) -> Counts:
-        """Sizes before and after, who wrote the summaries, and what that took."""
+        """Return sizes before and after, who wrote the summaries, and what that took."""
         names = ("messages_before", "messages_after", "tokens_before", "tokens_after")
         counts: Counts = {"changed": int(row["changed"]), **{name: row[name] for name in names}}
         if row["receipt"]:
@@ -160,7 +155,7 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Work):
     """What a provider would refuse in every session; by default the provider of its own format."""
 
     name: ClassVar[str] = "check"
@@ -171,29 +166,28 @@ class Check:
     def __post_init__(self) -> None:
         _require_providers(self.providers)
 
-    describe = describe
-
-    @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """Opens nothing."""
-        del purse
-        yield self._do
-
-    def _do(self, session: Session) -> Row:
+    def do(self, session: CorpusSession) -> Row:
+        """Return the row of a session."""
         loaded = session.load()
-        how: dict[str, Any] = {"model": self.agent or loaded.model, "format": loaded.format, "pending": self.pending}
-        found = {name: check(loaded.messages, name, **how) for name in self.providers or (loaded.format,)}
-        listed = {name: [asdict(finding) for finding in findings] for name, findings in found.items()}
-        return {"format": loaded.format, "messages": len(loaded.messages), "findings": listed}
+        options: dict[str, Any] = {
+            "model": self.agent or loaded.model,
+            "format": loaded.format,
+            "pending": self.pending,
+        }
+        findings = {
+            name: [asdict(finding) for finding in check(loaded.messages, name, **options)]
+            for name in self.providers or (loaded.format,)
+        }
+        return {"format": loaded.format, "messages": len(loaded.messages), "findings": findings}
 
     def count(self, row: Row) -> Counts:
-        """Sessions and findings for each provider."""
+        """Return the sessions that each provider would refuse."""
         refused = {f"refused by {name}": 1 for name, findings in row["findings"].items() if findings}
         return {"messages": row["messages"], "refused": int(bool(refused)), **refused}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class Repair(Work):
     """Every session mended for a provider; by default the one of its own format."""
 
     name: ClassVar[str] = "repair"
@@ -204,42 +198,32 @@ class Repair:
     def __post_init__(self) -> None:
         _require_providers((self.provider,) if self.provider else ())
 
-    describe = describe
-
-    @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """Opens nothing."""
-        del purse
-        yield self._do
-
-    def _do(self, session: Session) -> Row:
+    def do(self, session: CorpusSession) -> Row:
+        """Return the row of a session."""
         loaded = session.load()
-        how: dict[str, Any] = {"model": self.agent or loaded.model, "format": loaded.format, "pending": self.pending}
-        done = repair(loaded.messages, self.provider or loaded.format, **how)
+        options: dict[str, Any] = {
+            "model": self.agent or loaded.model,
+            "format": loaded.format,
+            "pending": self.pending,
+        }
+        done = repair(loaded.messages, self.provider or loaded.format, **options)
         mended = [asdict(finding) for finding in done.findings]
         return _request(loaded, done.messages) | {"changed": bool(mended), "mended": mended}
 
     def count(self, row: Row) -> Counts:
-        """Sessions that were mended, and how much was."""
+        """Return the sessions that were mended, and how much was."""
         return {"messages": len(row["messages"]), "changed": int(row["changed"]), "mended": len(row["mended"])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class Measure(Work):
     """What fills the window of every session, and what it costs."""
 
     name: ClassVar[str] = "measure"
     agent: str | None = None
 
-    describe = describe
-
-    @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """Opens nothing."""
-        del purse
-        yield self._do
-
-    def _do(self, session: Session) -> Row:
+    def do(self, session: CorpusSession) -> Row:
+        """Return the row of a session."""
         loaded = session.load()
         agent = self.agent or loaded.model
         weight = weigh(loaded, agent, loaded.messages)
@@ -247,18 +231,18 @@ class Measure:
         return {name: value for name, value in row.items() if name != "file"}
 
     def count(self, row: Row) -> Counts:
-        """Messages, requests and tokens, by whom; dollars, where they are known."""
+        """Return messages, requests and tokens, by whom; dollars, where they are known."""
         counts: Counts = {name: row[name] for name in ("messages", "requests", "tokens")}
         for name, share in row["shares"].items():  # any session can name any tool: they are one here
-            whose = "tokens of tool results" if name.startswith("results of ") else f"tokens of {name}"
-            counts[whose] = counts.get(whose, 0) + share["tokens"]
+            label = "tokens of tool results" if name.startswith("results of ") else f"tokens of {name}"
+            counts[label] = counts.get(label, 0) + share["tokens"]
         if row["cost"]:
             counts |= {f"dollars {name}": row["cost"][name] or 0 for name in ("uncached", "cached", "reported")}
         return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluate:
+class Evaluate(Work):
     """What an agent needs next and still has after a compaction, at equal budgets of tokens; see docs/evaluation.md."""
 
     name: ClassVar[str] = "eval"
@@ -266,38 +250,31 @@ class Evaluate:
     budgets: tuple[int, ...] = (1_000, 3_000)
     arms: tuple[str, ...] = ()
     model: Any = None
-    limit: Limit = field(default_factory=Limit)
+    limit: SpendingLimit = field(default_factory=SpendingLimit)
 
     def __post_init__(self) -> None:
         if not self.budgets or min(self.budgets) < 50 or self.window < 1_000:
             raise SettingsError("a budget has 50 tokens or more, and a window 1,000 or more")
         choose_arms(list(self.arms), self.model)
 
-    def describe(self) -> dict[str, Any]:
-        """The options, without what summaries may take: that changes no result."""
-        return describe(replace(self, limit=Limit()))
-
     @contextmanager
-    def begin(self, purse: Pays) -> Iterator[Do]:
-        """Opens the model once."""
-        model = Metered(self.model, purse, self.limit) if self.model is not None else None
-        yield lambda session: self._do(session, model)
+    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+        """Yield the function, with the model opened once."""
+        model = MeteredModel(self.model, purse, self.limit) if self.model is not None else None
+        yield lambda session: self._evaluate(session, model)
 
-    def _do(self, session: Session, model: Metered | None) -> Row:
+    def _evaluate(self, session: CorpusSession, model: MeteredModel | None) -> Row:
         loaded = session.load()
         value = json.loads(loaded.path.read_bytes()) if loaded.kind == "json" else session.value
         conversation = conversation_of(session.name, loaded, value)
-        if model is not None:
-            model.refused = False
-        how: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
-        report = evaluate(Path(session.place.file), [conversation], **how)
-        if model is not None and model.refused:
-            raise SettingsError("the budget for summaries is spent: run it again with a larger one")
+        options: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
+        with require_budget(model):
+            report = evaluate(Path(session.place.file), [conversation], **options)
         rows = {"needs": [asdict(row) for row in report.needs], "questions": [asdict(row) for row in report.questions]}
         return {"format": loaded.format, "window": report.window, "counted": report.counted, **rows}
 
     def count(self, row: Row) -> Counts:
-        """For each arm and budget how many conversations and cuts, and the sums of their shares."""
+        """Return for each arm and budget how many conversations and cuts, and the sums of their shares."""
         counts: Counts = {}
         for needs in row["needs"]:
             arm = f"{needs['arm']} {needs['budget']}"
@@ -309,17 +286,17 @@ class Evaluate:
         return counts
 
 
-def thread_for(session: Session) -> str:
-    """The thread of a session in the archive: its name, and a mark for where it is, since names may be the same."""
+def thread_for(session: CorpusSession) -> str:
+    """Return the thread of a session in the archive: its name, and a mark for its place, since names may repeat."""
     place = f"{session.place.file}#{session.place.line}".encode("utf-8", "surrogateescape")
     return f"{session.id or Path(session.place.file).stem}-{hashlib.sha256(place).hexdigest()[:6]}"
 
 
 def _request(loaded: Loaded, messages: list[Any]) -> Row:
-    """A row that is a session again: what `corpus` and `load` read as one."""
-    beside = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
-    given = {name: value for name, value in beside.items() if value is not None}
-    return {"format": loaded.format, **given, "messages": messages}
+    """Return a row that is a session again, which `corpus` and `load` can read."""
+    parts = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
+    known = {name: value for name, value in parts.items() if value is not None}
+    return {"format": loaded.format, **known, "messages": messages}
 
 
 def _require_providers(names: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
 """An HTTP gateway between any client and its provider: it speaks the provider's protocol, and long conversations fit.
 
 `config.py` says how it runs; `connections.py` limits what anybody may send; a request goes through `tenants.py` (whose
-is it), `encodings.py` (its body) and `headers.py` (what is passed on). `app.py` has the way of a request,
-`conversation.py` that of one with a conversation; what is told of them goes through `operation.py`. docs/gateway.md is
-for those who run it.
+is it), `request_body.py` (its body) and `headers.py` (what is passed on). `app.py` has the way of a request,
+`conversation.py` that of one with a conversation; `monitoring.py` counts and logs them. docs/gateway.md is for who
+runs it.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Where the gateway listens and where it passes requests on: only hosts that the configuration names."""
+"""Check the addresses where a gateway listens, and those to which it passes requests on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@/]+?)\.?(?::\d{0,5})?")
 
 
 def base_url(label: str, url: str) -> str:
-    """The upstream's URL, to which a client's path is appended; `label` says in errors where it was given."""
+    """Return the upstream's URL, to which a client's path is appended; `label` says in errors where it was written."""
     shown = without_credentials(re.split(r"[?#]", url)[0])
     if re.search(r"[\s\x00-\x1f\x7f\\]", url):
         raise SettingsError(f"{label} has a space, a backslash or a control character in it: {shown!r}")
@@ -50,7 +50,7 @@ def _refuse_extras(label: str, parts: SplitResult, where: str) -> None:
 
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host: 127.0.0.0/8, ::1 or localhost."""
+    """Return whether only this machine reaches the host: 127.0.0.0/8, ::1 or localhost."""
     if host.lower() == "localhost":
         return True
     try:
@@ -77,9 +77,9 @@ def is_own_name(host: str) -> bool:
 
 
 def reaches_itself(url: str, host: str, port: int) -> bool:
-    """Whether the upstream is the gateway: a request would go in a circle."""
+    """Return whether the upstream is the gateway itself, so that a request would go in a circle."""
     parts = urlsplit(url)
-    there = parts.hostname or ""
-    given = parts.port or (443 if parts.scheme == "https" else 80)
-    here = there == host or (is_loopback(there) and (is_loopback(host) or host in {"", "0.0.0.0", "::"}))  # noqa: S104
-    return port != 0 and given == port and here
+    name = parts.hostname or ""
+    upstream_port = parts.port or (443 if parts.scheme == "https" else 80)
+    is_here = name == host or (is_loopback(name) and (is_loopback(host) or host in {"", "0.0.0.0", "::"}))  # noqa: S104
+    return port != 0 and upstream_port == port and is_here

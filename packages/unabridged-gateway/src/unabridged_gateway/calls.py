@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from types import TracebackType
+from typing import Any, Final, cast
 
 import msgspec
 
 from unabridged_gateway import headers
-from unabridged_gateway.refusals import ClientGone
-from unabridged_gateway.told import NOTHING
-from unabridged_gateway.upstream import Answer
+from unabridged_gateway.refusals import BadBody, ClientGone
+from unabridged_gateway.request_log import RequestOutcome
+from unabridged_gateway.upstream import UpstreamAnswer
 
 RawHeaders = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+_WATCH_AFTER_SECONDS: Final = 0.05
+"""A call is looked at from then on: most are over before, and need no task that watches their client."""
+_NOT_A_CONVERSATION: Final = RequestOutcome()
 
 
-class Call:
+class GatewayCall:
     """One request, and what is sent back."""
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -33,25 +38,27 @@ class Call:
         """The path and the query, as the client wrote them."""
         self.status = 0
         """Of the answer, as soon as it has begun."""
-        self.is_read, self.is_over = False, False
-        """Whether the whole body was received; whether the whole answer was sent."""
-        self.waiting_since: float | None = None
-        """When the last byte came, by the monotonic clock, while it is the client's or the provider's turn."""
+        self.is_over = False
+        """Whether the whole answer was sent."""
         self.tenant = ""
-        self.told = NOTHING
-        """Of its conversation, when it is over."""
+        self.outcome = _NOT_A_CONVERSATION
+        """What became of its conversation, when it is over."""
+        self.is_body_read = False
+        """Whether the whole body was received."""
+        self.waiting_since: float | None = None
+        """The monotonic time from which the next byte is waited for; None while the gateway itself is at work."""
 
     def header(self, name: bytes) -> str | None:
-        """The value of the first header of this name, which is in lower case; None without one."""
+        """Return the value of the first header of this name, which is in lower case; None without one."""
         return next((value.decode("latin-1") for known, value in self.raw_headers if known == name), None)
 
     @property
     def has_body(self) -> bool:
-        """Whether anything follows the head of the request."""
+        """Return whether anything follows the head of the request."""
         return any(name in {b"content-length", b"transfer-encoding"} for name, _ in self.raw_headers)
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The bytes of the request's body, as they come."""
+        """Yield the bytes of the request's body as they come; raise `ClientGone` where the client leaves."""
         more = True
         while more:
             message = await self.receive()
@@ -60,6 +67,10 @@ class Call:
             more = message.get("more_body", False)
             if piece := message.get("body", b""):
                 yield piece
+
+    def expect_more(self, *, soon: bool = True) -> None:
+        """Begin to wait for the next byte; with `soon` false, wait as long as it takes."""
+        self.waiting_since = time.monotonic() if soon else None
 
     async def begin(self, status: int, headers: RawHeaders) -> None:
         """Send the head of the answer."""
@@ -75,33 +86,95 @@ class Call:
         self.is_over = True
         await self._send({"type": "http.response.body", "body": piece})
 
-    async def reply(self, status: int, said: Any, headers: RawHeaders | None = None) -> None:
+    async def reply(self, status: int, content: Any, headers: RawHeaders | None = None) -> None:
         """Send an answer of our own: a text, or data as JSON."""
-        data = said if isinstance(said, bytes) else msgspec.json.encode(said)
-        kind = b"text/plain; charset=utf-8" if isinstance(said, bytes) else b"application/json"
-        about = [(b"content-type", kind), (b"content-length", str(len(data)).encode())]
-        await self.begin(status, about + (headers or []))
+        data = content if isinstance(content, bytes) else msgspec.json.encode(content)
+        kind = b"text/plain; charset=utf-8" if isinstance(content, bytes) else b"application/json"
+        described = [(b"content-type", kind), (b"content-length", str(len(data)).encode())]
+        await self.begin(status, described + (headers or []))
         await self.end(data)
 
 
+class CallDeadline:
+    """A block in which a call is served from its body on, and broken off where nothing more comes of it.
+
+    It ends with `BadBody` where the body is not there after `idle_seconds`, with `TimeoutError` where nothing comes for
+    so long while `expect_more` waits for it, and with `ClientGone` where the client leaves after it has sent its body.
+    One timer looks at the call when its time could be up: to reschedule `asyncio.timeout` for every piece costs more.
+    """
+
+    def __init__(self, call: GatewayCall, idle_seconds: float) -> None:
+        self._call, self._idle_seconds = call, idle_seconds
+        self._error: Exception | None = None
+        """Why the call was broken off."""
+        self._client_watch: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._cancellations = self._task.cancelling()
+        self._call.expect_more()
+        self._timer = self._loop.call_later(_WATCH_AFTER_SECONDS, self._look)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._timer.cancel()
+        if self._client_watch is not None:
+            self._client_watch.cancel()
+        if self._error is None:
+            return
+        is_ours = self._task.uncancel() <= self._cancellations  # else somebody else cancelled the task as well
+        if is_ours and kind is asyncio.CancelledError:
+            raise self._error from None
+
+    def _look(self) -> None:
+        """Break the call off if its time is up, else look again when it could be."""
+        call, left = self._call, self._idle_seconds
+        if call.waiting_since is not None:
+            left -= time.monotonic() - call.waiting_since
+        if left <= 0:
+            late = f"the body was not sent within {self._idle_seconds:g} seconds"
+            silent = f"nothing came for {self._idle_seconds:g} seconds"
+            self._break_off(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
+            return
+        if not call.is_body_read:
+            left = min(left, _WATCH_AFTER_SECONDS)
+        elif self._client_watch is None:
+            self._client_watch = self._loop.create_task(self._watch_client())
+        self._timer = self._loop.call_later(left, self._look)
+
+    async def _watch_client(self) -> None:
+        while (await self._call.receive())["type"] != "http.disconnect":
+            pass  # behind the body, nothing else can come
+        if not self._call.is_over:
+            self._break_off(ClientGone())
+
+    def _break_off(self, error: Exception) -> None:
+        if self._error is None:
+            self._error = error
+            self._task.cancel()
+
+
 async def relay(
-    call: Call, pieces: AsyncIterator[bytes], answer: Callable[[], Answer], about: Callable[[], RawHeaders] = list
+    call: GatewayCall,
+    pieces: AsyncIterator[bytes],
+    newest_answer: Callable[[], UpstreamAnswer],
+    own_headers: Callable[[], RawHeaders] = list,
 ) -> None:
     """Hand an answer on: its head with the first piece, which may come from a second answer, each piece as it comes."""
+
+    async def begin(answer: UpstreamAnswer) -> None:
+        await call.begin(answer.status, headers.to_client(answer.headers) + own_headers())
+
     async for piece in pieces:
-        newest = answer()
+        answer = newest_answer()
         if not call.status:
-            await _begin(call, newest, about)
-        if newest.is_complete:
+            await begin(answer)
+        if answer.is_complete:
             await call.end(piece)
         else:
             await call.write(piece)
-            call.waiting_since = time.monotonic()
+            call.expect_more()
     if not call.status:
-        await _begin(call, answer(), about)
+        await begin(newest_answer())
     if not call.is_over:
         await call.end()
-
-
-async def _begin(call: Call, answer: Answer, about: Callable[[], RawHeaders]) -> None:
-    await call.begin(answer.status, headers.to_client(answer.headers) + about())

@@ -1,4 +1,4 @@
-"""Codex with its built-in provider has its server compact: here, the gateway does.
+"""Compact for Codex, which with its built-in provider has its server compact.
 
 The last item of such a request is a `compaction_trigger`. The answer is one `compaction` item whose content only its
 server can read, and which Codex sends back in every later request, behind people's own messages. The content that is
@@ -14,52 +14,52 @@ from typing import Any
 
 import msgspec
 
-from unabridged_gateway.bodies import UNREADABLE, Seen
+from unabridged_gateway.json_body import UNREADABLE, JsonCache
 
 _TRIGGER, _KIND = "compaction_trigger", "compaction"
-_MARK = "unabridged1."
-"""How a content begins that was made here; any other is its provider's, and is left alone."""
-_MOST = 64 << 20
+_PREFIX = "unabridged1."
+"""The beginning of a content that was made here; any other is its provider's, and is left alone."""
+_MAX_CONTENT_BYTES = 64 << 20
 """Bytes that a content may hold."""
 
 
 def without_trigger(items: Sequence[Any]) -> list[Any] | None:
-    """The conversation that the client wants compacted; None where it wants something else."""
+    """Return the conversation that the client wants compacted; None where it wants something else."""
     if not items or not isinstance(items[-1], Mapping) or items[-1].get("type") != _TRIGGER:
         return None
     return list(items[:-1])
 
 
-def unpack(items: list[Any], seen: Seen) -> list[Any]:
-    """The conversation, with what was compacted here in place of the item that stands for it; else the very list."""
+def unpack(items: list[Any], cache: JsonCache) -> list[Any]:
+    """Return the conversation with what was compacted here in place of the item that has it; else the very list."""
     for place in range(len(items) - 1, -1, -1):
-        found = _unpacked(items[place], seen)
-        if found is not None:
-            return [*found, *items[place + 1 :]]
+        messages = _unpack_item(items[place], cache)
+        if messages is not None:
+            return [*messages, *items[place + 1 :]]
     return items
 
 
 def pack(messages: Sequence[Any]) -> dict[str, Any]:
-    """The item that stands for these messages."""
+    """Return the item that stands for these messages."""
     data = base64.b64encode(zlib.compress(msgspec.json.encode(messages))).decode()
-    return {"type": _KIND, "encrypted_content": f"{_MARK}{data}"}
+    return {"type": _KIND, "encrypted_content": f"{_PREFIX}{data}"}
 
 
-def _unpacked(item: Any, seen: Seen) -> list[Any] | None:
+def _unpack_item(item: Any, cache: JsonCache) -> list[Any] | None:
     content = item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _KIND else None
-    if not isinstance(content, str) or not content.startswith(_MARK):
+    if not isinstance(content, str) or not content.startswith(_PREFIX):
         return None
     try:
         stream = zlib.decompressobj()
-        data = stream.decompress(base64.b64decode(content.removeprefix(_MARK), validate=True), _MOST)
-        messages = seen.value(data) if stream.eof else None
+        data = stream.decompress(base64.b64decode(content.removeprefix(_PREFIX), validate=True), _MAX_CONTENT_BYTES)
+        messages = cache.value(data) if stream.eof else None
     except (ValueError, zlib.error, *UNREADABLE):
         return None
     return messages if isinstance(messages, list) else None
 
 
 def answer(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record: str) -> dict[str, Any]:
-    """The response that holds the item; `tokens` are those of the conversation before and after."""
+    """Return the response that holds the item; `tokens` are those of the conversation before and after."""
     usage = {
         "input_tokens": tokens[0],
         "input_tokens_details": {"cached_tokens": 0},
@@ -79,15 +79,15 @@ def answer(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record:
 
 
 def events(response: Mapping[str, Any]) -> Iterator[bytes]:
-    """The same response, streamed."""
-    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    """Yield the same response as events."""
+    started = {**response, "status": "in_progress", "output": [], "usage": None}
     item = response["output"][0]
-    said = (
-        {"type": "response.created", "response": begun},
+    sent = (
+        {"type": "response.created", "response": started},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
         {"type": "response.completed", "response": response},
     )
-    for number, event in enumerate(said):
+    for number, event in enumerate(sent):
         data = msgspec.json.encode({**event, "sequence_number": number})
         yield b"event: " + str(event["type"]).encode() + b"\ndata: " + data + b"\n\n"

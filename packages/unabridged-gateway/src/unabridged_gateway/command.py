@@ -1,4 +1,4 @@
-"""`gateway`: compaction for clients that nobody can change."""
+"""The command `gateway`: compaction for clients that nobody can change."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ def gateway(
     Point the client's base URL at it: ANTHROPIC_BASE_URL=http://127.0.0.1:8484, or OPENAI_BASE_URL with /v1 at its
     end. Below the trigger every request goes on byte for byte. The client's key is forwarded, never stored or logged.
     """
-    from unabridged_gateway.config import load_config  # noqa: PLC0415 - the extra brings what it needs
-    from unabridged_gateway.logs import begin_log  # noqa: PLC0415 - likewise
+    from unabridged_gateway.config_file import load_config  # noqa: PLC0415 - the extra brings what it needs
+    from unabridged_gateway.logs import configure_log  # noqa: PLC0415 - likewise
     from unabridged_gateway.server import serve  # noqa: PLC0415 - likewise
 
-    settled = load_config(
+    settings = load_config(
         config, upstream=upstream, host=host, port=port, window=window, trigger=trigger or None, keep=keep or None,
         archive=archive, token=token or None, summariser=summariser, log=log,
     )  # fmt: skip
-    begin_log(settled.log)
-    providers = ", ".join(sorted(set(settled.upstreams.values())))
-    serve(settled, lambda url: tell(f"listening on {url} for {providers}"))
+    configure_log(settings.log)
+    providers = ", ".join(sorted(set(settings.upstreams.urls.values())))
+    serve(settings, lambda url: tell(f"listening on {url} for {providers}"))
 
 
 command = make_command(gateway, "Serving", "unabridged gateway --upstream https://api.anthropic.com --window 200k")

@@ -1,4 +1,4 @@
-"""Connections of clients before anything is known of them: the head of a request has a limit of bytes and of time.
+"""Limit the head of a request in bytes and in time, before anything is known of its client.
 
 uvicorn has no such setting for httptools, which keeps a header in memory until its end has come.
 """
@@ -23,7 +23,7 @@ class HeadLimits(NamedTuple):
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. What is above a limit is answered with 431 or 408, and the connection is closed."""
+    """One connection. A head above a limit is answered with 431 or 408, and the connection is closed."""
 
     head = HeadLimits()
 

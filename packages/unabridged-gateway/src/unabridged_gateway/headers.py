@@ -1,11 +1,11 @@
-"""Headers on their way: to the upstream what the client sent, to the client what the upstream said.
+"""Pass headers on: to the upstream what the client sent, to the client what the upstream answered.
 
 What concerns one connection only is dropped on both sides. While nothing in a body has to change it goes on as it came,
 so its `content-encoding` does too. An answer is passed on as it comes, with its own; where the gateway reads along, for
 usage, it asks for an answer that is not encoded, and elsewhere for what the client asked.
 
-The HTTP client must add nothing of its own: it is told what of `NOT_ADDED` is missing, and has no jar for cookies (one
-tenant's would be sent with another's request), no redirects and no decoding.
+The HTTP client must add nothing of its own: it leaves out what of `NOT_ADDED` is missing, and has no jar for cookies
+(one tenant's would be sent with another's request), no redirects and no decoding.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from unabridged_gateway.encodings import RawHeaders
-from unabridged_gateway.refusals import Refused
+from unabridged_gateway.refusals import RequestRefused
+from unabridged_gateway.request_body import RawHeaders
 from unabridged_gateway.tenants import CREDENTIALS, TOKEN_HEADER, split_token
 
 NOT_ADDED: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
@@ -24,16 +24,16 @@ NOT_ADDED: Final = frozenset({"accept", "accept-encoding", "content-type", "user
 NEVER_LOGGED: Final = frozenset({*CREDENTIALS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"})
 """Headers whose values are secrets; `shown` also takes others for one, by their names."""
 
-_HOP: Final = frozenset({
+_CONNECTION_ONLY: Final = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer",
     b"transfer-encoding", b"upgrade",
 })  # fmt: skip
-_ROUTE: Final = frozenset({b"forwarded", b"via", b"x-real-ip"})
+_ROUTING: Final = frozenset({b"forwarded", b"via", b"x-real-ip"})
 """What load balancers before us say of the client's address: not the provider's business."""
-_REPLACED: Final = frozenset({b"host", b"content-length", b"expect"})
-_OURS: Final = b"x-unabridged-"
-_NOT_SENT: Final = _HOP | _ROUTE | _REPLACED
-_NOT_PASSED: Final = _HOP | {b"alt-svc"}
+_SET_AGAIN: Final = frozenset({b"host", b"content-length", b"expect"})
+_OWN_PREFIX: Final = b"x-unabridged-"
+_NOT_TO_UPSTREAM: Final = _CONNECTION_ONLY | _ROUTING | _SET_AGAIN
+_NOT_TO_CLIENT: Final = _CONNECTION_ONLY | {b"alt-svc"}
 
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -43,7 +43,7 @@ _SECRET: Final = re.compile(rb"auth|token|key|secret|cookie|passw|credential|sig
 def to_upstream(
     headers: RawHeaders, tokens: Mapping[str, str], *, encoded: bool = True, watched: bool = False
 ) -> list[tuple[str, str]]:
-    """A request's headers as the upstream gets them; `Refused` where one can't be passed on unchanged.
+    """Return a request's headers for the upstream; raise `RequestRefused` where one can't be passed on unchanged.
 
     `encoded` says that the body goes on as it came; `watched`, that the gateway has to read the answer.
     """
@@ -52,16 +52,16 @@ def to_upstream(
     if watched:
         dropped.add("accept-encoding")
     for name, value in headers:
-        sent_as = _sent_as(name)
-        if sent_as is None:
+        passed_name = _upstream_name(name)
+        if passed_name is None:
             if name == b"connection":
-                dropped.update(token.decode("latin-1") for token in _tokens_of(value))
+                dropped.update(listed.decode("latin-1") for listed in _connection_headers(value))
             continue
         if tokens and name in CREDENTIALS:
             tenant, value = split_token(tokens, value)  # noqa: PLW2901 - the rest of it is what goes on
             if tenant is not None and not value:
                 continue
-        passed.append((sent_as, _text(sent_as, value)))
+        passed.append((passed_name, _text(passed_name, value)))
     if dropped:
         passed = [pair for pair in passed if pair[0] not in dropped]
     if watched:
@@ -70,22 +70,22 @@ def to_upstream(
 
 
 def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
-    """An answer's headers as the client gets them; what could break them into two is left out."""
+    """Return an answer's headers for the client; what could break them into two is left out."""
     passed: list[tuple[bytes, bytes]] = []
     dropped: set[bytes] = set()
     for name, value in headers:
-        sent_as = _passed_as(name)
-        if sent_as == b"connection":
-            dropped.update(_tokens_of(value))
-        elif sent_as == b"transfer-encoding":
+        passed_name = _client_name(name)
+        if passed_name == b"connection":
+            dropped.update(_connection_headers(value))
+        elif passed_name == b"transfer-encoding":
             dropped.add(b"content-length")  # which says nothing where both are there
-        elif sent_as is not None and not _CONTROL.search(value):
-            passed.append((sent_as, value))
+        elif passed_name is not None and not _CONTROL.search(value):
+            passed.append((passed_name, value))
     return [pair for pair in passed if pair[0] not in dropped] if dropped else passed
 
 
 def shown(headers: RawHeaders) -> dict[str, str]:
-    """Headers as a log may have them: with `…` for every value that is a secret, or may be one by its name."""
+    """Return headers as a log may have them: with `…` for every value that is a secret, or may be one by its name."""
     return {
         name.decode("latin-1"): "…"
         if name.lower() in NEVER_LOGGED or _SECRET.search(name.lower())
@@ -94,38 +94,38 @@ def shown(headers: RawHeaders) -> dict[str, str]:
     }
 
 
-def _tokens_of(value: bytes) -> set[bytes]:
-    """The headers that `connection` says are of this connection only."""
+def _connection_headers(value: bytes) -> set[bytes]:
+    """Return the headers that `connection` says are of this connection only."""
     return {token.strip().lower() for token in value.split(b",")}
 
 
 @lru_cache(1_024)  # the same few names come with every request
-def _sent_as(name: bytes) -> str | None:
-    """The header's name as the upstream gets it; None for one that it does not get."""
-    if name in _NOT_SENT or name.startswith((_OURS, b"x-forwarded-")):
+def _upstream_name(name: bytes) -> str | None:
+    """Return the header's name for the upstream; None for one that it does not get."""
+    if name in _NOT_TO_UPSTREAM or name.startswith((_OWN_PREFIX, b"x-forwarded-")):
         return None
     if not _NAME.fullmatch(name):
-        raise Refused(400, "a header has a name that can't be sent on: use letters, digits and -")
+        raise RequestRefused(400, "a header has a name that can't be sent on: use letters, digits and -")
     return name.decode()
 
 
 @lru_cache(1_024)
-def _passed_as(name: bytes) -> bytes | None:
-    """The header's name as the client gets it; None for one that is ours to say, or leads around the gateway.
+def _client_name(name: bytes) -> bytes | None:
+    """Return the header's name for the client; None for one that is ours to set, or leads around the gateway.
 
     The two that say how the message is framed, and so what else is dropped, have their names too.
     """
     lower = name.lower()
     if lower in {b"connection", b"transfer-encoding"}:
         return lower
-    return None if lower in _NOT_PASSED or lower.startswith(_OURS) or not _NAME.fullmatch(lower) else lower
+    return None if lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME.fullmatch(lower) else lower
 
 
 def _text(name: str, value: bytes) -> str:
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        raise Refused(400, f"the header {name} is not UTF-8, so it can't be sent on unchanged") from None
+        raise RequestRefused(400, f"the header {name} is not UTF-8, so it can't be sent on unchanged") from None
     if not text.isprintable() and _CONTROL.search(value):
-        raise Refused(400, f"the header {name} has a control character in it: leave it out")
+        raise RequestRefused(400, f"the header {name} has a control character in it: leave it out")
     return text

@@ -1,4 +1,4 @@
-"""The providers' protocols as they stand on the wire: which paths hold a conversation, and what is where."""
+"""The protocols of the providers: the paths that hold a conversation, their bodies, errors and streams."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Agent, Body, Endp
 from unabridged.asking.overflow import is_overflow
 from unabridged.formats import FORMATS, GeminiContents
 
-_STARTING = frozenset({"response.created", "response.queued", "response.in_progress"})
+_EVENTS_BEFORE_ANSWER = frozenset({"response.created", "response.queued", "response.in_progress"})
 
 
-class ChatEvents(Stream):
-    """Chat Completions."""
+class ChatStream(Stream):
+    """Chunks of Chat Completions."""
 
     def says(self, item: Any) -> bool:
-        """Whether the chunk holds any of the answer."""
+        """Return whether the chunk holds any of the answer."""
         return bool(item.get("choices")) or "error" in item
 
     def usage(self, item: Any) -> Any:
-        """What the last chunk reports."""
+        """Return the report of the last chunk."""
         return item.get("usage")
 
 
-class ResponseEvents(Stream):
-    """Responses: one that was begun may still fail."""
+class ResponsesStream(Stream):
+    """Events of Responses: one that was begun may still fail."""
 
     def says(self, item: Any) -> bool:
-        """Whether the model has begun to answer."""
-        return item.get("type") not in _STARTING
+        """Return whether the model has begun to answer."""
+        return item.get("type") not in _EVENTS_BEFORE_ANSWER
 
     def usage(self, item: Any) -> Any:
-        """What the response reports when it is complete."""
+        """Return the report of a complete response."""
         return _inside(item, "response", "usage")
 
 
-class MessageEvents(Stream):
-    """Messages."""
+class MessagesStream(Stream):
+    """Events of Messages."""
 
     def says(self, item: Any) -> bool:
-        """Whether the model has begun to answer."""
+        """Return whether the model has begun to answer."""
         return item.get("type") not in {"message_start", "ping"}
 
     def usage(self, item: Any) -> Any:
-        """What the first event reports of the request."""
+        """Return the report of the first event on the request."""
         return _inside(item, "message", "usage")
 
 
-class ContentEvents(Stream):
-    """Gemini's pieces of an answer."""
+class ContentsStream(Stream):
+    """Pieces of Gemini's answers."""
 
     def says(self, item: Any) -> bool:
-        """Whether the piece holds any of the answer."""
+        """Return whether the piece holds any of the answer."""
         return bool(item.get("candidates")) or "error" in item
 
     def usage(self, item: Any) -> Any:
-        """What the newest piece reports."""
+        """Return the report of the newest piece."""
         return item.get("usageMetadata")
 
 
@@ -68,25 +68,24 @@ class GeminiBody(Endpoint):
     """`contents`, beside a system instruction, tools and a configuration of the answer."""
 
     def prompt(self, body: Body) -> Any:
-        """The texts of the system instruction."""
-        given = body.get("systemInstruction") or body.get("system_instruction")
-        parts = given.get("parts") if isinstance(given, Mapping) else None
-        found = parts if isinstance(parts, list) else [parts]
-        texts = [part["text"] for part in found if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
+        """Return the texts of the system instruction."""
+        instruction = body.get("systemInstruction") or body.get("system_instruction")
+        parts = _inside(instruction, "parts")
+        parts = parts if isinstance(parts, list) else [parts]
+        texts = [part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
         return "\n".join(texts) or None
 
     def max_tokens(self, body: Body) -> int | None:
-        """The longest answer that the configuration asks for."""
-        given = body.get("generationConfig") or body.get("generation_config")
-        config = given if isinstance(given, Mapping) else {}
-        return longest(config.get(name) for name in ("maxOutputTokens", "max_output_tokens"))
+        """Return the longest answer that the configuration asks for."""
+        config = body.get("generationConfig") or body.get("generation_config")
+        return longest(_inside(config, name) for name in ("maxOutputTokens", "max_output_tokens"))
 
     def agent(self, body: Body, tools: Any) -> Agent:  # noqa: ARG002 - the interface's
-        """Whether the model can follow a reference; its name stands in the path."""
+        """Return whether the model can follow a reference; its name is in the path."""
         return Agent(recall=has_recall(tools))
 
     def kept_by(self, body: Body) -> str | None:
-        """Cached contents are the provider's."""
+        """Return the field of contents that the provider has cached."""
         return next((name for name in ("cachedContent", "cached_content") if body.get(name)), None)
 
 
@@ -104,15 +103,13 @@ class Protocol:
     """Whether a model answers; else its tokens are only counted."""
 
     def agent(self, path: str, body: Body, tools: Any) -> Agent:
-        """The model that is asked."""
-        known = self.endpoint.agent(body, tools)
-        return known if known.name else known._replace(name=model_in(path))
+        """Return the model that is asked."""
+        agent = self.endpoint.agent(body, tools)
+        return agent if agent.name else agent._replace(name=model_in(path))
 
-    def report(self, said: Any) -> Any:
-        """What a plain answer reports of the request's tokens; None for nothing."""
-        last = (
-            said[-1] if isinstance(said, list) and said else said
-        )  # Gemini streams a list where no events are asked for
+    def report(self, answer: Any) -> Any:
+        """Return what a plain answer reports of the request's tokens; None for nothing."""
+        last = answer[-1] if isinstance(answer, list) and answer else answer  # a list is Gemini's, without events
         return last if isinstance(last, Mapping) else None
 
 
@@ -143,18 +140,18 @@ def _gemini_error(status: int, words: str) -> dict[str, Any]:
 
 _ERRORS = {"openai": _openai_error, "anthropic": _anthropic_error, "gemini": _gemini_error}
 
-MESSAGES_EVENTS = MessageEvents()
+MESSAGES_STREAM = MessagesStream()
 _CONTENTS = GeminiBody(FORMATS[GeminiContents.name], messages="contents", read=("tools", "generationConfig"))
 
 PROTOCOLS = {
-    "/chat/completions": Protocol("chat", "openai", CHAT, ChatEvents(), _openai_error),
-    "/responses": Protocol("responses", "openai", RESPONSES, ResponseEvents(), _openai_error),
-    "/messages": Protocol("messages", "anthropic", MESSAGES, MESSAGES_EVENTS, _anthropic_error),
+    "/chat/completions": Protocol("chat", "openai", CHAT, ChatStream(), _openai_error),
+    "/responses": Protocol("responses", "openai", RESPONSES, ResponsesStream(), _openai_error),
+    "/messages": Protocol("messages", "anthropic", MESSAGES, MESSAGES_STREAM, _anthropic_error),
     "/messages/count_tokens": Protocol(
-        "count_tokens", "anthropic", MESSAGES, MESSAGES_EVENTS, _anthropic_error, answers=False
+        "count_tokens", "anthropic", MESSAGES, MESSAGES_STREAM, _anthropic_error, answers=False
     ),
-    ":generateContent": Protocol("contents", "gemini", _CONTENTS, ContentEvents(), _gemini_error),
-    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS, ContentEvents(), _gemini_error),
+    ":generateContent": Protocol("contents", "gemini", _CONTENTS, ContentsStream(), _gemini_error),
+    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS, ContentsStream(), _gemini_error),
 }
 """By the end of the path, which may begin with whatever a platform puts before it."""
 
@@ -163,14 +160,14 @@ _MODEL = re.compile(r"/models/([^/:]+):")
 
 @lru_cache(1_024)
 def protocol_of(method: str, path: str) -> Protocol | None:
-    """The protocol of a request with a conversation in it; None for any other request, which is passed through."""
+    """Return the protocol of a request with a conversation in it; None for any other, which is passed through."""
     if method != "POST":
         return None
     return next((protocol for end, protocol in PROTOCOLS.items() if path.endswith(end)), None)
 
 
 def family_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Whose protocol a request is of that holds no conversation, by its path and its headers."""
+    """Return whose protocol a request without a conversation belongs to, by its path and its headers."""
     names = {name for name, _ in headers}
     if "/v1beta" in path or b"x-goog-api-key" in names:
         return "gemini"
@@ -180,18 +177,18 @@ def family_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def error_for(family: str, status: int, words: str) -> dict[str, Any]:
-    """An error of ours in the shape that clients of this provider read."""
+    """Return an error of ours in the shape that clients of this provider read."""
     return _ERRORS[family](status, words)
 
 
 def model_in(path: str) -> str | None:
-    """The model that a path names; None where it names none."""
-    found = _MODEL.search(path)
-    return found[1] if found else None
+    """Return the model that a path names; None where it names none."""
+    match = _MODEL.search(path)
+    return match[1] if match else None
 
 
 def plain_target(target: str) -> str:
-    """Where the same model is asked for a plain answer: the path and query of this request, or those beside it."""
+    """Return the path and query at which the same model gives a plain answer."""
     path, _, query = target.partition("?")
     path = path.replace(":streamGenerateContent", ":generateContent").removesuffix("/count_tokens")
     kept = [part for part in query.split("&") if part and part != "alt=sse"]
@@ -199,14 +196,14 @@ def plain_target(target: str) -> str:
 
 
 def is_too_long(error: Any) -> bool:
-    """Whether the provider says that the request is too long."""
+    """Return whether the provider says that the request is too long."""
     return is_overflow(error) is not None
 
 
 def is_about_thinking(error: Any) -> bool:
-    """Whether the provider says that what its model thought is not as it was, or stands behind something else."""
-    said = str(_inside(error, "error", "message") or "").lower()
-    return "thinking" in said and ("signature" in said or "modified" in said)
+    """Return whether the provider says that its model's thinking was changed, or follows something else."""
+    message = str(_inside(error, "error", "message") or "").lower()
+    return "thinking" in message and ("signature" in message or "modified" in message)
 
 
 def _inside(item: Any, *names: str) -> Any:

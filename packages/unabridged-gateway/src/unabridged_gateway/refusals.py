@@ -1,22 +1,34 @@
-"""How a request ends before it is passed on: refused in words, or left by its client."""
+"""The ways in which a request ends early: refused here, refused by its provider, or left by its client."""
 
 from __future__ import annotations
 
+from typing import Any
 
-class Refused(Exception):  # noqa: N818 - what the client is told, not a failure of ours
-    """The request is answered here, with this status and these words, in the shape of its provider."""
+
+class RequestRefused(Exception):  # noqa: N818 - what the client is told, not a failure of ours
+    """A request that is answered here, with this status and these words, in the shape of its provider."""
 
     def __init__(self, status: int, words: str) -> None:
         self.status, self.words = status, words
         super().__init__(f"{status}: {words}")
 
 
-class BadBody(Refused):
-    """The body can't be read: too large (413), broken off (400), in an encoding nobody here knows (415), late (408).
+class BadBody(RequestRefused):
+    """A body that can't be read: too large (413), broken off (400), in an unknown encoding (415), late (408).
 
     Some of it may not have been read yet: close the connection behind the answer.
     """
 
 
 class ClientGone(Exception):  # noqa: N818 - likewise
-    """The client left; there is nobody to answer."""
+    """A client that has left: there is nobody to answer."""
+
+
+class ProviderRefusal(Exception):  # noqa: N818 - what a provider answers, not a failure of ours
+    """An error that a provider answered with; no word of its body, which may hold a key, is in the message."""
+
+    def __init__(self, body: Any, status_code: int | None = None) -> None:
+        super().__init__(
+            "the provider refused the request" if status_code is None else f"the provider answered with {status_code}"
+        )
+        self.body, self.status_code = body, status_code

@@ -1,4 +1,4 @@
-"""The gateway as a program: uvicorn on one address, until it is told to stop."""
+"""Run the gateway as a program: uvicorn on one address, until a signal ends it."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from unabridged_gateway.app import Gateway
 from unabridged_gateway.config import Config
 from unabridged_gateway.connections import connection_with
 
-PATIENCE = 7
+SHUTDOWN_SECONDS = 7
 """Seconds that requests under way get to end after SIGTERM."""
-_LAST = 9.5
+_EXIT_SECONDS = 9.5
 """Seconds after which the process ends, whatever still hangs: a record is written whole, or not at all."""
-_COLLECTED = 3_000
-"""Objects after which Python looks for garbage: with many requests at once, its usual 700 cost a tenth of the time.
+_COLLECTION_THRESHOLD = 3_000
+"""New objects after which Python collects garbage: with many requests at once, its usual 700 cost a tenth of the time.
 More would save little, and keep large bodies in memory for longer."""
 
 
 class _Server(uvicorn.Server):
-    """A server that has an end."""
+    """A server that ends in time."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal: stop taking requests, and see to it that this comes to an end."""
+        """Stop taking requests, and end the process in time whatever still hangs."""
         if not self.should_exit:
-            last = threading.Timer(_LAST, os._exit, [0])
-            last.daemon = True
-            last.start()
+            timer = threading.Timer(_EXIT_SECONDS, os._exit, [0])
+            timer.daemon = True
+            timer.start()
         super().handle_exit(sig, frame)
 
 
 def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -> None:
-    """Serve until a signal ends it. Requests under way are answered first, for at most `PATIENCE` seconds.
+    """Serve until a signal ends it. Requests under way are answered first, for at most `SHUTDOWN_SECONDS`.
 
-    `on_listen` is told the address, as soon as connections are taken.
+    Call `on_listen` with the address, as soon as connections are taken.
     """
-    listening = _listen(config.host, config.port)
+    listening = _listen(config.listening.host, config.listening.port)
     settings = uvicorn.Config(
         Gateway(config),
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,  # the provider's own goes through
-        timeout_graceful_shutdown=PATIENCE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         timeout_keep_alive=75,
         ws="none",
         lifespan="on",
         proxy_headers=False,
-        http=connection_with(config.head),
+        http=connection_with(config.listening.head),
     )
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    on_listen(f"http://{host}:{listening.getsockname()[1]}")
+    host = config.listening.host
+    on_listen(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
     gc.collect()
     gc.freeze()  # what was made so far stays: no need to look through it while requests are served
-    gc.set_threshold(_COLLECTED)
+    gc.set_threshold(_COLLECTION_THRESHOLD)
     _Server(settings).run(sockets=[listening])
 
 

@@ -1,4 +1,4 @@
-"""A streamed answer, watched without being changed: its events are read as they pass."""
+"""Read the events of a streamed answer as they pass, without changing its bytes."""
 
 from __future__ import annotations
 
@@ -8,93 +8,93 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unabridged.adapters.kit import Stream
-from unabridged.measure.calibrate import Usage, usage_of
-from unabridged_gateway.bodies import UNREADABLE
+from unabridged.tokens.calibrate import Usage, usage_of
+from unabridged_gateway.json_body import UNREADABLE
 
-_USAGE = (b'"usage', b'"prompt_tokens"')
-_LONGEST = 16 << 20
+_USAGE_MARKS = (b'"usage', b'"prompt_tokens"')
+_MAX_LINE_BYTES = 16 << 20
 """A line longer than this is passed on and not read."""
 
 
-class Piece(NamedTuple):
-    """Bytes as they came, and the events that end in them, as far as they are looked at."""
+class SseChunk(NamedTuple):
+    """Bytes as they came, and the events that end in them, as far as those are read."""
 
     raw: bytes
     events: list[Any]
 
 
-class Reader:
+class SseReader:
     """Finds the events in the pieces of a stream."""
 
     def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        self._held = 0
-        self.begun = False
-        """Whether the model has begun to answer: from then on, only reports of usage are looked at."""
+        self._unfinished: list[bytes] = []
+        self._held_bytes = 0
+        self.has_begun = False
+        """Whether the model has begun to answer: from then on, only reports of usage are read."""
 
-    def read(self, raw: bytes) -> Piece:
-        """This piece with the events that are complete with it."""
-        ended = raw.rfind(b"\n")
-        if ended < 0:
+    def read(self, raw: bytes) -> SseChunk:
+        """Return this piece with the events that are complete with it."""
+        end = raw.rfind(b"\n")
+        if end < 0:
             self._hold(raw)
-            return Piece(raw, [])
-        lines = b"".join((*self._rest, raw[:ended]))
-        self._rest, self._held = [], 0
-        self._hold(raw[ended + 1 :])
-        if self.begun and not any(word in lines for word in _USAGE):
-            return Piece(raw, [])
-        return Piece(raw, [event for line in lines.splitlines() if (event := _event_in(line)) is not None])
+            return SseChunk(raw, [])
+        lines = b"".join((*self._unfinished, raw[:end]))
+        self._unfinished, self._held_bytes = [], 0
+        self._hold(raw[end + 1 :])
+        if self.has_begun and not any(word in lines for word in _USAGE_MARKS):
+            return SseChunk(raw, [])
+        return SseChunk(raw, [event for line in lines.splitlines() if (event := _event_in(line)) is not None])
 
     def _hold(self, raw: bytes) -> None:
-        self._held += len(raw)
-        if raw and self._held <= _LONGEST:
-            self._rest.append(raw)
+        self._held_bytes += len(raw)
+        if raw and self._held_bytes <= _MAX_LINE_BYTES:
+            self._unfinished.append(raw)
 
 
 def _event_in(line: bytes) -> Any:
-    """The JSON of a data line; None for any other line."""
+    """Return the JSON of a data line; None for any other line."""
     if not line.startswith(b"data:"):
         return None
     try:
-        found = msgspec.json.decode(line[5:])
+        event = msgspec.json.decode(line[5:])
     except UNREADABLE:
         return None
-    return found if isinstance(found, dict) else None
+    return event if isinstance(event, dict) else None
 
 
-class Pieces(Stream):
-    """The pieces of a streamed answer, by what their events say."""
+class SseStream(Stream):
+    """The pieces of a streamed answer, judged by their events."""
 
-    def __init__(self, events: Stream, reader: Reader) -> None:
+    def __init__(self, events: Stream, reader: SseReader) -> None:
         self._events, self._reader = events, reader
         self._report: Any = None
-        self._output = 0
+        self._output_tokens = 0
 
-    def says(self, item: Piece) -> bool:
-        """Whether the model has begun to answer."""
-        self._reader.begun = any(map(self._events.says, item.events))
-        return self._reader.begun
+    def says(self, item: SseChunk) -> bool:
+        """Return whether the model has begun to answer."""
+        self._reader.has_begun = any(map(self._events.says, item.events))
+        return self._reader.has_begun
 
-    def refuses(self, item: Piece) -> bool:
-        """Whether the stream ends because the request is too long."""
+    def refuses(self, item: SseChunk) -> bool:
+        """Return whether the stream ends because the request is too long."""
         return any(map(self._events.refuses, item.events))
 
-    def usage(self, item: Piece) -> Any:
-        """The newest report of usage in the piece."""
-        found = next((found for event in reversed(item.events) if (found := self._events.usage(event))), None)
-        self._report = found or self._report
-        self._output = max([self._output, *map(_output_in, item.events)])
-        return found
+    def usage(self, item: SseChunk) -> Any:
+        """Return the newest report of usage in the piece."""
+        report = next(filter(None, map(self._events.usage, reversed(item.events))), None)
+        self._report = report or self._report
+        self._output_tokens = max([self._output_tokens, *map(_output_tokens, item.events)])
+        return report
 
     @property
     def reported(self) -> Usage | None:
-        """What the answer reported so far."""
+        """Return what the answer reported so far."""
         usage = usage_of(self._report)
-        return usage and replace(usage, output=max(usage.output, self._output))
+        return usage and replace(usage, output=max(usage.output, self._output_tokens))
 
 
-def _output_in(event: Any) -> int:
-    """The tokens of the answer, which Anthropic reports by themselves at its end."""
+def _output_tokens(event: Any) -> int:
+    """Return the tokens of the answer, which Anthropic reports by themselves at its end."""
     usage = event.get("usage") if event.get("type") == "message_delta" else None
-    found = usage.get("output_tokens") if isinstance(usage, dict) else 0
-    return found if isinstance(found, int) else 0
+    tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0
+    return tokens if isinstance(tokens, int) else 0

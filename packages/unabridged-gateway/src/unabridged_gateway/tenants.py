@@ -1,4 +1,4 @@
-"""Whose request it is: the namespace of its conversations, by the gateway token that the client sends.
+"""Find whose a request is: the namespace of its conversations, by the gateway token that the client sends.
 
     x-unabridged-token: TOKEN              in a header of its own
     authorization: Bearer TOKEN:sk-…       before the provider's credential, which is forwarded without it; so too in
@@ -20,70 +20,73 @@ from hashlib import blake2b
 from typing import Final
 
 from unabridged_gateway.addresses import is_loopback
-from unabridged_gateway.config import Config
-from unabridged_gateway.encodings import RawHeaders
-from unabridged_gateway.given import OPERATOR
-from unabridged_gateway.refusals import Refused
+from unabridged_gateway.config import Tenants
+from unabridged_gateway.config_file import OPERATOR_VARIABLE
+from unabridged_gateway.refusals import RequestRefused
+from unabridged_gateway.request_body import RawHeaders
 
 TOKEN_HEADER: Final = b"x-unabridged-token"
 CREDENTIALS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 """Headers in which providers are sent their keys."""
 
-_HOW: Final = "send the header x-unabridged-token: TOKEN, or put TOKEN: before the provider's key"
+_REMEDY: Final = "send the header x-unabridged-token: TOKEN, or put TOKEN: before the provider's key"
 
 
-def tenant_of(config: Config, headers: RawHeaders, peer: str | None) -> str:
-    """The namespace of a request's conversations; `Refused` where nobody can say.
+def tenant_of(config: Tenants, headers: RawHeaders, peer: str | None) -> str:
+    """Return the namespace of a request's conversations; raise `RequestRefused` where nobody can say.
 
     `peer` is the address it came from, None for a socket without one. Without tokens there is one tenant, whom only
     this machine reaches.
     """
     if not config.tokens:
         if peer is not None and not is_loopback(peer):
-            raise Refused(401, "this gateway has no tokens, so it serves its own machine only: configure [tenants]")
+            raise RequestRefused(
+                401, "this gateway has no tokens, so it serves its own machine only: configure [tenants]"
+            )
         return config.namespace
-    own, credentials = _sent(headers)
+    own, credentials = _find_tokens(headers)
     if own is not None:
-        tenant = _named_by(config.tokens, own)
+        tenant = _tenant_with(config.tokens, own)
         if tenant is None:
-            raise Refused(401, f"the gateway does not know this token: {_HOW}")
+            raise RequestRefused(401, f"the gateway does not know this token: {_REMEDY}")
         return tenant
     for credential in credentials:
         tenant, _ = split_token(config.tokens, credential)
         if tenant is not None:
             return tenant
     if config.fallback == "credential" and credentials:
-        return _hashed(credentials[0], config.secret)
-    raise Refused(401, f"this gateway needs a token of its own beside the provider's key: {_HOW}")
+        return _hash_credential(credentials[0], config.secret)
+    raise RequestRefused(401, f"this gateway needs a token of its own beside the provider's key: {_REMEDY}")
 
 
-def check_operator(config: Config, headers: RawHeaders, peer: str | None) -> None:
-    """Refuse whoever may not read figures of all tenants: with tokens configured, all but operators."""
+def check_operator(config: Tenants, headers: RawHeaders, peer: str | None) -> None:
+    """Raise `RequestRefused` for who may not read figures of all tenants: with tokens configured, all but operators."""
     if not (config.tokens or config.operator):
         tenant_of(config, headers, peer)
         return
-    own, credentials = _sent(headers)
-    sent = [*([] if own is None else [own]), *(value.rpartition(b" ")[2] for value in credentials)]
+    own, credentials = _find_tokens(headers)
+    tokens = [*([] if own is None else [own]), *(value.rpartition(b" ")[2] for value in credentials)]
     operators = dict.fromkeys(config.operator, "operator")
-    if any(_named_by(operators, token) for token in sent):
+    if any(_tenant_with(operators, token) for token in tokens):
         return
-    how = f"send {OPERATOR}'s value" if config.operator else f"set operator in the configuration, or {OPERATOR}"
-    known = any(_named_by(config.tokens, token) for token in sent)
-    raise Refused(403 if known else 401, f"figures of all tenants need an operator's token: {how}")
+    variable = OPERATOR_VARIABLE
+    remedy = f"send {variable}'s value" if config.operator else f"set operator in the configuration, or {variable}"
+    is_tenant = any(_tenant_with(config.tokens, token) for token in tokens)
+    raise RequestRefused(403 if is_tenant else 401, f"figures of all tenants need an operator's token: {remedy}")
 
 
 def split_token(tokens: Mapping[str, str], value: bytes) -> tuple[str | None, bytes]:
-    """The tenant whose token stands in a credential's header, and the value without it; as it was where none does."""
+    """Return the tenant whose token is in a credential's header, and the value without it; None, and all of it."""
     scheme, space, rest = value.rpartition(b" ")
     token, _, credential = rest.partition(b":")
-    tenant = _named_by(tokens, token)
+    tenant = _tenant_with(tokens, token)
     if tenant is None:
         return None, value
     return tenant, scheme + space + credential if credential else b""
 
 
-def _sent(headers: RawHeaders) -> tuple[bytes | None, list[bytes]]:
-    """The token in its own header, and the credentials, in the order of `CREDENTIALS`."""
+def _find_tokens(headers: RawHeaders) -> tuple[bytes | None, list[bytes]]:
+    """Return the token in its own header, and the credentials, in the order of `CREDENTIALS`."""
     own: bytes | None = None
     found: dict[bytes, bytes] = {}
     for name, value in headers:
@@ -94,16 +97,13 @@ def _sent(headers: RawHeaders) -> tuple[bytes | None, list[bytes]]:
     return own, [found[name] for name in CREDENTIALS if name in found]
 
 
-def _named_by(tokens: Mapping[str, str], given: bytes) -> str | None:
-    """The tenant of this token; how long that takes tells nothing about any token."""
-    found: str | None = None
-    for token, tenant in tokens.items():
-        if hmac.compare_digest(token.encode(), given):
-            found = tenant
-    return found
+def _tenant_with(tokens: Mapping[str, str], sent: bytes) -> str | None:
+    """Return the tenant of this token, after the same time whichever it is."""
+    matching = [tenant for token, tenant in tokens.items() if hmac.compare_digest(token.encode(), sent)]
+    return matching[-1] if matching else None
 
 
-def _hashed(credential: bytes, secret: str) -> str:
-    """A namespace that says nothing of the credential; its colon keeps it apart from every name of a tenant."""
+def _hash_credential(credential: bytes, secret: str) -> str:
+    """Return a namespace that tells nothing of the credential; its colon keeps it apart from every name of a tenant."""
     key = blake2b(secret.encode()).digest()
     return f"credential:{blake2b(credential.rpartition(b' ')[2], key=key, digest_size=16).hexdigest()}"

@@ -1,4 +1,4 @@
-"""The provider: requests go there, answers come back as they are."""
+"""Send requests to the provider, and take its answers back as they are."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from unabridged_gateway.bodies import UNREADABLE
 from unabridged_gateway.headers import NOT_ADDED
+from unabridged_gateway.json_body import UNREADABLE
 
 if TYPE_CHECKING:
-    from unabridged_gateway.config import Config
+    from unabridged_gateway.config import Upstreams
 
-_ERROR = 1 << 20
-"""Bytes of an error that are read to see what it says; one that is longer is passed on unread."""
+_MAX_ERROR_BYTES = 1 << 20
+"""Of an error that is read; one that is longer is passed on unread."""
 
 Headers = list[tuple[str, str]]
-Unreachable = (aiohttp.ClientError, TimeoutError, OSError)
-"""What is raised where the provider can't be reached, or stops in the middle."""
-_ADDRESSES = 3
+UNREACHABLE_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
+"""Raised where the provider can't be reached, or stops in the middle."""
+_MAX_ADDRESSES = 3
 """Of a provider's host that are tried for one request."""
 
 
-class Answer:
+class UpstreamAnswer:
     """An answer of the provider's that has begun."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -39,21 +39,21 @@ class Answer:
 
     @property
     def is_stream(self) -> bool:
-        """Whether it comes as events."""
+        """Return whether it comes as events."""
         return self._response.content_type == "text/event-stream"
 
     @property
     def is_json(self) -> bool:
-        """Whether it comes as one JSON value."""
+        """Return whether it comes as one JSON value."""
         return self._response.content_type == "application/json"
 
     @property
     def is_complete(self) -> bool:
-        """Whether the piece that was read last is the last one; never said of events, which are held back at times."""
+        """Return whether the last piece was read; false for events, of which some are held back at times."""
         return self._response.content.at_eof() and not self.is_stream
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes of the answer, as they come."""
+        """Return the bytes of the answer, as they come."""
         return self._response.content.iter_any() if self._read is None else self._read_pieces(self._read)
 
     async def _read_pieces(self, first: bytes) -> AsyncIterator[bytes]:
@@ -62,23 +62,23 @@ class Answer:
             yield piece
 
     async def error(self) -> Any:
-        """What an error says, as JSON or as a text; None for one too long to be read. It can still be passed on."""
+        """Return an error as JSON or as a text; None for one too long to be read. It can still be passed on."""
         read, size = [], 0
         async for piece in self._response.content.iter_any():
             read.append(piece)
             size += len(piece)
-            if size > _ERROR:
+            if size > _MAX_ERROR_BYTES:
                 break
         self._read = b"".join(read)
-        return parsed(self._read) if size <= _ERROR else None
+        return parse_answer(self._read) if size <= _MAX_ERROR_BYTES else None
 
     def close(self) -> None:
         """End the exchange: one that is not at its end is broken off."""
         self._response.close()
 
 
-class _Addresses(AbstractResolver):
-    """The first addresses of a host, of both kinds where it has both."""
+class _FirstAddresses(AbstractResolver):
+    """A resolver of the first addresses of a host, of both kinds where it has both."""
 
     def __init__(self) -> None:
         self._all = aiohttp.DefaultResolver()
@@ -86,14 +86,14 @@ class _Addresses(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Look the host up."""
+        """Return the addresses of this host."""
         found = await self._all.resolve(host, port, family)
         kinds = [[one for one in found if one["family"] == kind] for kind in {one["family"]: 0 for one in found}]
         turns = [one for turn in zip_longest(*kinds) for one in turn if one is not None]
-        return turns[:_ADDRESSES]
+        return turns[:_MAX_ADDRESSES]
 
     async def close(self) -> None:
-        """Let go of the resolver."""
+        """Close the resolver."""
         await self._all.close()
 
 
@@ -104,46 +104,46 @@ class Upstream:
     another address of the host, at most twice. Whether a request arrived on a connection that broke off, nobody knows.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Upstreams) -> None:
         self._watched = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout)
         self._timed = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
-        self._bases = {family: base.rstrip("/") for family, base in config.upstreams.items()}
+        self._bases = {family: base.rstrip("/") for family, base in config.urls.items()}
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, resolver=_Addresses()),
+            connector=aiohttp.TCPConnector(limit=0, resolver=_FirstAddresses()),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._session._retry_connection = False  # noqa: SLF001 - else it sends GET, PUT and DELETE once more
 
     def serves(self, family: str) -> bool:
-        """Whether there is a provider of this protocol."""
+        """Return whether there is a provider of this protocol."""
         return family in self._bases
 
     async def open(
         self, family: str, method: str, target: str, headers: Headers, data: Any, *, watched: bool = False
-    ) -> Answer:
-        """The answer to this request, as far as its head; `target` is the path and query as the client has them.
+    ) -> UpstreamAnswer:
+        """Return the answer to this request, as far as its head; `target` is the path and query of the client.
 
-        `watched` says that somebody breaks it off where nothing comes: a timer for every piece costs more.
+        `watched` says that the caller breaks it off where nothing comes: a second timer for every piece costs more.
         """
-        asked = {
+        options = {
             "headers": headers,
             "data": data,
             "allow_redirects": False,
             "timeout": self._watched if watched else self._timed,
         }
         if missing := NOT_ADDED.difference([name for name, _ in headers]):
-            asked["skip_auto_headers"] = missing  # costs, and most clients send them all
+            options["skip_auto_headers"] = missing  # costs, and most clients send them all
         url = URL(self._bases[family] + target, encoded=True)
-        return Answer(await self._session.request(method, url, **asked))
+        return UpstreamAnswer(await self._session.request(method, url, **options))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
 
 
-def parsed(data: bytes) -> Any:
-    """What an answer says: its JSON, else its text; None for nothing."""
+def parse_answer(data: bytes) -> Any:
+    """Return the JSON of an answer, else its text; None for nothing."""
     try:
         return msgspec.json.decode(data) if data else None
     except UNREADABLE:

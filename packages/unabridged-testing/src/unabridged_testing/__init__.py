@@ -38,7 +38,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The contracts are imported when they are used: they need more than the rest does, pytest for one."""
+    """Import a contract when it is used: it needs more than the rest does, pytest for one."""
     if name == "AdapterContract":
         from unabridged_testing.adapter_contract import AdapterContract  # noqa: PLC0415 - see above
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from unabridged_testing.script import Writer
-from unabridged_testing.wire import EXTRAS, Shape, What, Wire
+from unabridged_testing.wire import EXTRAS, MessageKind, Shape, Wire
 from unabridged_testing.wire_anthropic import AnthropicWire
 from unabridged_testing.wire_chat import ChatWire
 from unabridged_testing.wire_converse import ConverseWire
@@ -35,13 +35,13 @@ class Conversation:
     """Raw wire messages, with what is known about each from how it was made."""
 
     messages: list[Any]
-    what: tuple[What, ...]
+    what: tuple[MessageKind, ...]
     said: tuple[str, ...]
     """The person's words in the message; empty where no person speaks."""
 
     @property
     def stops(self) -> tuple[int, ...]:
-        """The lengths at which the model's turn comes: an agent's loop calls the model with `messages[:stop]`."""
+        """Return the lengths at which the model's turn comes: an agent's loop calls it with `messages[:stop]`."""
         theirs = {"call", "preamble", "answer", "action", "reasoning"}
         last = len(self.messages)
         return tuple(
@@ -53,28 +53,28 @@ class Conversation:
         )
 
     def open_requests(self, stop: int | None = None) -> tuple[int, ...]:
-        """Which of the first `stop` messages hold a person's words that no answer has followed."""
+        """Return which of the first `stop` messages hold a person's words that no answer has followed."""
         what = self.what[:stop]
         after = max((index for index, one in enumerate(what) if one == "answer"), default=-1)
         return tuple(index for index in range(after + 1, len(what)) if what[index] in {"person", "mixed"})
 
 
-def _waits(messages: list[Any], what: tuple[What, ...], stop: int) -> bool:
-    """Whether calls before `stop` get a result only after it: Responses items of one round, answered one by one."""
+def _waits(messages: list[Any], what: tuple[MessageKind, ...], stop: int) -> bool:
+    """Return whether calls before `stop` get a result only after it: items of one round, answered one by one."""
     if stop == len(messages) or what[stop] != "call" or what[stop - 1] != "result":
         return False
     return isinstance(messages[stop - 1], dict) and messages[stop - 1].get("type", "").endswith("_output")
 
 
 def make_conversation(shape: Shape) -> Conversation:
-    """The conversation with this shape; the same one every time."""
+    """Return the conversation with this shape; the same one every time."""
     wire = _wire(shape.format)(shape)
     Writer(shape, Random(shape.seed), wire).write()  # noqa: S311 - repeatable on purpose, no secret
     return Conversation(wire.messages, tuple(wire.what), tuple(wire.said))
 
 
 def refusals(format: str, messages: Sequence[Any]) -> list[str]:  # noqa: A002 - the word every part uses for it
-    """Why the provider would refuse the list; empty when it takes it. Each reason starts with the index."""
+    """Return why the provider would refuse the list; empty when it takes it. Each reason starts with the index."""
     return _wire(format).refusals(messages) if messages else ["0: the list is empty"]
 
 
@@ -85,7 +85,7 @@ def _wire(format_: str) -> type[Wire]:
 
 
 def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every part uses for it
-    """Shapes of legal conversations in this format: small in a few draws, large where it matters."""
+    """Return shapes of legal conversations in this format: small in a few draws, large where it matters."""
     st = _hypothesis()
 
     def build(drawn: tuple[int, str, tuple[int, int, int, int], str, int]) -> Shape:
@@ -113,7 +113,7 @@ def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every
 
 
 def conversations(format: str, *, legal: bool = True) -> SearchStrategy[list[Any]]:  # noqa: A002 - as above
-    """Lists of raw wire messages that the provider of `format` accepts; with `legal=False`, ones it may refuse."""
+    """Return lists of wire messages that the provider of `format` accepts; with `legal=False`, ones it may refuse."""
     st = _hypothesis()
     if legal:
         return shapes(format).map(lambda shape: make_conversation(shape).messages)
@@ -124,7 +124,7 @@ def conversations(format: str, *, legal: bool = True) -> SearchStrategy[list[Any
 
 
 def damage(conversation: Conversation, seed: int) -> list[Any]:
-    """The messages as a crash or a careless edit leaves them: aborted turns, orphans, duplicates, strays."""
+    """Return the messages as a crash or a careless edit leaves them: aborted turns, orphans, duplicates, strays."""
     rng = Random(seed)  # noqa: S311 - repeatable on purpose, no secret
     messages = list(conversation.messages)
     what = list(conversation.what)

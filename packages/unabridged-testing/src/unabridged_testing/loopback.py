@@ -16,22 +16,29 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from unabridged_testing.loopback_messages import BedrockWire, MessagesWire, VertexWire
-from unabridged_testing.loopback_wires import ChatWire, GeminiWire, LoopbackWire, ResponsesWire, Said, Served
+from unabridged_testing.loopback_messages import LoopbackBedrock, LoopbackMessages, LoopbackVertex
+from unabridged_testing.loopback_wires import (
+    LoopbackChat,
+    LoopbackGemini,
+    LoopbackReply,
+    LoopbackResponses,
+    LoopbackWire,
+    Served,
+)
 from unabridged_testing.upstreams import Refused
 
-__all__ = ["Loopback", "Provider", "Said"]
+__all__ = ["Loopback", "LoopbackProvider", "LoopbackReply"]
 
-Script = Callable[[Sequence[Any]], Said]
+Script = Callable[[Sequence[Any]], LoopbackReply]
 """What the model answers to the messages of a request."""
 
 WIRES: tuple[type[LoopbackWire], ...] = (
-    ChatWire, ResponsesWire, MessagesWire, BedrockWire, VertexWire, GeminiWire
+    LoopbackChat, LoopbackResponses, LoopbackMessages, LoopbackBedrock, LoopbackVertex, LoopbackGemini
 )  # fmt: skip
 """Every wire that is served."""
 
 
-class Provider:
+class LoopbackProvider:
     """All wires, with one model that follows `script` and takes `window` tokens.
 
     A request that a provider would refuse for its form is refused, and so is one that is too long; both are kept in
@@ -47,11 +54,11 @@ class Provider:
         self._wires = [wire() for wire in WIRES]
 
     def wire_at(self, path: str) -> LoopbackWire | None:
-        """The wire that this path is of; None for a path of none."""
+        """Return the wire of this path; None for a path of none."""
         return next((wire for wire in self._wires if wire.serves(path)), None)
 
     def answer(self, path: str, body: dict[str, Any]) -> Served:
-        """What the provider at this path says to this body."""
+        """Return the answer of the provider at this path to this body."""
         wire = self.wire_at(path)
         if wire is None:
             return Served(404, {"error": {"message": f"nothing at {path}"}})
@@ -69,8 +76,8 @@ class Provider:
         return wire.speak(body, self.script(wire.messages(body)), tokens, streamed=streamed)
 
 
-class Loopback(Provider):
-    """A `Provider` that listens, from a thread of its own."""
+class Loopback(LoopbackProvider):
+    """A `LoopbackProvider` that listens, from a thread of its own."""
 
     def __init__(self, script: Script, *, window: int) -> None:
         super().__init__(script, window=window)
@@ -88,11 +95,11 @@ class Loopback(Provider):
 
 
 def count(read: Any) -> int:
-    """Tokens of what a model reads: a quarter of its bytes as JSON."""
+    """Return the tokens of what a model reads: a quarter of its bytes as JSON."""
     return len(json.dumps(read, ensure_ascii=False).encode()) // 4
 
 
-def _handler_for(provider: Provider) -> type[BaseHTTPRequestHandler]:
+def _handler_for(provider: LoopbackProvider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True

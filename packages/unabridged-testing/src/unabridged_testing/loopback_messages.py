@@ -10,11 +10,11 @@ from struct import pack
 from typing import Any
 
 from unabridged.formats import Anthropic
-from unabridged_testing.loopback_wires import LoopbackWire, Said, Served, halves
+from unabridged_testing.loopback_wires import LoopbackReply, LoopbackWire, Served, halves
 from unabridged_testing.upstreams import Refused, SigningUpstream
 
 
-class MessagesWire(LoopbackWire):
+class LoopbackMessages(LoopbackWire):
     """Messages: thinking is signed together with all that stood before it, and what does not match is refused."""
 
     format = Anthropic.name
@@ -25,22 +25,22 @@ class MessagesWire(LoopbackWire):
         self._rules: SigningUpstream = SigningUpstream()
 
     def refuse(self, reasons: str) -> Served:
-        """The form of the request is wrong."""
+        """Return the refusal of a request whose form is wrong."""
         return Served(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
-        """The request is too long."""
+        """Return the refusal of a request that is too long."""
         return self.refuse(f"prompt is too long: {tokens} tokens > {window} maximum")
 
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
-        """A message."""
+    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+        """Return a message."""
         content: list[dict[str, Any]] = []
         if said.thought:
             content.append({"type": "thinking", "thinking": said.thought, "signature": ""})
         if said.text:
             content.append({"type": "text", "text": said.text})
-        for name, given in said.calls:
-            content.append({"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": given})
+        for name, arguments in said.calls:
+            content.append({"type": "tool_use", "id": self.new_id("toolu"), "name": name, "input": arguments})
         message = {"role": "assistant", "content": content}
         (message,) = self._rules.sign([message], after=body["messages"])
         about = {"id": self.new_id("msg"), "type": "message", "model": body.get("model", "served")}
@@ -49,9 +49,9 @@ class MessagesWire(LoopbackWire):
         return {**about, **message, **stop, "usage": {**usage, "cache_creation_input_tokens": 0}}
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
-        """Events."""
-        begun = {**answer, "content": [], "stop_reason": None}
-        events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
+        """Return events."""
+        started = {**answer, "content": [], "stop_reason": None}
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": started}]
         for index, block in enumerate(answer["content"]):
             empty, deltas = _block_deltas(block)
             events.append({"type": "content_block_start", "index": index, "content_block": empty})
@@ -63,7 +63,7 @@ class MessagesWire(LoopbackWire):
         return Served(200, [(event["type"], event) for event in events])
 
 
-class CloudWire(MessagesWire):
+class LoopbackCloudMessages(LoopbackMessages):
     """Messages on a cloud: the path names the model, and the body the version of the API."""
 
     paths: tuple[str, str]
@@ -72,11 +72,11 @@ class CloudWire(MessagesWire):
     """Fields of Anthropic's own that are no part of a body here."""
 
     def serves(self, path: str) -> bool:
-        """Whether the path is this wire's."""
+        """Return whether the path is this wire's."""
         return path.endswith(self.paths)
 
     def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
-        """Whether events are asked for."""
+        """Return whether events are asked for."""
         return path.endswith(self.paths[1])
 
     def take(self, body: dict[str, Any]) -> None:
@@ -89,13 +89,13 @@ class CloudWire(MessagesWire):
         super().take(body)
 
 
-class VertexWire(CloudWire):
+class LoopbackVertex(LoopbackCloudMessages):
     """Messages on Google's Vertex: the same answers and events."""
 
     paths = (":rawPredict", ":streamRawPredict")
 
 
-class BedrockWire(CloudWire):
+class LoopbackBedrock(LoopbackCloudMessages):
     """Messages on Amazon's Bedrock: the same answers, errors in Amazon's form, events in frames.
 
     A stream that can't be answered ends in a frame that says so, after it was opened.
@@ -105,17 +105,17 @@ class BedrockWire(CloudWire):
     unknown = ("model", "stream")
 
     def refuse(self, reasons: str) -> Served:
-        """The form of the request is wrong."""
+        """Return the refusal of a request whose form is wrong."""
         return Served(400, {"message": reasons})
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
-        """The request is too long."""
-        told = {"message": "Input is too long for requested model."}
+        """Return the refusal of a request that is too long."""
+        words = {"message": "Input is too long for requested model."}
         refused = {":message-type": "exception", ":exception-type": "validationException"}
-        return Served(200, frame(refused, told)) if streamed else Served(400, told)
+        return Served(200, frame(refused, words)) if streamed else Served(400, words)
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
-        """Frames, the last of them with what was counted."""
+        """Return frames, the last of them with what was counted."""
         events = [event for _, event in super().stream(answer, body).content]
         usage = answer["usage"]
         counted = {"inputTokenCount": usage["input_tokens"], "outputTokenCount": usage["output_tokens"]}
@@ -124,7 +124,7 @@ class BedrockWire(CloudWire):
 
 
 def frame(headers: Mapping[str, str], payload: Any) -> bytes:
-    """One message of Amazon's event stream: lengths and their checksum, headers, JSON, and the checksum of all."""
+    """Return a message of Amazon's event stream: lengths and their checksum, headers, JSON, and the checksum of all."""
     headers = {**headers, ":content-type": "application/json"}
     named = b"".join(_sized("!B", name) + b"\x07" + _sized("!H", value) for name, value in headers.items())
     data = json.dumps(payload).encode()
@@ -143,7 +143,7 @@ def _chunk(event: dict[str, Any]) -> bytes:
 
 
 def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A content block as it begins, and what is added to it."""
+    """Return a content block as it begins, and what is added to it."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in halves(block["text"])]
     if block["type"] == "thinking":

@@ -14,8 +14,8 @@ from unabridged_testing.wire_gemini import sign
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a scripted model answers: words, calls (tool and arguments), and what it thought before."""
+class LoopbackReply:
+    """The answer of a scripted model: words, calls (tool and arguments), and what it thought before."""
 
     text: str = ""
     calls: Sequence[tuple[str, Any]] = ()
@@ -31,17 +31,17 @@ class Served(NamedTuple):
 
     @property
     def content_type(self) -> str:
-        """What the header says."""
+        """Return the value of the header."""
         if isinstance(self.content, bytes):
             return "application/vnd.amazon.eventstream"
         return "text/event-stream" if isinstance(self.content, list) else "application/json"
 
     def as_bytes(self) -> bytes:
-        """What the body holds."""
+        """Return the body."""
         return b"".join(self.pieces())
 
     def pieces(self) -> list[bytes]:
-        """The same, event by event."""
+        """Return the body event by event."""
         if isinstance(self.content, bytes):
             return [self.content]
         if not isinstance(self.content, list):
@@ -69,20 +69,20 @@ class LoopbackWire:
         self._numbers = count(1)
 
     def serves(self, path: str) -> bool:
-        """Whether the path is this wire's."""
+        """Return whether the path is this wire's."""
         return path.partition("?")[0].endswith(self.path)
 
     def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - some say it in the path
-        """Whether events are asked for."""
+        """Return whether events are asked for."""
         return bool(body.get("stream"))
 
     def messages(self, body: dict[str, Any]) -> list[Any]:
-        """The conversation."""
-        given = body[self.holds]
-        return [{"role": "user", "content": given}] if isinstance(given, str) else given
+        """Return the conversation."""
+        messages = body[self.holds]
+        return [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
 
     def read_by_the_model(self, body: dict[str, Any]) -> Any:
-        """All of the request that takes tokens."""
+        """Return all of the request that takes tokens."""
         return [body.get(name) for name in (*self.reads, self.holds)]
 
     def take(self, body: dict[str, Any]) -> None:
@@ -90,32 +90,32 @@ class LoopbackWire:
         self._rules.take(self.messages(body))
 
     def refuse(self, reasons: str) -> Served:
-        """The form of the request is wrong."""
+        """Return the refusal of a request whose form is wrong."""
         return Served(400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}})
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:
-        """The request is too long, in the provider's own words."""
+        """Return the refusal of a request that is too long, in the provider's own words."""
         raise NotImplementedError
 
-    def speak(self, body: dict[str, Any], said: Said, tokens: int, *, streamed: bool) -> Served:
-        """The model answers."""
+    def speak(self, body: dict[str, Any], said: LoopbackReply, tokens: int, *, streamed: bool) -> Served:
+        """Return the model's answer."""
         answer = self.whole(body, said, tokens)
         return self.stream(answer, body) if streamed else Served(200, answer)
 
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
-        """The answer in one piece."""
+    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+        """Return the answer in one piece."""
         raise NotImplementedError
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
-        """The same as events."""
+        """Return the same as events."""
         raise NotImplementedError
 
     def new_id(self, prefix: str) -> str:
-        """An id that nothing else has."""
+        """Return an id that nothing else has."""
         return f"{prefix}_{next(self._numbers)}"
 
 
-class ChatWire(LoopbackWire):
+class LoopbackChat(LoopbackWire):
     """Chat Completions."""
 
     format = OpenAIChat.name
@@ -123,21 +123,25 @@ class ChatWire(LoopbackWire):
     reads = ("tools", "response_format")
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
-        """The request is too long."""
-        told = (
+        """Return the refusal of a request that is too long."""
+        words = (
             f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
             "tokens. Please reduce the length of the messages."
         )
-        error = {"message": told, "type": "invalid_request_error", "param": "messages"}
+        error = {"message": words, "type": "invalid_request_error", "param": "messages"}
         return Served(400, {"error": {**error, "code": "context_length_exceeded"}})
 
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
-        """A chat completion."""
+    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+        """Return a chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
         if said.calls:
             message["tool_calls"] = [
-                {"id": self.new_id("call"), "type": "function", "function": {"name": name, "arguments": _text(given)}}
-                for name, given in said.calls
+                {
+                    "id": self.new_id("call"),
+                    "type": "function",
+                    "function": {"name": name, "arguments": _text(arguments)},
+                }
+                for name, arguments in said.calls
             ]
         choice = {"index": 0, "finish_reason": "tool_calls" if said.calls else "stop", "message": message}
         usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
@@ -145,7 +149,7 @@ class ChatWire(LoopbackWire):
         return {**about, "choices": [choice], "usage": usage}
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
-        """Chunks, the usage only for who asked for it."""
+        """Return chunks; the usage only where it is asked for."""
         choice = answer["choices"][0]
         message = choice["message"]
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
@@ -164,7 +168,7 @@ class ChatWire(LoopbackWire):
         return Served(200, events, "data: [DONE]\n\n")
 
 
-class ResponsesWire(LoopbackWire):
+class LoopbackResponses(LoopbackWire):
     """Responses: one that streams is begun before it fails."""
 
     format = OpenAIResponses.name
@@ -173,17 +177,17 @@ class ResponsesWire(LoopbackWire):
     reads = ("instructions", "tools", "text")
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
-        """The request is too long."""
-        told = "Your input exceeds the context window of this model. Please adjust your input and try again."
-        error = {"code": "context_length_exceeded", "message": told}
+        """Return the refusal of a request that is too long."""
+        words = "Your input exceeds the context window of this model. Please adjust your input and try again."
+        error = {"code": "context_length_exceeded", "message": words}
         if not streamed:
             return Served(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
-        begun = self._response("in_progress", [], {})
-        failed = {**begun, "status": "failed", "error": error}
-        return Served(200, _numbered([("response.created", begun), ("response.failed", failed)]))
+        started = self._response("in_progress", [], {})
+        failed = {**started, "status": "failed", "error": error}
+        return Served(200, _numbered([("response.created", started), ("response.failed", failed)]))
 
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:
-        """A response."""
+    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+        """Return a response."""
         output: list[dict[str, Any]] = []
         if said.thought:
             sealed = {"summary": [], "encrypted_content": said.thought.encode().hex()}
@@ -192,9 +196,9 @@ class ResponsesWire(LoopbackWire):
             content = [{"type": "output_text", "text": said.text, "annotations": []}]
             about = {"id": self.new_id("msg"), "role": "assistant", "status": "completed"}
             output.append({"type": "message", **about, "content": content})
-        for name, given in said.calls:
+        for name, arguments in said.calls:
             about = {"id": self.new_id("fc"), "call_id": self.new_id("call"), "status": "completed"}
-            output.append({"type": "function_call", **about, "name": name, "arguments": _text(given)})
+            output.append({"type": "function_call", **about, "name": name, "arguments": _text(arguments)})
         usage = {
             "input_tokens": tokens,
             "output_tokens": 20,
@@ -210,9 +214,9 @@ class ResponsesWire(LoopbackWire):
         return {**about, **asked, "status": status, "output": output, **more}
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
-        """Events, as the SDK's own helper puts them together again."""
-        begun = {**answer, "status": "in_progress", "output": [], "usage": None}
-        events: list[tuple[str, Any]] = [("response.created", begun), ("response.in_progress", begun)]
+        """Return events, as the SDK's own helper puts them together again."""
+        started = {**answer, "status": "in_progress", "output": [], "usage": None}
+        events: list[tuple[str, Any]] = [("response.created", started), ("response.in_progress", started)]
         for index, item in enumerate(answer["output"]):
             at = {"output_index": index, "item_id": item["id"]}
             begins: dict[str, dict[str, Any]] = {"message": {"content": []}, "function_call": {"arguments": ""}}
@@ -228,7 +232,7 @@ class ResponsesWire(LoopbackWire):
         return Served(200, _numbered([*events, ("response.completed", answer)]))
 
 
-class GeminiWire(LoopbackWire):
+class LoopbackGemini(LoopbackWire):
     """Gemini's `generateContent`; thoughts are signed, and a call without its signature is refused by the rules."""
 
     format = GeminiContents.name
@@ -237,26 +241,26 @@ class GeminiWire(LoopbackWire):
     reads = ("systemInstruction", "tools")
 
     def serves(self, path: str) -> bool:
-        """Whether the path is this wire's."""
+        """Return whether the path is this wire's."""
         return ":generateContent" in path or ":streamGenerateContent" in path
 
     def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
-        """Whether events are asked for."""
+        """Return whether events are asked for."""
         return ":streamGenerateContent" in path
 
     def refuse(self, reasons: str) -> Served:
-        """The form of the request is wrong."""
+        """Return the refusal of a request whose form is wrong."""
         return Served(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
 
     def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
-        """The request is too long."""
+        """Return the refusal of a request that is too long."""
         most = f"exceeds the maximum number of tokens allowed ({window})."
         return self.refuse(f"The input token count ({tokens}) {most}")
 
-    def whole(self, body: dict[str, Any], said: Said, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
-        """A response."""
+    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
+        """Return a response."""
         parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
-        calls = [{"name": name, "args": given} for name, given in said.calls]
+        calls = [{"name": name, "args": arguments} for name, arguments in said.calls]
         signed = {"thoughtSignature": sign(json.dumps(calls[0], sort_keys=True))} if said.thought and calls else {}
         parts += [{"functionCall": call, **(signed if call is calls[0] else {})} for call in calls]
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
@@ -265,7 +269,7 @@ class GeminiWire(LoopbackWire):
         return {"candidates": [candidate], "usageMetadata": usage, **about}
 
     def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
-        """A piece for each half of a text, and for each call."""
+        """Return a piece for each half of a text, and for each call."""
         candidate = answer["candidates"][0]
         pieces: list[dict[str, Any]] = []
         for part in candidate["content"]["parts"]:
@@ -289,14 +293,14 @@ def _text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, An
 
 
 def _numbered(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
-    """Events of Responses: those of a whole response hold it, and all are numbered."""
+    """Return events of Responses: those of a whole response hold it, and all are numbered."""
     whole = ("response.created", "response.in_progress", "response.completed", "response.failed")
     numbered = enumerate((name, {"response": data} if name in whole else data) for name, data in events)
     return [(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered]
 
 
 def halves(text: str) -> list[str]:
-    """The text in two pieces."""
+    """Return the text in two pieces."""
     return [text[: len(text) // 2], text[len(text) // 2 :]]
 
 

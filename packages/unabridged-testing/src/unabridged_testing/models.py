@@ -1,10 +1,10 @@
-"""A summariser that says what it was told to say, and remembers what it was asked."""
+"""A summariser that follows a script, and keeps what it was asked."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class ScriptedModel:
         self.asks: list[Any] = []
 
     def __call__(self, ask: Any) -> Any:
-        """The next reply, sync."""
+        """Return the next reply, sync."""
         reply = self._next(ask)
         while isinstance(reply, Slow):
             time.sleep(reply.seconds)
@@ -39,7 +39,7 @@ class ScriptedModel:
         return _resolve(reply, ask)
 
     async def acall(self, ask: Any) -> Any:
-        """The next reply, async; a slow one can be cancelled."""
+        """Return the next reply, async; a slow one can be cancelled."""
         reply = self._next(ask)
         while isinstance(reply, Slow):
             await asyncio.sleep(reply.seconds)
@@ -49,7 +49,7 @@ class ScriptedModel:
 
     @property
     def calls(self) -> int:
-        """How often it was asked."""
+        """Return how often it was asked."""
         return len(self.asks)
 
     def _next(self, ask: Any) -> Any:
@@ -67,5 +67,4 @@ class ScriptedModel:
 def _resolve(reply: Any, ask: Any) -> Any:
     if isinstance(reply, BaseException):
         raise reply
-    made: Callable[[Any], Any] | None = reply if callable(reply) else None
-    return reply if made is None else made(ask)
+    return reply(ask) if callable(reply) else reply

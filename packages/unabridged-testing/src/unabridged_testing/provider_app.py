@@ -21,27 +21,27 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from unabridged_testing.loopback import Provider, Script, count
+from unabridged_testing.loopback import LoopbackProvider, Script, count
 from unabridged_testing.loopback_wires import Served
 from unabridged_testing.provider_cache import PromptCache, prompt_of, with_cache
 from unabridged_testing.provider_faults import Fault, error_of
 from unabridged_testing.serving import Message, Receive, Send
 
-__all__ = ["ProviderApp", "Request"]
+__all__ = ["ProviderApp", "ReceivedRequest"]
 
-COUNTED = {
+COUNTING_PATHS = {
     "/messages/count_tokens": ("/v1/messages", "input_tokens"),
     "/responses/input_tokens": ("/responses", "input_tokens"),
     ":countTokens": (":generateContent", "totalTokens"),
 }
-"""How the paths that only count end: whose requests they count, and how they call the number."""
+"""The ends of paths that only count: whose requests they count, and the name of the number."""
 
 MALFORMED = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
-"""What reading a body raises that is no request at all."""
+"""Raised by reading a body that is no request at all."""
 
 
 @dataclass(slots=True)
-class Request:
+class ReceivedRequest:
     """One request as it came, and what a cache held of its prompt."""
 
     method: str
@@ -57,12 +57,12 @@ class Request:
 
     @property
     def is_asking(self) -> bool:
-        """Whether it asks the model for an answer."""
+        """Return whether it asks the model for an answer."""
         return self.cached_bytes + self.fresh_bytes > 0
 
     @property
     def content(self) -> bytes:
-        """The body as it was before it was compressed."""
+        """Return the body as it was before it was compressed."""
         how = self.headers.get("content-encoding", "identity")
         if how in {"gzip", "deflate"}:
             return zlib.decompress(self.body, wbits=47)  # either header is recognised
@@ -73,7 +73,7 @@ class Request:
         return self.body
 
 
-class ProviderApp(Provider):
+class ProviderApp(LoopbackProvider):
     """One model behind every wire of `Loopback`, as an application; `script`, `window` and what is kept are the same.
 
     `compresses` events as well as whole answers for clients that accept gzip; `piece` cuts every answer into so many
@@ -84,21 +84,21 @@ class ProviderApp(Provider):
         super().__init__(script, window=window)
         self.compresses = compresses
         self.piece = piece
-        self.raw: list[Request] = []
+        self.raw: list[ReceivedRequest] = []
         self.faults: deque[Fault] = deque()
         self.abandoned: list[str] = []
         self.malformed: list[str] = []
         self._cache = PromptCache()
 
     @property
-    def asked(self) -> list[Request]:
-        """The requests that asked the model, in order."""
+    def asked(self) -> list[ReceivedRequest]:
+        """Return the requests that asked the model, in order."""
         return [request for request in self.raw if request.is_asking]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """One connection of any kind, as ASGI has it."""
+        """Serve one connection of any kind, as ASGI has it."""
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await _serve_lifespan(receive, send)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close"})
@@ -107,14 +107,14 @@ class ProviderApp(Provider):
             query = scope["query_string"].decode("latin-1")
             path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            request = Request(scope["method"], path, headers, body)
+            request = ReceivedRequest(scope["method"], path, headers, body)
             self.raw.append(request)
             fault = self.faults.popleft() if self.faults else Fault()
-            await self._unless_gone(self._reply(request, fault, send), request, receive)
+            await self._reply_while_connected(self._reply(request, fault, send), request, receive)
 
-    async def _unless_gone(self, replying: Any, request: Request, receive: Receive) -> None:
-        """Reply for as long as anybody listens."""
-        reply, gone = asyncio.ensure_future(replying), asyncio.ensure_future(_gone(receive))
+    async def _reply_while_connected(self, replying: Any, request: ReceivedRequest, receive: Receive) -> None:
+        """Reply for as long as the client is connected."""
+        reply, gone = asyncio.ensure_future(replying), asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait([reply, gone], return_when=asyncio.FIRST_COMPLETED)
             if reply.done():
@@ -125,7 +125,7 @@ class ProviderApp(Provider):
             reply.cancel()
             gone.cancel()
 
-    async def _reply(self, request: Request, fault: Fault, send: Send) -> None:
+    async def _reply(self, request: ReceivedRequest, fault: Fault, send: Send) -> None:
         if fault.wait:
             await asyncio.sleep(fault.wait)
         headers = {"request-id": f"req_{len(self.raw)}"}
@@ -137,8 +137,8 @@ class ProviderApp(Provider):
         else:
             await self._send(self.serve(request), request, fault, headers, send)
 
-    def serve(self, request: Request) -> Served:
-        """What the provider says to the request."""
+    def serve(self, request: ReceivedRequest) -> Served:
+        """Return the provider's answer to the request."""
         if request.headers.get("upgrade", "").lower() == "websocket":
             return Served(426, error_of(request.path, 426, "This endpoint speaks no WebSocket."))
         if request.method != "POST":
@@ -151,8 +151,8 @@ class ProviderApp(Provider):
             words = "We could not parse the JSON body of your request."
             return wire.refuse(words) if wire else Served(404, error_of(request.path, 404))
 
-    def _list(self, request: Request) -> Served:
-        """The models, or that there is nothing."""
+    def _list(self, request: ReceivedRequest) -> Served:
+        """Return the models, or that there is nothing."""
         if not request.path.partition("?")[0].endswith("/models"):
             return Served(404, error_of(request.path, 404))
         if "anthropic-version" in request.headers:
@@ -164,9 +164,9 @@ class ProviderApp(Provider):
         model = {"id": "served", "object": "model", "created": 1, "owned_by": "unabridged"}
         return Served(200, {"object": "list", "data": [model]})
 
-    def _ask(self, request: Request, body: Any) -> Served:
+    def _ask(self, request: ReceivedRequest, body: Any) -> Served:
         path = request.path.partition("?")[0]
-        for ending, (asked, name) in COUNTED.items():
+        for ending, (asked, name) in COUNTING_PATHS.items():
             wire = self.wire_at(asked)
             if path.endswith(ending) and wire is not None:
                 return Served(200, {name: count(wire.read_by_the_model(body.get("generateContentRequest", body)))})
@@ -184,31 +184,33 @@ class ProviderApp(Provider):
         marked = b'"cache_control"' in request.content
         return served._replace(content=with_cache(served.content, request.cached_bytes // 4, marked=marked))
 
-    async def _send(self, served: Served, request: Request, fault: Fault, headers: dict[str, str], send: Send) -> None:
+    async def _send(
+        self, served: Served, request: ReceivedRequest, fault: Fault, headers: dict[str, str], send: Send
+    ) -> None:
         streamed = not isinstance(served.content, dict)
         headers["content-type"] = served.content_type
-        squeezes = "gzip" in request.headers.get("accept-encoding", "") and (self.compresses or not streamed)
-        headers |= {"content-encoding": "gzip"} if squeezes else {}
+        is_compressed = "gzip" in request.headers.get("accept-encoding", "") and (self.compresses or not streamed)
+        headers |= {"content-encoding": "gzip"} if is_compressed else {}
         body = served.as_bytes()
         if streamed:
-            pieces = _cut(body, self.piece) if self.piece else served.pieces()
-            await _send_pieces(served.status, headers, _squeezed(pieces) if squeezes else pieces, fault, send)
+            pieces = _split(body, self.piece) if self.piece else served.pieces()
+            await _send_pieces(served.status, headers, _compress(pieces) if is_compressed else pieces, fault, send)
             return
-        body = gzip.compress(body, 1) if squeezes else body
+        body = gzip.compress(body, 1) if is_compressed else body
         if fault.drop_after is not None:
-            await _send_pieces(served.status, headers, _cut(body, len(body) // 2 + 1), Fault(drop_after=1), send)
+            await _send_pieces(served.status, headers, _split(body, len(body) // 2 + 1), Fault(drop_after=1), send)
         elif self.piece:
-            await _send_pieces(served.status, headers, _cut(body, self.piece), fault, send)
+            await _send_pieces(served.status, headers, _split(body, self.piece), fault, send)
         else:
             await _send_whole(served.status, headers, body, send)
 
 
-def _cut(data: bytes, size: int) -> list[bytes]:
+def _split(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def _squeezed(pieces: list[bytes]) -> Iterator[bytes]:
-    """The pieces compressed as one body, each so that it can be read when it comes."""
+def _compress(pieces: list[bytes]) -> Iterator[bytes]:
+    """Return the pieces compressed as one body, each so that it can be read when it comes."""
     gzipped = zlib.compressobj(wbits=31)
     return chain(
         (gzipped.compress(piece) + gzipped.flush(zlib.Z_SYNC_FLUSH) for piece in pieces),
@@ -222,7 +224,7 @@ async def _send_whole(status: int, headers: dict[str, str], body: bytes, send: S
 
 
 async def _send_pieces(status: int, headers: dict[str, str], pieces: Any, fault: Fault, send: Send) -> None:
-    """The pieces one by one; an application that returns before the end has its connection broken."""
+    """Send the pieces one by one; an application that returns before the end has its connection broken."""
     await _begin(status, headers, send)
     for number, piece in enumerate(pieces):
         if fault.drop_after == number:
@@ -250,12 +252,12 @@ async def _read(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _serve_lifespan(receive: Receive, send: Send) -> None:
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

@@ -1,4 +1,4 @@
-"""What a provider's cache of prefixes would hold of a prompt, and how its usage tells."""
+"""Say what a provider's cache of prefixes holds of a prompt, and report it as usage."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from unabridged_testing.loopback_wires import LoopbackWire
 
 
 class PromptCache:
-    """The prompts that each model has seen, sorted: one of those beside a new one in that order shares most with it."""
+    """The sorted prompts that each model has seen: one of a new one's neighbours shares most with it."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[bytes]] = defaultdict(list)
 
     def longest_prefix(self, model: str, prompt: bytes) -> int:
-        """How many bytes of the prompt any other one began with."""
+        """Return how many bytes of the prompt any other one began with."""
         seen = self._seen[model]
         at = bisect_left(seen, prompt)
         return max((_common(prompt, other) for other in seen[max(at - 1, 0) : at + 1]), default=0)
 
     def add(self, model: str, prompt: bytes) -> None:
-        """The model has seen the prompt."""
+        """Remember a prompt of this model."""
         seen = self._seen[model]
         seen.insert(bisect_left(seen, prompt), prompt)
 
 
 def prompt_of(wire: LoopbackWire, body: dict[str, Any]) -> bytes:
-    """What a cache is keyed by: tools, system prompt and messages one after another, without the marks."""
+    """Return the key of a cache: tools, system prompt and messages one after another, without the marks."""
     before = [body.get(name) for name in reversed(wire.reads)]
     parts = [*before, *wire.messages(body)]
     return b"\n".join(json.dumps(_unmarked(part), ensure_ascii=False).encode() for part in parts)
@@ -50,7 +50,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def with_cache(content: Any, cached: int, *, marked: bool) -> Any:
-    """An answer or its events, their usage as the provider reports it with so many tokens from the cache."""
+    """Return an answer or its events with the usage that the provider reports for so many tokens from the cache."""
     if isinstance(content, list) and content and isinstance(content[0], tuple):
         return [(name, with_cache(data, cached, marked=marked)) for name, data in content]
     if not isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""What may go wrong with one answer of a provider, as values for the queue `ProviderApp.faults`."""
+"""Make one answer of a provider go wrong: values for the queue `ProviderApp.faults`."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How one request is answered otherwise than it should be; as it stands, not at all otherwise."""
+    """A way in which one answer goes wrong; by default, in none."""
 
     wait: float = 0
     """Seconds before anything is said."""
     status: int = 0
-    """Said in place of the answer, in the provider's own shape."""
+    """Return an error in place of the answer, in the provider's own shape."""
     retry_after: str = ""
     """With `status`: the header of that name."""
     drop_after: int | None = None
     """The connection breaks after so many events; of an answer in one piece, in its middle."""
     body: bytes | None = None
-    """Said in place of the answer, with status 200."""
+    """Return an error in place of the answer, with status 200."""
     hold_after: int = 0
     """So many events are said, and the next when `until` is set."""
     until: threading.Event | None = None
 
 
 def slow(seconds: float) -> Fault:
-    """Nothing is said for so long."""
+    """Return an answer that comes after so many seconds."""
     return Fault(wait=seconds)
 
 
 def drop_midstream(after_events: int = 1) -> Fault:
-    """The connection breaks after so many events."""
+    """Return a connection that breaks after so many events."""
     return Fault(drop_after=after_events)
 
 
 def status(code: int, retry_after: str = "") -> Fault:
-    """The provider's own error, with the header `retry-after` if given."""
+    """Return the provider's own error, with the header `retry-after` if it is set."""
     return Fault(status=code, retry_after=retry_after)
 
 
 def garbage(body: bytes = b"<html>\xff\x00 not what anybody asked for") -> Fault:
-    """Bytes that no SDK can read, with status 200."""
+    """Return bytes that no SDK can read, with status 200."""
     return Fault(body=body)
 
 
 def held(until: threading.Event, after_events: int = 1) -> Fault:
-    """So many events, and the rest when `until` is set: for tests of what must arrive before the end."""
+    """Return so many events, and the rest when `until` is set: for tests of what must arrive before the end."""
     return Fault(hold_after=after_events, until=until)
 
 
-KINDS = {
+ERROR_NAMES = {
     400: ("invalid_request_error", "INVALID_ARGUMENT"),
     401: ("authentication_error", "UNAUTHENTICATED"),
     403: ("permission_error", "PERMISSION_DENIED"),
@@ -61,12 +61,12 @@ KINDS = {
     503: ("overloaded_error", "UNAVAILABLE"),
     529: ("overloaded_error", "UNAVAILABLE"),
 }
-"""What Anthropic and Google call a status; anything else is their own fault."""
+"""The names of statuses at Anthropic and at Google; any other is an error of their own."""
 
 
 def error_of(path: str, code: int, words: str = "") -> dict[str, Any]:
-    """An error of this status, in the shape of the provider whose path it is."""
-    kind, named = KINDS.get(code, ("api_error", "INTERNAL"))
+    """Return an error of this status, in the shape of the provider whose path it is."""
+    kind, named = ERROR_NAMES.get(code, ("api_error", "INTERNAL"))
     words = words or f"The provider says {code}."
     if "/messages" in path:
         return {"type": "error", "error": {"type": kind, "message": words}, "request_id": "req_1"}

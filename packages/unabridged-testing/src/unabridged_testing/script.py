@@ -1,4 +1,4 @@
-"""What happens in a generated conversation, told to the writer of its wire format step by step."""
+"""Draw what happens in a generated conversation, and write it in its wire format step by step."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from random import Random
 
 from unabridged.formats import format_named
 from unabridged_testing import words
-from unabridged_testing.wire import Shape, Use, Wire
+from unabridged_testing.wire import Shape, ToolCall, Wire
 
 
 @dataclass(slots=True)
 class Writer:
-    """Draws what happens in a conversation of one shape, and tells it to `told`."""
+    """Draws what happens in a conversation of one shape, and writes it to `wire`."""
 
     shape: Shape
     rng: Random
-    told: Wire
+    wire: Wire
     marks: int = 0
 
     def has(self, extra: str) -> bool:
-        """Whether the shape asks for it."""
+        """Return whether the shape asks for this extra."""
         return extra in self.shape.extras
 
     def write(self) -> None:
-        """Tell every step, first to last."""
+        """Write every step, first to last."""
         shape, rng = self.shape, self.rng
         for _ in range(rng.randrange(3) if not format_named(shape.format).provider.system_apart else 0):
-            self.told.system(words.say(rng, words.RULES))
+            self.wire.system(words.say(rng, words.RULES))
         turns = 1 if shape.kind in {"marathon", "protocol"} else max(shape.turns, 1)
         for turn in range(turns):
             self.turn(last=turn == turns - 1)
-        self.told.end()
+        self.wire.end()
 
     def turn(self, *, last: bool) -> None:
-        """One person's request and what the model does about it."""
+        """Write one person's request and what the model does about it."""
         shape, rng = self.shape, self.rng
         self.person(giant=last and self.has("giant") and rng.random() < 0.15)
         if self.has("system") and rng.random() < 0.4:
-            self.told.system(words.say(rng, words.RULES))
+            self.wire.system(words.say(rng, words.RULES))
         elif self.has("twins") and rng.random() < 0.3:
-            self.told.again()
+            self.wire.again()
         if last and shape.ending == "asked":
             return
         rounds = self.rounds()
@@ -51,15 +51,15 @@ class Writer:
             else:
                 self.round()
             if self.has("interrupted") and rng.random() < 0.2 and number < rounds - 1:
-                self.told.person(words.say(rng, words.PEOPLE), joins=rng.random() < 0.5)
+                self.wire.person(words.say(rng, words.PEOPLE), joins=rng.random() < 0.5)
         unfinished = last and shape.ending == "working" and rounds > 0
         if not unfinished:
-            self.told.speak(self.answer(), self.thought(), "answer")
+            self.wire.speak(self.answer(), self.thought(), "answer")
         if self.has("opaque") and rng.random() < 0.3:
-            self.told.sealed()
+            self.wire.sealed()
 
     def rounds(self) -> int:
-        """How many rounds this turn has."""
+        """Return how many rounds this turn has."""
         if self.shape.kind == "chat":
             return 0
         if self.shape.kind == "agent":
@@ -67,36 +67,36 @@ class Writer:
         return max(self.shape.rounds, 1)
 
     def person(self, *, giant: bool) -> None:
-        """A request, in any language, sometimes long."""
+        """Write a request, in any language, sometimes long."""
         phrases = words.PEOPLE + (words.ODD_PEOPLE if self.has("odd") else ())
         text = words.say(self.rng, phrases)
         if giant:
             text += "\n" + words.long_text(self.rng, words.PEOPLE, 3_000 + 10 * self.shape.bulk)
-        self.told.person(text, media=self.has("media") and self.rng.random() < 0.5)
+        self.wire.person(text, media=self.has("media") and self.rng.random() < 0.5)
 
     def round(self) -> None:
-        """One batch of tool calls with their results, which may come in any order."""
+        """Write one batch of tool calls with their results, which may come in any order."""
         rng = self.rng
         uses = tuple(self.use() for _ in range(rng.randint(1, max(self.shape.width, 1))))
         order = list(range(len(uses)))
         if rng.random() < 0.5:
             rng.shuffle(order)
         text = words.say(rng, words.ANSWERS) if rng.random() < 0.4 else ""
-        self.told.round(uses, order, text, self.thought())
+        self.wire.round(uses, order, text, self.thought())
 
-    def use(self) -> Use:
-        """One call; what it answers carries a word that no person ever said."""
+    def use(self) -> ToolCall:
+        """Return one call; its result has a word that no person ever said."""
         rng = self.rng
         arguments = {"path": f"src/m_{rng.randrange(99)}.py", "note": words.say(rng, words.ANSWERS)}
         if rng.random() < 0.1:
             arguments["body"] = words.long_text(rng, words.OUTPUTS, 2 * self.shape.bulk)
         if self.has("odd") and rng.random() < 0.15:
-            return Use(rng.choice(words.TOOLS), "{}", words.say(rng, words.ODD_OUTPUTS), error=rng.random() < 0.3)
+            return ToolCall(rng.choice(words.TOOLS), "{}", words.say(rng, words.ODD_OUTPUTS), error=rng.random() < 0.3)
         text = json.dumps(arguments, ensure_ascii=rng.random() < 0.5)
-        return Use(rng.choice(words.TOOLS), text, self.result(), error=rng.random() < 0.1)
+        return ToolCall(rng.choice(words.TOOLS), text, self.result(), error=rng.random() < 0.1)
 
     def result(self) -> str:
-        """What a tool answers."""
+        """Return what a tool answers."""
         rng, size = self.rng, self.shape.bulk
         size = rng.choice((size // 4, size, size, size * 3))
         if self.has("giant") and rng.random() < 0.05:
@@ -106,17 +106,17 @@ class Writer:
         return planted + words.long_text(rng, words.OUTPUTS, size)
 
     def exchange(self) -> None:
-        """An action and its observation, both plain text."""
+        """Write an action and its observation, both plain text."""
         rng = self.rng
         command = f"sed -n {rng.randrange(99)}p src/m_{rng.randrange(99)}.py"
-        self.told.speak(f"{words.say(rng, words.THOUGHTS)}\n\n```bash\n{command}\n```", self.thought(), "action")
-        self.told.observe(f"OBSERVATION:\n{self.result()}\n(Current directory: /repo)\nbash-$")
+        self.wire.speak(f"{words.say(rng, words.THOUGHTS)}\n\n```bash\n{command}\n```", self.thought(), "action")
+        self.wire.observe(f"OBSERVATION:\n{self.result()}\n(Current directory: /repo)\nbash-$")
 
     def thought(self) -> str:
-        """Reasoning, where the shape has it."""
+        """Return reasoning, where the shape has it."""
         return words.say(self.rng, words.THOUGHTS) if self.has("reasoning") and self.rng.random() < 0.7 else ""
 
     def answer(self) -> str:
-        """A model's last word on a request."""
+        """Return a model's last word on a request."""
         text = words.long_text(self.rng, words.ANSWERS, self.rng.choice((30, 120, self.shape.bulk)))
         return text.rstrip()  # Anthropic takes no assistant text that ends in white space

@@ -1,4 +1,4 @@
-"""Any ASGI application behind a real port on loopback, for tests: uvicorn in a thread."""
+"""Serve any ASGI application behind a real port on loopback, for tests: uvicorn in a thread."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 @contextmanager
 def serving(app: Application, *, graceful: int = 2, http: Any = "auto") -> Iterator[str]:
-    """The URL at which the application answers, until the block ends; what it still does then has `graceful` seconds.
+    """Yield the URL of the application, which serves until the block ends and `graceful` seconds longer.
 
     `http` is a kind of connection, as uvicorn's setting of this name.
 
-    Raises what says so where the application does not start.
+    Raise `RuntimeError` where the application does not start.
     """
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

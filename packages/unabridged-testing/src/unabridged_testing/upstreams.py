@@ -16,7 +16,7 @@ _UNSIGNED = frozenset({"signature", "cache_control"})
 
 
 class Refused(Exception):  # noqa: N818 - what a provider says, not an error of ours
-    """The request was refused; the message has every reason."""
+    """A request that was refused; the message has every reason."""
 
 
 class StrictUpstream:
@@ -49,7 +49,7 @@ class SigningUpstream:
 
     @property
     def requests(self) -> list[list[Any]]:
-        """Every request it took."""
+        """Return every request it took."""
         return self._rules.requests
 
     def take(self, messages: Sequence[Any]) -> None:
@@ -62,11 +62,11 @@ class SigningUpstream:
         self._rules.take(messages)
 
     def sign(self, messages: Sequence[Any], *, after: Sequence[Any] = ()) -> list[Any]:
-        """The messages, their thinking signed as if written in a conversation that began with `after`."""
+        """Return the messages, their thinking signed as if written in a conversation that began with `after`."""
         prefix = hashlib.sha256()
         for message in after:
-            self._read(prefix, message)
-        return [self._read(prefix, message) for message in messages]
+            self._sign_message(prefix, message)
+        return [self._sign_message(prefix, message) for message in messages]
 
     def _mismatches(self, messages: Sequence[Any]) -> list[str]:
         signed = self.sign(messages)
@@ -76,8 +76,8 @@ class SigningUpstream:
             if _signatures(given) != _signatures(right)
         ]
 
-    def _read(self, prefix: Any, message: Any) -> Any:
-        """The message with right signatures; `prefix` then covers it too. Dicts and plain blocks only get copied."""
+    def _sign_message(self, prefix: Any, message: Any) -> Any:
+        """Return the message with right signatures; `prefix` then covers it too. Dicts and plain blocks are copied."""
         content = []
         for block in blocks(message):
             signed = block
@@ -101,7 +101,7 @@ def _signatures(message: Any) -> list[Any]:
 
 
 def _bytes(role: Any, block: Any) -> bytes:
-    """A block as it counts for the signatures behind it: cache marks and the form of an SDK object do not."""
+    """Return a block as later signatures cover it: without cache marks, and as JSON whatever its form."""
     plain = block if isinstance(block, dict) else block.model_dump(mode="json", exclude_none=True)
     kept = {name: value for name, value in plain.items() if name not in _UNSIGNED and value is not None}
     return json.dumps([role, kept], sort_keys=True, default=str).encode()

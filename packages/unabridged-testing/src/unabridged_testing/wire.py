@@ -1,4 +1,4 @@
-"""What a generated conversation is made of, and what the writers of all wire formats share."""
+"""The parts of generated conversations, and what the writers of all wire formats share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ToolCall:
     """One tool call with its result."""
 
     name: str
@@ -45,17 +45,17 @@ class Use:
     error: bool = False
 
 
-What = Literal[
+MessageKind = Literal[
     "system", "person", "mixed", "preamble", "call", "result", "answer", "action", "observation", "reasoning", "sealed"
 ]
-"""What a message is, known from how it was made. `mixed`: tool results and a person's words in one message."""
+"""The kind of a message, known from how it was made. `mixed`: tool results and a person's words in one message."""
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 """The smallest picture, base64."""
 
 
 class Wire:
-    """Writes what happens as one provider's messages, together with what each is and the words of people."""
+    """Writes what happens as one provider's messages, with the kind of each and the words of people."""
 
     format: ClassVar[str]
     sdk: ClassVar[str] = "openai.types"
@@ -65,63 +65,63 @@ class Wire:
         self.shape = shape
         self.rng = Random(shape.seed + 1)  # noqa: S311 - repeatable on purpose, no secret
         self.messages: list[Any] = []
-        self.what: list[What] = []
+        self.what: list[MessageKind] = []
         self.said: list[str] = []
         self.ids = 0
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why the provider would refuse the list, each reason with the index it is about."""
+        """Return why the provider would refuse the list, each reason with the index it is about."""
         raise NotImplementedError
 
     def system(self, text: str) -> None:
-        """The host speaks."""
+        """Write what the host says."""
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks, perhaps with an image or a file; `joins`: in one message with the results before it."""
+        """Write what a person says, with or without media; `joins`: in one message with the results before it."""
 
     def observe(self, text: str) -> None:
-        """A text protocol's observation: a `user` turn that no person wrote."""
+        """Write a text protocol's observation: a `user` turn that no person wrote."""
         self.add({"role": "user", "content": text}, "observation")
 
     def speak(self, text: str, thought: str, what: Literal["answer", "action"]) -> None:
-        """The model speaks: an answer that ends the turn, or, in a text protocol, an action."""
+        """Write an answer that ends the turn, or, in a text protocol, an action."""
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls tools, all at once, and they answer in the given order."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of tools, all at once, and their answers in this order."""
 
     def sealed(self) -> None:
-        """A provider's own item that nobody else can read, where there is such a thing."""
+        """Write a provider's own item that nobody else can read, where there is such a thing."""
 
     def end(self) -> None:
-        """Nothing more happens."""
+        """Finish the conversation."""
 
     def again(self) -> None:
-        """The very object of the last person's message, once more."""
+        """Write the very object of the last person's message once more."""
         index = max(index for index, what in enumerate(self.what) if what == "person")
         self.add(self.messages[index], "person", self.said[index])
 
-    def add(self, message: Any, what: What, said: str = "") -> None:
-        """One more message."""
+    def add(self, message: Any, what: MessageKind, said: str = "") -> None:
+        """Add a message."""
         self.messages.append(message)
         self.what.append(what)
         self.said.append(said)
 
     def new_id(self, prefix: str) -> str:
-        """An id no other message of this conversation has."""
+        """Return an id that no other message of this conversation has."""
         self.ids += 1
         return f"{prefix}_{self.shape.seed % 997}_{self.ids}"
 
     def often(self, share: float) -> bool:
-        """True in about this share of the cases."""
+        """Return true in about this share of the cases."""
         return self.rng.random() < share
 
     def odd(self, share: float) -> bool:
-        """The same, but only in shapes with oddities."""
+        """Return the same, but only in shapes with oddities."""
         return "odd" in self.shape.extras and self.rng.random() < share
 
     def as_object(self, *texts: str) -> bool:
-        """Whether the next message should be an SDK object: asked for, installed, and its text is whole Unicode."""
+        """Return whether the next message should be an SDK object: asked for, installed, and its text whole Unicode."""
         if "sdk" not in self.shape.extras or self.rng.random() < 0.3:
             return False
         return _is_installed(self.sdk) and all(map(_is_whole, texts))
@@ -137,17 +137,17 @@ def _is_installed(module: str) -> bool:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether the text has no half of a surrogate pair, which no SDK object can hold."""
+    """Return whether the text has no half of a surrogate pair, which no SDK object can hold."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def field(thing: Any, name: str) -> Any:
-    """A field of a dict or of an SDK object; None where there is none."""
+    """Return a field of a dict or of an SDK object; None where there is none."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
 def turns(messages: Sequence[Any], joined: str) -> list[tuple[int, list[Any]]]:
-    """The turns with the index at which each starts: messages of the role `joined` in a row are one, others alone."""
+    """Return the turns with their first indices: messages of the role `joined` in a row are one, others alone."""
     found: list[tuple[int, list[Any]]] = []
     for index, message in enumerate(messages):
         if found and field(message, "role") == joined == field(found[-1][1][0], "role"):

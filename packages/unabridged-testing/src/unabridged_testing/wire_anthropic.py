@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import Anthropic
-from unabridged_testing.wire import PIXEL, Shape, Use, What, Wire, field, turns
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, field, turns
 
 
 class AnthropicWire(Wire):
@@ -24,24 +24,24 @@ class AnthropicWire(Wire):
         self._held: dict[str, Any] | None = None
 
     def system(self, text: str) -> None:
-        """The host speaks: taken only after a user message, and before an assistant's or at the end."""
+        """Write what the host says: taken only after a user message, and before an assistant's or at the end."""
         self._held = {"role": "system", "content": text}
 
     def end(self) -> None:
-        """Nothing more happens, or the assistant speaks next."""
+        """Write the system message that was held back: nothing more happens, or the assistant is next."""
         if self._held is not None:
             super().add(self._held, "system")
         self._held = None
 
-    def add(self, message: Any, what: What, said: str = "") -> None:
-        """One more message; a system message that may stand before it goes first, any other one is left out."""
+    def add(self, message: Any, what: MessageKind, said: str = "") -> None:
+        """Add a message; a system message that may be before it goes first, any other one is left out."""
         if what in {"call", "answer", "action"}:
             self.end()
         self._held = None
         super().add(message, what, said)
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks."""
+        """Write what a person says."""
         blocks: list[dict[str, Any]] = [{"type": "text", "text": text}]
         if joins and self.what and self.what[-1] == "result":
             self._held = None
@@ -62,13 +62,13 @@ class AnthropicWire(Wire):
         self.add({"role": "user", "content": blocks}, "person", text)
 
     def _mark(self, block: dict[str, Any], share: float) -> None:
-        """Some blocks carry a cache mark; a request may have four, and its system prompt and tools want one each."""
+        """Add a cache mark to some blocks; a request may have four, of which its system prompt and tools take two."""
         if self._marks < 2 and self.often(share):
             self._marks += 1
             block["cache_control"] = {"type": "ephemeral"}
 
     def speak(self, text: str, thought: str, what: Any) -> None:
-        """The model speaks."""
+        """Write what the model says."""
         self._assistant([*self._thinking(thought), {"type": "text", "text": text}], what)
 
     def _thinking(self, thought: str) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ class AnthropicWire(Wire):
             return [{"type": "redacted_thinking", "data": sign(thought)}]
         return [{"type": "thinking", "thinking": thought, "signature": sign(thought)}]
 
-    def _assistant(self, content: list[dict[str, Any]], what: What) -> None:
+    def _assistant(self, content: list[dict[str, Any]], what: MessageKind) -> None:
         said: Any = content
         if self.as_object(json.dumps(content)):
             said = [_sdk_block(block) for block in content]
@@ -86,8 +86,8 @@ class AnthropicWire(Wire):
             said = content[0]["text"]
         self.add({"role": "assistant", "content": said}, what)
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls tools, and they answer."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of tools and their answers."""
         ids = [self.new_id("toolu") for _ in uses]
         content = self._thinking(thought)
         if text:
@@ -100,7 +100,7 @@ class AnthropicWire(Wire):
         self._assistant(content, "call")
         self.add({"role": "user", "content": [self._result(uses[place], ids[place]) for place in order]}, "result")
 
-    def _result(self, use: Use, call_id: str) -> dict[str, Any]:
+    def _result(self, use: ToolCall, call_id: str) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
         if use.result.strip() and self.often(0.4):
             block["content"] = [{"type": "text", "text": use.result}]
@@ -113,7 +113,7 @@ class AnthropicWire(Wire):
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why Anthropic would refuse the list."""
+        """Return why Anthropic would refuse the list."""
         found: list[str] = []
         roles = [field(message, "role") for message in messages]
         if roles[0] != "user":
@@ -134,7 +134,7 @@ class AnthropicWire(Wire):
 
 
 def sign(thought: str) -> str:
-    """A signature that depends on the block alone, as older models' do."""
+    """Return a signature that depends on the block alone, as older models' do."""
     return hashlib.sha256(thought.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -160,13 +160,13 @@ def _sdk_block(block: dict[str, Any]) -> Any:
 
 
 def blocks(message: Any) -> list[Any]:
-    """An Anthropic message's content as blocks."""
+    """Return an Anthropic message's content as blocks."""
     content = field(message, "content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
 def _pairs(messages: Sequence[Any]) -> list[str]:
-    """Each turn's calls are answered, all and only they, at the beginning of the next turn, the user's."""
+    """Return each turn whose calls are not answered, all and only they, at the beginning of the user's next turn."""
     found: list[str] = []
     waiting: list[str] = []
     for index, turn in turns(messages, "user"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import OpenAIChat
-from unabridged_testing.wire import PIXEL, Use, Wire, field, turns
+from unabridged_testing.wire import PIXEL, ToolCall, Wire, field, turns
 
 
 class ChatWire(Wire):
@@ -19,11 +19,11 @@ class ChatWire(Wire):
     format = OpenAIChat.name
 
     def system(self, text: str) -> None:
-        """The host speaks."""
+        """Write what the host says."""
         self.add({"role": self.rng.choice(("system", "developer")), "content": text}, "system")
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks."""
+        """Write what a person says."""
         del joins
         message: dict[str, Any] = {"role": "user", "content": text}
         if media:
@@ -45,7 +45,7 @@ class ChatWire(Wire):
         return {"type": "file", "file": {"filename": "plan.pdf", "file_data": data}}
 
     def speak(self, text: str, thought: str, what: Any) -> None:
-        """The model speaks."""
+        """Write what the model says."""
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if thought:
             message["reasoning_content"] = thought
@@ -57,8 +57,8 @@ class ChatWire(Wire):
             message["content"], message["refusal"] = None, text
         self.add(message, what)
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls tools, and they answer."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of tools and their answers."""
         ids = [self.new_id("call") for _ in uses]
         if self.odd(0.1):  # servers that count anew in each answer; pairs are found by place
             ids = [f"call_{number}" for number in range(len(uses))]
@@ -75,7 +75,7 @@ class ChatWire(Wire):
                 result = [{"type": "text", "text": result}]
             self.add({"role": "tool", "tool_call_id": ids[place], "content": result}, "result")
 
-    def _call(self, use: Use, call_id: str) -> dict[str, Any]:
+    def _call(self, use: ToolCall, call_id: str) -> dict[str, Any]:
         name = use.name.replace(".", "_")
         if self.odd(0.1):
             return {"id": call_id, "type": "custom", "custom": {"name": name, "input": use.arguments}}
@@ -83,7 +83,7 @@ class ChatWire(Wire):
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why Chat Completions would refuse the list."""
+        """Return why Chat Completions would refuse the list."""
         found = [f"{i}: {reason}" for i, message in enumerate(messages) for reason in _shape(message)]
         waiting: list[str] = []
         for index, turn in turns(messages, "tool"):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import BedrockConverse
-from unabridged_testing.wire import PIXEL, Shape, Use, What, Wire
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire
 from unabridged_testing.wire_anthropic import sign
 
 
@@ -24,7 +24,7 @@ class ConverseWire(Wire):
         self._points = 0
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks: behind results in the same message, behind an observation not at all."""
+        """Write what a person says: behind results in the same message, behind an observation nothing."""
         del joins
         if self.what and self.what[-1] == "observation":
             return
@@ -47,23 +47,23 @@ class ConverseWire(Wire):
         return {"image": {"format": "png", "source": place if self.odd(0.3) else data}}
 
     def _point(self, blocks: list[dict[str, Any]], share: float) -> None:
-        """Some messages end in a cache point; a request may have four, its system prompt and tools want one each."""
+        """Add a cache point to some messages; a request may have four, and its system prompt and tools take two."""
         if self._points < 2 and self.often(share):
             self._points += 1
             blocks.append({"cachePoint": {"type": "default"}})
 
     def again(self) -> None:
-        """The very object of the last person's message once more, behind an answer to it."""
+        """Write the very object of the last person's message once more, behind an answer to it."""
         index = max(index for index, what in enumerate(self.what) if what == "person")
         self.speak("Say it again, please.", "", "answer")
         self.add(self.messages[index], "person", self.said[index])
 
     def observe(self, text: str) -> None:
-        """A text protocol's observation."""
+        """Write a text protocol's observation."""
         self.add({"role": "user", "content": [{"text": text}]}, "observation")
 
     def speak(self, text: str, thought: str, what: Any) -> None:
-        """The model speaks."""
+        """Write what the model says."""
         said: dict[str, Any] = {"text": text}
         if self.odd(0.1):
             place = {"documentChar": {"documentIndex": 0, "start": 0, "end": 3}}
@@ -77,11 +77,11 @@ class ConverseWire(Wire):
             return [{"reasoningContent": {"redactedContent": sign(thought).encode()}}]
         return [{"reasoningContent": {"reasoningText": {"text": thought, "signature": sign(thought)}}}]
 
-    def _assistant(self, content: list[dict[str, Any]], what: What) -> None:
+    def _assistant(self, content: list[dict[str, Any]], what: MessageKind) -> None:
         self.add({"role": "assistant", "content": content}, what)
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls tools, and they answer in one message."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of tools, and their answers in one message."""
         ids = [self.new_id("tooluse") for _ in uses]
         content = self._thinking(thought)
         if text:
@@ -96,7 +96,7 @@ class ConverseWire(Wire):
         self._point(results, 0.05)
         self.add({"role": "user", "content": results}, "result")
 
-    def _result(self, use: Use, id_: str) -> dict[str, Any]:
+    def _result(self, use: ToolCall, id_: str) -> dict[str, Any]:
         said: list[dict[str, Any]] = [{"json": {"output": use.result}} if self.odd(0.2) else {"text": use.result}]
         if not use.result and not use.error and self.often(0.5):
             said = []
@@ -109,7 +109,7 @@ class ConverseWire(Wire):
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why Bedrock would refuse the list."""
+        """Return why Bedrock would refuse the list."""
         found: list[str] = []
         roles = [message["role"] for message in messages]
         for index, message in enumerate(messages):
@@ -136,7 +136,7 @@ def _calls(message: Any) -> list[str]:
 
 
 def _pairs(messages: Sequence[Any]) -> list[str]:
-    """Each turn's calls are answered, all and only they, at the beginning of the next message."""
+    """Return each turn whose calls are not answered, all and only they, at the beginning of the next message."""
     found: list[str] = []
     waiting: list[str] = []
     for index, message in enumerate(messages):

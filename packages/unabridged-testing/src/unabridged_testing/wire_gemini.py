@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import GeminiContents
-from unabridged_testing.wire import PIXEL, Shape, Use, What, Wire, field
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, field
 
 _DATA = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
 
@@ -25,7 +25,7 @@ class GeminiWire(Wire):
         self._ids = self.rng.choice(("both", "calls", "none"))
         self._signs = "reasoning" in shape.extras
 
-    def _turn(self, role: str, parts: list[dict[str, Any]], what: What, said: str = "") -> None:
+    def _turn(self, role: str, parts: list[dict[str, Any]], what: MessageKind, said: str = "") -> None:
         message: Any = {"role": role, "parts": parts}
         if self.as_object(json.dumps(parts, ensure_ascii=False)):
             message = _sdk_content(message)
@@ -34,7 +34,7 @@ class GeminiWire(Wire):
         self.add(message, what, said)
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks."""
+        """Write what a person says."""
         results = self.messages[-1] if joins and self.what[-1] == "result" else None
         if isinstance(results, dict) and results["role"] == "user":
             self.messages[-1] = {**results, "parts": [*results["parts"], {"text": text}]}
@@ -54,21 +54,21 @@ class GeminiWire(Wire):
         return {"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/v1beta/files/a"}}
 
     def observe(self, text: str) -> None:
-        """A text protocol's observation."""
+        """Write a text protocol's observation."""
         self._turn("user", [{"text": text}], "observation")
 
     def _thoughts(self, thought: str) -> list[dict[str, Any]]:
         return [{"text": thought, "thought": True}] if thought else []
 
     def speak(self, text: str, thought: str, what: Any) -> None:
-        """The model speaks."""
+        """Write what the model says."""
         said: dict[str, Any] = {"text": text}
         if self._signs and self.often(0.3):
             said["thoughtSignature"] = sign(text)
         self._turn("model", [*self._thoughts(thought), said], what)
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls functions, and they answer; without ids, in the order of the calls."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of functions and their answers; without ids, in the order of the calls."""
         ids = [self.new_id("fc") for _ in uses]
         parts = self._thoughts(thought)
         if text:
@@ -86,7 +86,7 @@ class GeminiWire(Wire):
         answers = [self._response(uses[place], ids[place]) for place in places]
         self._turn("function" if self.odd(0.3) else "user", answers, "result")
 
-    def _response(self, use: Use, call_id: str) -> dict[str, Any]:
+    def _response(self, use: ToolCall, call_id: str) -> dict[str, Any]:
         key = "error" if use.error and use.result else self.rng.choice(("result", "output"))
         response: dict[str, Any] = {key: use.result}
         if self.odd(0.2):
@@ -96,7 +96,7 @@ class GeminiWire(Wire):
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why Gemini would refuse the list."""
+        """Return why Gemini would refuse the list."""
         turns = [_plain(message) for message in messages]
         found = [f"{i}: {reason}" for i, turn in enumerate(turns) for reason in _shape(turn)]
         if turns[0]["role"] == "model":
@@ -115,7 +115,7 @@ class GeminiWire(Wire):
 
 
 def sign(text: str) -> str:
-    """A signature of what a part says."""
+    """Return a signature of what a part says."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()  # which is base64, too
 
 
@@ -131,7 +131,7 @@ def _names(held: Sequence[Any]) -> list[Any]:
 
 
 def _answers(calls: Sequence[Any], responses: Sequence[Any]) -> bool:
-    """Whether these are the responses to these calls, one each."""
+    """Return whether these are the responses to these calls, one each."""
     if sorted(_names(calls)) != sorted(_names(responses)):
         return False
     ids = [one["id"] for one in responses if one.get("id")]
@@ -139,7 +139,7 @@ def _answers(calls: Sequence[Any], responses: Sequence[Any]) -> bool:
 
 
 def _unsigned(turns: Sequence[dict[str, Any]]) -> list[str]:
-    """Where one call is signed, the first of every step since the user last spoke is, and for what it says."""
+    """Return the unsigned steps since the user last spoke: where one call is signed, the first of each step must be."""
     steps: list[tuple[int, dict[str, Any]]] = []
     signed = False
     for index, turn in enumerate(turns):
@@ -173,7 +173,7 @@ def _shape(turn: dict[str, Any]) -> list[str]:
 
 
 def _plain(message: Any) -> dict[str, Any]:
-    """The turn as REST sends it."""
+    """Return the turn as REST sends it."""
     if not isinstance(message, dict):
         message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     parts = [
@@ -197,7 +197,7 @@ _CAMEL = {snake: camel for camel, snake in _SNAKE.items()}
 
 
 def _snake(value: Any) -> Any:
-    """The same with the names that the SDK has for its fields; what stands in arguments and responses stays."""
+    """Return the value with the SDK's names of fields; arguments and responses stay as they are."""
     if isinstance(value, list):
         return [_snake(item) for item in value]
     if not isinstance(value, dict):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import OpenAIResponses
-from unabridged_testing.wire import PIXEL, Use, Wire, field
+from unabridged_testing.wire import PIXEL, ToolCall, Wire, field
 
 
 class ResponsesWire(Wire):
@@ -16,11 +16,11 @@ class ResponsesWire(Wire):
     format = OpenAIResponses.name
 
     def system(self, text: str) -> None:
-        """The host speaks."""
+        """Write what the host says."""
         self.add(self._message(self.rng.choice(("system", "developer")), text), "system")
 
     def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
-        """A person speaks."""
+        """Write what a person says."""
         del joins
         if not media:
             self.add(self._message("user", text), "person", text)
@@ -32,7 +32,7 @@ class ResponsesWire(Wire):
         self.add({"type": "message", "role": "user", "content": content}, "person", text)
 
     def observe(self, text: str) -> None:
-        """A text protocol's observation."""
+        """Write a text protocol's observation."""
         self.add(self._message("user", text), "observation")
 
     def _message(self, role: str, text: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class ResponsesWire(Wire):
         return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
 
     def speak(self, text: str, thought: str, what: Any) -> None:
-        """The model speaks."""
+        """Write what the model says."""
         self._think(thought)
         if self.often(0.2):
             self.add({"role": "assistant", "content": text}, what)
@@ -65,8 +65,8 @@ class ResponsesWire(Wire):
             item["encrypted_content"] = "gAAAA" + thought.encode("utf-8", "replace").hex()
         self.add(_sdk("ResponseReasoningItem", item) if self.as_object(thought) else item, "reasoning")
 
-    def round(self, uses: Sequence[Use], order: Sequence[int], text: str, thought: str) -> None:
-        """The model calls tools, and they answer."""
+    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+        """Write calls of tools and their answers."""
         if text:
             self.speak(text, thought, "preamble")
         else:
@@ -82,7 +82,7 @@ class ResponsesWire(Wire):
         for place in order:
             self.add(pairs[place][1], "result")
 
-    def _pair(self, use: Use) -> tuple[Any, dict[str, Any]]:
+    def _pair(self, use: ToolCall) -> tuple[Any, dict[str, Any]]:
         call_id, name = self.new_id("call"), use.name.replace(".", "_")
         output: Any = use.result
         if use.result and self.odd(0.2):
@@ -102,7 +102,7 @@ class ResponsesWire(Wire):
         return (_sdk("ResponseFunctionToolCall", call) if self.as_object(use.arguments) else call), result
 
     def sealed(self) -> None:
-        """A compaction of the provider's own, or a reference to what it stored."""
+        """Write a compaction of the provider's own, or a reference to what it stored."""
         item = {"type": "item_reference", "id": ""}
         if self.often(0.5):
             item = {"type": "compaction", "id": "", "encrypted_content": "gAAAA" + "9a" * 40}
@@ -111,7 +111,7 @@ class ResponsesWire(Wire):
 
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
-        """Why the Responses API would refuse the items."""
+        """Return why the Responses API would refuse the items."""
         found: list[str] = []
         calls: dict[str, str] = {}
         answered: set[str] = set()
@@ -144,7 +144,7 @@ class ResponsesWire(Wire):
 
 
 def _is_models(item: Any) -> bool:
-    """Whether only the model can have written this item."""
+    """Return whether only the model can have written this item."""
     if item is None:
         return False
     kind = field(item, "type") or "message"

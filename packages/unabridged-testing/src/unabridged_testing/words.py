@@ -71,11 +71,11 @@ RULES = (
 
 
 def say(rng: Random, phrases: tuple[str, ...]) -> str:
-    """One phrase with a number in it."""
+    """Return one phrase with a number in it."""
     return rng.choice(phrases).format(n=rng.randrange(10_000))
 
 
 def long_text(rng: Random, phrases: tuple[str, ...], size: int) -> str:
-    """About `size` characters, made by repeating one phrase: long, and cheap to make."""
+    """Return about `size` characters, made by repeating one phrase: long, and cheap to make."""
     seed = say(rng, phrases) or "."
     return (seed * (size // len(seed) + 1))[: max(size, 1)]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unabridged.adapters.kit.threads import thread
     from unabridged.adapters.sdk import dump, load, wrap
-    from unabridged.compaction.hooks import Hooks
     from unabridged.compactor import Compaction, Compactor, Outlook
+    from unabridged.engine.hooks import Hooks
     from unabridged.errors import (
         ArchiveError,
         IllegalConversation,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         WontFit,
     )
     from unabridged.events import Receipt
-    from unabridged.legal import Finding, check, repair
+    from unabridged.legality import Finding, check, repair
     from unabridged.settings import Settings
 
 __version__ = "0.1.0"
@@ -55,30 +55,30 @@ __all__ = [
     "wrap",
 ]
 
-_WHERE = {
+_MODULES = {
     "adapters.kit.threads": ("thread",),
     "adapters.sdk": ("dump", "load", "wrap"),
-    "compaction.hooks": ("Hooks",),
     "compactor": ("Compaction", "Compactor", "Outlook"),
+    "engine.hooks": ("Hooks",),
     "errors": ("ArchiveError", "IllegalConversation", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"),
     "events": ("Receipt",),
-    "legal": ("Finding", "check", "repair"),
+    "legality": ("Finding", "check", "repair"),
     "settings": ("Settings",),
 }
-"""The module that each public name is in."""
+"""The public names of each module."""
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, loaded now."""
+    """Import a public name when it is first used."""
     from importlib import import_module  # noqa: PLC0415 - a hook needs none of this
 
-    for module, names in _WHERE.items():
+    for module, names in _MODULES.items():
         if name in names:
-            found = globals()[name] = getattr(import_module(f"unabridged.{module}"), name)
-            return found
+            value = globals()[name] = getattr(import_module(f"unabridged.{module}"), name)
+            return value
     raise AttributeError(f"module 'unabridged' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """What `dir` shows: the public names too that nobody has used yet."""
+    """Return the names of the package, with the public ones that were not used yet."""
     return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""What of its archive a compactor gives out and removes: search, read, forget."""
+"""The methods of a compactor that search, read, pin and remove what is in its archive."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from unabridged.archive import codec
 from unabridged.archive import pins as pinned
-from unabridged.archive.live import with_live
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.archive.references import find
+from unabridged.archive.search import search_with_context
 from unabridged.archive.store_rules import moment_for_size
 from unabridged.archive.transcripts import forget_namespace, forget_thread
 from unabridged.asking.drivers import in_thread
@@ -21,14 +21,14 @@ from unabridged.errors import SettingsError
 from unabridged.formats import Message
 
 if TYPE_CHECKING:
-    from unabridged.runtime.calls import Calls
+    from unabridged.engine.call import CallRunner
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def unblocked(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The method as one that does not block the event loop, with the same arguments."""
+def make_async(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return the method as one that does not block the event loop, with the same arguments."""
 
     @wraps(method)
     async def call(*arguments: P.args, **options: P.kwargs) -> T:
@@ -38,12 +38,12 @@ def unblocked(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return call
 
 
-class Access:
-    """The record as a program reads it. `Compactor` is one; nothing here compacts."""
+class ArchiveAccess:
+    """The archive of a compactor as a program reads it. `Compactor` is one; nothing here compacts."""
 
     _archive: Archive
     _namespace: str
-    _calls: Calls
+    _runner: CallRunner
 
     def search(
         self,
@@ -54,42 +54,44 @@ class Access:
         limit: int = 10,
         messages: list[Message] | None = None,
     ) -> Sequence[Hit]:
-        """The archived messages of the thread that match best: literal words, no query syntax.
+        """Return the archived messages of the thread that match best: literal words, no query syntax.
 
-        With `messages`, the list as it is now, what still stands in it is searched too: such a hit is `live`.
+        With `messages`, the list as it is now, what is still in it is searched too: such a hit is `live`.
         """
         scope = self._scope(thread, namespace)
         hits = self._archive.search(scope, query, limit)
         if messages is None:
             return hits
-        return with_live(self._archive, scope, query, hits, self._calls.in_context(messages, scope), limit=limit)
+        return search_with_context(
+            self._archive, scope, query, hits, self._runner.list_live_parts(messages, scope), limit=limit
+        )
 
     def read(self, ref: str | int, *, thread: Name, namespace: Name | None = None) -> Message:
-        """The archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), its turn (12) or its hash."""
+        """Return the archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), turn (12) or hash."""
         return codec.decode(find(self._archive, self._scope(thread, namespace), ref).body)
 
-    asearch, aread = unblocked(search), unblocked(read)
+    asearch, aread = make_async(search), make_async(read)
 
     def pin(self, text: str, *, thread: Name, namespace: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
         pinned.pin(self._archive, self._scope(thread, namespace), text)
 
     def unpin(self, text: str, *, thread: Name, namespace: Name | None = None) -> bool:
-        """Take a pin away from the next compaction on; return whether there was one with this text."""
+        """Remove a pin from the next compaction on; return whether there was one with this text."""
         return pinned.unpin(self._archive, self._scope(thread, namespace), text)
 
     def pins(self, *, thread: Name, namespace: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
         return pinned.pins_of(self._archive, self._scope(thread, namespace))
 
-    apin, aunpin, apins = unblocked(pin), unblocked(unpin), unblocked(pins)
+    apin, aunpin, apins = make_async(pin), make_async(unpin), make_async(pins)
 
     def namespaces(self) -> Sequence[str]:
-        """The namespaces of the archive that hold anything, sorted: whose conversations it has."""
+        """Return the namespaces of the archive that have anything, sorted."""
         return self._archive.namespaces()
 
     def threads(self, *, namespace: Name | None = None) -> Sequence[str]:
-        """The threads of a namespace that hold anything, sorted."""
+        """Return the threads of a namespace that have anything, sorted."""
         return self._archive.threads(self._space(namespace))
 
     def forget(
@@ -100,56 +102,52 @@ class Access:
         older_than: timedelta | datetime | None = None,
         to_size: int | None = None,
     ) -> Sequence[str]:
-        """Remove from the archive, for good: records, originals, and everything only they used; the threads that went.
+        """Remove records, originals and what only they used from the archive, for good; return the threads that went.
 
-        Transcripts that were written of them (`Settings.transcript`) go too.
+        Transcripts that were written of them (`Settings.transcript`) are removed too.
 
         One thread; or a whole namespace, named; or the threads of a namespace (by default the compactor's own) whose
-        newest compaction is older than so long, or than a moment; or those whose newest compaction is the oldest, until
-        the messages of the rest take at most `to_size` bytes. No thread is removed by half.
+        newest compaction is older than this age or moment; or those whose newest compaction is the oldest, until the
+        messages of the rest take at most `to_size` bytes. No thread is removed in part.
         """
         space = self._space(namespace)
+        if to_size is not None and (thread is not None or older_than is not None or not _is_size(to_size)):
+            wrong = f"forget takes to_size alone, in bytes from 0 on; got {to_size!r}. Call it once for each."
+            raise SettingsError(wrong)
+        if thread is not None and older_than is not None:
+            raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
+        gone: Sequence[str] = ()
         if to_size is not None:
-            return self._forget_to_size(space, to_size, alone=thread is None and older_than is None)
-        if thread is not None:
-            if older_than is not None:
-                raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
-            gone: Sequence[str] = self._forget_thread(space, thread)
+            moment = moment_for_size(self._archive, space, to_size)
+            gone = forget_namespace(self._archive, space, moment) if moment is not None else ()
+        elif thread is not None:
+            scope = Scope(space, check_name(thread))
+            gone = [scope.thread] if scope.thread in self._archive.threads(space) else []
+            forget_thread(self._archive, scope)
+            self._runner.caches.drop(scope)
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
             gone = forget_namespace(self._archive, space, None if older_than is None else _moment(older_than))
-        for one in gone:
-            self._calls.threads.drop(Scope(space, one))
-        return gone
-
-    def _forget_thread(self, space: str, thread: Name) -> list[str]:
-        scope = Scope(space, check_name(thread))
-        gone = [scope.thread] if scope.thread in self._archive.threads(space) else []
-        forget_thread(self._archive, scope)
-        self._calls.threads.drop(scope)
-        return gone
-
-    def _forget_to_size(self, space: str, size: Any, *, alone: bool) -> Sequence[str]:
-        if not alone or not isinstance(size, int) or size < 0:
-            raise SettingsError(f"forget takes to_size alone, in bytes from 0 on; got {size!r}. Call it once for each.")
-        moment = moment_for_size(self._archive, space, size)
-        gone = [] if moment is None else forget_namespace(self._archive, space, moment)
-        for one in gone:
-            self._calls.threads.drop(Scope(space, one))
+        for name in gone:
+            self._runner.caches.drop(Scope(space, name))
         return gone
 
     def _scope(self, name: Name | None, namespace: Name | None = None) -> Scope:
-        """The thread in the archive; without a name, what a list holds decides."""
+        """Return the scope of a thread; without a name, the messages of the list identify it."""
         return Scope(self._space(namespace), "" if name is None else check_name(name))
 
     def _space(self, namespace: Name | None) -> str:
-        """The namespace of a call: the one it names, else the compactor's own."""
+        """Return the namespace of a call: the one it names, else the compactor's own."""
         return self._namespace if namespace is None else check_name(namespace, "namespace")
 
 
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
 def _moment(older_than: timedelta | datetime) -> float:
-    """The Unix time before which something is older than this: an age, or a moment (without a zone, local time)."""
+    """Return the Unix time before which something is older than this age or moment (without a zone, local time)."""
     now = time.time()
     if isinstance(older_than, timedelta):
         moment = now - older_than.total_seconds()

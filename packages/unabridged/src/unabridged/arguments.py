@@ -1,11 +1,11 @@
-"""The arguments of a `Compactor`, each of the kind it must be: what is not is said when it is made."""
+"""Check the arguments of a `Compactor` when it is made."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from unabridged.compaction.hooks import Hooks, refuse_unusable
+from unabridged.engine.hooks import Hooks, refuse_unusable
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.settings import Settings
@@ -19,7 +19,7 @@ def _is_archive(value: Any) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("store", "record", "parts", "search"))
 
 
-_KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "agent": (_is_text, 'the name of a model, such as "gpt-5"'),
     "archive": (
         lambda value: _is_text(value) or _is_archive(value),
@@ -38,27 +38,27 @@ _KINDS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 }
 
 
-def check_arguments(given: Mapping[str, Any]) -> None:
-    """Refuse an argument of a wrong type; others than these are checked where they are used."""
-    for name, (fits, what) in _KINDS.items():
-        value = given[name]
+def check_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raise `SettingsError` for an argument of a wrong type; others than these are checked where they are used."""
+    for name, (fits, what) in _CHECKS.items():
+        value = arguments[name]
         if value is not None and not fits(value):
-            raise SettingsError(f"{name} must be {what}, or left out; got {_shown(value)}")
+            raise SettingsError(f"{name} must be {what}, or left out; got {_describe(value)}")
     for name in ("counter", "on_event", "origin", "redact"):
-        refuse_unusable(name, given[name])
-    if not isinstance(given["exact"], bool):
-        raise SettingsError(f"exact must be True or False; got {_shown(given['exact'])}")
+        refuse_unusable(name, arguments[name])
+    if not isinstance(arguments["exact"], bool):
+        raise SettingsError(f"exact must be True or False; got {_describe(arguments['exact'])}")
 
 
 def check_max_tokens(value: Any) -> int | None:
     """Return the longest answer that a request asks for; None where it does not say."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return value
-    raise SettingsError(f"max_tokens must be a whole number of at least 1, or left out; got {_shown(value)}")
+    raise SettingsError(f"max_tokens must be a whole number of at least 1, or left out; got {_describe(value)}")
 
 
-def _shown(value: Any) -> str:
-    """The kind of a value, and the value where it is short and harmless."""
+def _describe(value: Any) -> str:
+    """Return the kind of a value, and the value where it is short and harmless."""
     kind = type(value).__name__
-    short = isinstance(value, int | float) or (_is_text(value) and len(value) < 40)
-    return f"{kind} {value!r}" if short else f"a {kind}"
+    is_short = isinstance(value, int | float) or (_is_text(value) and len(value) < 40)
+    return f"{kind} {value!r}" if is_short else f"a {kind}"

@@ -1,6 +1,6 @@
-"""The public surface: `Compactor` watches conversations, compacts them before they overflow, and gives back originals.
+"""The public surface: `Compactor` watches conversations, compacts them before they overflow, and returns originals.
 
-A call's way is in `runtime.calls`, a compaction's steps are in `compaction.pipeline`, and how records are found and
+The steps of a call are in `engine.call`, those of a compaction in `engine.pipeline`, and how records are found and
 taken back is in `history`.
 """
 
@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import announce, archive_of
-from unabridged.archive.protocol import Archive, Record
-from unabridged.archive_access import Access, unblocked
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record
+from unabridged.archive_access import ArchiveAccess, make_async
 from unabridged.arguments import check_arguments, check_max_tokens
-from unabridged.compaction.hooks import Hooks, check_origin, check_pin, check_redact
+from unabridged.engine.calibrations import StoredCalibration
+from unabridged.engine.hooks import Hooks, check_origin, check_pin, check_redact
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
 from unabridged.formats import Format, Message, detect, format_named
-from unabridged.history import DEFAULT
-from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of, model_info, warn_of_assumed_window, window_for
 from unabridged.messages import Origin
-from unabridged.outcome import Compaction, Outlook
-from unabridged.runtime.learned import Learned
-from unabridged.settings import Limits, Settings, limits, warn_once
+from unabridged.results import Compaction, Outlook
+from unabridged.settings import Limits, Settings, resolve_limits, warn_once
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import family_of, model_info, warn_of_assumed_window, window_for
 
 if TYPE_CHECKING:  # what only a compactor needs is loaded with the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
@@ -39,12 +38,13 @@ log = logging.getLogger("unabridged")
 Unknown = Literal["raise", "keep"]
 """What `replay` and `undo` do about a summary turn that the archive does not know."""
 ASKED = "asked for"
-CLOSING = 2.0
-"""Seconds that work in the background has to come to an end when nobody waits for its summary any more."""
+"""The reason of a compaction that `compact` makes."""
+CLOSE_TIMEOUT_SECONDS = 2.0
+"""How long `close` waits for a summary that is being made in the background."""
 
 
 class Options(TypedDict, total=False):
-    """What a call may say besides its messages."""
+    """The options of a call besides its messages."""
 
     thread: Name | None
     """The name of the conversation; one without a name is known by what it says."""
@@ -56,7 +56,7 @@ class Options(TypedDict, total=False):
     """The longest answer that the request asks for: at least so much of the window stays free."""
 
 
-class Compactor(Access):
+class Compactor(ArchiveAccess):
     """Keeps conversations inside the window and every original in the archive. One serves any number of threads.
 
     `model` writes the summaries: a callable (`str -> str` or `Ask -> Reply`, sync or async), a `"provider:name"`
@@ -93,15 +93,15 @@ class Compactor(Access):
     ) -> None:
         check_arguments(locals())
         from unabridged.archive.transcripts import transcripts_for  # noqa: PLC0415 - importing the package stays cheap
-        from unabridged.compaction.clear import prices_for  # noqa: PLC0415 - importing the package stays cheap
-        from unabridged.compaction.state import Setup  # noqa: PLC0415 - likewise
-        from unabridged.runtime.calls import Calls  # noqa: PLC0415 - likewise
-        from unabridged.summarise.summary_body import writers_for  # noqa: PLC0415 - likewise
+        from unabridged.engine.call import CallRunner  # noqa: PLC0415 - likewise
+        from unabridged.engine.clear import find_prices  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.engine.state import HostFunctions, Setup  # noqa: PLC0415 - likewise
+        from unabridged.summary.summary_body import build_summary_writer  # noqa: PLC0415 - likewise
 
         self.settings = settings or Settings()
-        known = window_for(agent, window)
-        bounds = limits(self.settings, known)
-        if known is None and not bounds.assumed:  # else the trigger says what the user wants
+        known_window = window_for(agent, window)
+        bounds = resolve_limits(self.settings, known_window)
+        if known_window is None and not bounds.assumed:  # else the trigger says what the user wants
             warn_of_assumed_window(agent, bounds.window)
         info = model_info(agent) if window is None else None
         if info is not None and not info.exact:
@@ -112,43 +112,41 @@ class Compactor(Access):
                 "the recall tools and set Settings(recall=True), or leave payback off"
             )
         self._format = format_named(format) if format is not None else None
-        self._namespace = check_name(DEFAULT if namespace is None else namespace, "namespace")
+        self._namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
         self._on_event = on_event
         self._owned = archive is None or isinstance(archive, str)
         self._archive = archive_of(archive, probe=not self.settings.off)
         self._asker: Asker | None = None
-        if any(given is not None for given in (model, model_window, fallback, fallback_window)):
-            from unabridged.asking.asker import asker_for  # noqa: PLC0415 - only callers with a model pay for it
+        if any(argument is not None for argument in (model, model_window, fallback, fallback_window)):
+            from unabridged.asking.asker import Asker  # noqa: PLC0415 - only callers with a model pay for it
 
-            self._asker = asker_for(model, fallback, (model_window, fallback_window), self.settings)
+            wait = {"deadline": self.settings.deadline, "cool_down": self.settings.cool_down}
+            windows = (model_window, fallback_window)
+            self._asker = Asker(model, fallback=fallback, windows=windows, retries=self.settings.retries, **wait)
         new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
-        meter = new_meter(family=family_of(agent))  # a tokenizer that is not installed is said now
-        self._learned = Learned(self._archive, self._namespace, meter.key if agent else None)
+        meter = new_meter(family=family_of(agent))  # raises now where the tokenizer is not installed
+        self._calibration = StoredCalibration(self._archive, self._namespace, meter.key if agent else None)
         setup = Setup(
             settings=check_pin(self.settings),
             limits=bounds,
             named_limits=bounds,
             agent=agent,
             meter=meter,
-            calibration=self._learned.calibration,
+            calibration=self._calibration.value,
             archive=self._archive,
             archive_name=announce(self._archive, self._namespace),
-            origin=check_origin(origin),
-            emit=self._emit,
-            hooks=hooks or Hooks(),
-            writers=writers_for(self._asker, agent),
-            prices=prices_for(self.settings.clear, model_info(agent)),
-            redact=check_redact(redact),
-            host_state=state,
+            host=HostFunctions(self._emit, hooks or Hooks(), check_origin(origin), check_redact(redact), state),
+            summary_writer=build_summary_writer(self._asker, agent),
+            prices=find_prices(self.settings.clear, model_info(agent)),
             transcripts=transcripts_for(self.settings.transcript, self._archive),
         )
         apart = info is not None and info.answers_apart
-        self._calls = Calls(setup, self._learned, self._format, new_meter, answers_apart=apart)
+        self._runner = CallRunner(setup, self._calibration, self._format, new_meter, answers_apart=apart)
 
     @property
     def limits(self) -> Limits:
-        """The settings in tokens for this window, as far as the provider has not taught otherwise."""
-        return self._calls.limits
+        """Return the settings in tokens for this window, or for the one that the provider's refusals have taught."""
+        return self._runner.limits
 
     def fit(
         self,
@@ -160,16 +158,16 @@ class Compactor(Access):
         tools: Any = None,
         max_tokens: int | None = None,
     ) -> Compaction:
-        """The conversation as it should be sent now: the very same list, or a shorter one that is legal and fits.
+        """Return the conversation as it should be sent now: the very same list, or a shorter, legal one that fits.
 
         `max_tokens` is the longest answer that the request asks for, where that is more than the reserve.
         """
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._calls.drive(self._calls.run_leaving(answer, messages, scope, (system, tools)))
+        return self._runner.drive(self._runner.run_with_room(answer, messages, scope, (system, tools)))
 
     async def afit(self, messages: list[Message], **options: Unpack[Options]) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await self._calls.adrive(self._run(messages, **options))
+        return await self._runner.adrive(self._run(messages, **options))
 
     def compact(
         self,
@@ -181,27 +179,27 @@ class Compactor(Access):
         tools: Any = None,
         max_tokens: int | None = None,
     ) -> Compaction | None:
-        """Compact now, whatever the size; None when nothing is gained."""
+        """Compact now, whatever the size; return None when nothing is gained."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        steps = self._calls.run_leaving(answer, messages, scope, (system, tools), force=True, why=ASKED)
-        done = self._calls.drive(steps)
+        steps = self._runner.run_with_room(answer, messages, scope, (system, tools), force=True, why=ASKED)
+        done = self._runner.drive(steps)
         return done if done.changed else None
 
     async def acompact(self, messages: list[Message], **options: Unpack[Options]) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._calls.adrive(self._run(messages, **options, why=ASKED))
+        done = await self._runner.adrive(self._run(messages, **options, why=ASKED))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:
-        """The provider said "too long" all the same: its limit is learned, and this is to be sent instead, once.
+        """Learn the limit of a provider that said "too long" all the same; return what to send instead, once.
 
-        What says something else is raised as it is; a second refusal is `WontFit`, with the provider's as its cause.
+        An error that says something else is raised as it is; a second refusal is `WontFit`, caused by the provider's.
         """
-        return self._calls.drive(self._refused(fitted, error))
+        return self._runner.drive(self._refused(fitted, error))
 
     async def aoverflowed(self, fitted: Compaction, error: object) -> Compaction:
         """`overflowed` without blocking the event loop."""
-        return await self._calls.adrive(self._refused(fitted, error))
+        return await self._runner.adrive(self._refused(fitted, error))
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
@@ -218,13 +216,13 @@ class Compactor(Access):
         tools: Any = None,
         max_tokens: int | None = None,
     ) -> Outlook:
-        """What `fit` would do with it. Nothing is done, stored or remembered."""
+        """Return what `fit` would do. Nothing is done, stored or remembered."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._calls.plan(answer, messages, scope, (system, tools))
+        return self._runner.foresee(answer, messages, scope, (system, tools))
 
     def observe(self, fitted: Compaction, usage: Any) -> None:
         """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
-        self._calls.observe(fitted, usage)
+        self._runner.observe(fitted, usage)
 
     def replay(
         self,
@@ -234,7 +232,7 @@ class Compactor(Access):
         namespace: Name | None = None,
         unknown: Unknown = "raise",
     ) -> list[Message]:
-        """The original conversation, exactly: every compaction that stands in the list is taken back.
+        """Return the original conversation, exactly: every compaction in the list is undone.
 
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
@@ -248,7 +246,7 @@ class Compactor(Access):
         namespace: Name | None = None,
         unknown: Unknown = "raise",
     ) -> list[Message]:
-        """The list as it was before its newest compaction, and what came since; the same list if there is none.
+        """Return the list as it was before its newest compaction, and what came since; the same list if there is none.
 
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
@@ -258,21 +256,21 @@ class Compactor(Access):
         for record in records:
             note_undone(self._archive, record)
             self._archive.retire(record.scope, record.id)
-            self._calls.threads.drop(record.scope)
+            self._runner.caches.drop(record.scope)
             self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
         return before
 
-    areplay, aundo = unblocked(replay), unblocked(undo)
+    areplay, aundo = make_async(replay), make_async(undo)
 
     def close(self) -> None:
-        """Let go of the summariser, and of the archive if this compactor opened it; what was learned is kept.
+        """Close the summariser, and the archive if this compactor opened it; what was learned is stored.
 
         A summary that is being made in the background is dropped, and made again when it is needed.
         """
-        self._learned.keep()
+        self._calibration.save()
         if self._asker is not None:
             self._asker.close()
-            self._calls.background.wait_for_all(CLOSING)
+            self._runner.background.wait_for_all(CLOSE_TIMEOUT_SECONDS)
         if self._owned:
             self._archive.close()
 
@@ -294,10 +292,10 @@ class Compactor(Access):
         why: str = "",
     ) -> Generator[Any, Any, Compaction]:
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._calls.run_leaving(answer, messages, scope, (system, tools), force=bool(why), why=why)
+        return self._runner.run_with_room(answer, messages, scope, (system, tools), force=bool(why), why=why)
 
     def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
-        return self._calls.refused(fitted, error, self._scope(fitted.thread or None, fitted.namespace))
+        return self._runner.recover_from_refusal(fitted, error, self._scope(fitted.thread or None, fitted.namespace))
 
     def _take_back(
         self, messages: list[Message], name: Name | None, namespace: Name | None, *, every: bool, unknown: Unknown
@@ -317,7 +315,7 @@ class Compactor(Access):
         )
 
     def _emit(self, event: Event) -> None:
-        """Tell the host; a host that raises is logged, never obeyed."""
+        """Call `on_event`; log what it raises and go on."""
         if self._on_event is None:
             return
         try:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from unabridged.archive import codec, store_rules
 from unabridged.archive.names import Name, optional_name
-from unabridged.archive.protocol import Archive, Part, Scope, Stored
+from unabridged.archive.protocol import Archive, Part, Scope, StoredRecord
 from unabridged.errors import ArchiveError, SettingsError
 
 _TRIES: Final = 5
@@ -25,7 +25,7 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class ArchiveCopy:
     """What a copy did, in numbers; without `problems` both sides now hold the same."""
 
     threads: int = 0
@@ -55,7 +55,7 @@ def copy_archive(
     namespace: Name | None = None,
     thread: Name | None = None,
     tell: Callable[[int, int], None] = lambda _done, _all: None,
-) -> Copied:
+) -> ArchiveCopy:
     """Bring everything of the source into the target, or of one namespace, or of one of its threads; what was done.
 
     `tell` hears how many threads are done, and how many there are. A thread that can't be copied is among the
@@ -69,7 +69,7 @@ def copy_archive(
     _check_sealing(source, target)
     spaces = source.namespaces() if namespace is None else [namespace]
     scopes = [Scope(space, name) for space in spaces for name in source.threads(space) if thread in {None, name}]
-    copied, whole = Copied(), hashlib.sha256()
+    copied, whole = ArchiveCopy(), hashlib.sha256()
     for done, scope in enumerate(scopes):
         tell(done, len(scopes))
         try:
@@ -84,7 +84,7 @@ def copy_archive(
     return replace(copied, digest=f"sha256:{whole.hexdigest()}")
 
 
-def _add(copied: Copied, one: Copied) -> Copied:
+def _add(copied: ArchiveCopy, one: ArchiveCopy) -> ArchiveCopy:
     counted = ("threads", "new", "grown", "records", "messages", "size")
     return replace(copied, **{name: getattr(copied, name) + getattr(one, name) for name in counted})
 
@@ -100,7 +100,7 @@ def _check_sealing(source: Archive, target: Archive) -> None:
 
 
 def _is_sealed(archive: Archive) -> bool | None:
-    """Whether what the archive gives is sealed, as far as its first thread tells; None where it has none."""
+    """Return whether what the archive gives is sealed, as far as its first thread tells; None where it has none."""
     for namespace in archive.namespaces():
         for name in archive.threads(namespace):
             if (stored := next(archive.everything(Scope(namespace, name)), None)) is not None:
@@ -118,7 +118,7 @@ def _check_able(archive: Archive) -> None:
         )
 
 
-class _Line(NamedTuple):
+class _RecordDigest(NamedTuple):
     """One record of a thread: its key, the digest of all that it says, and whether it is live."""
 
     key: str
@@ -127,27 +127,27 @@ class _Line(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Seen:
+class _ThreadDigests:
     """All that a thread holds, as digests: enough to tell whether two are the same, or one the beginning of the other.
 
     Put-in messages and the others are counted apart: only within each of the two does the order mean anything.
     """
 
-    records: dict[str, _Line] = field(default_factory=dict)
+    records: dict[str, _RecordDigest] = field(default_factory=dict)
     messages: bytearray = field(default_factory=bytearray)
     put_in: bytearray = field(default_factory=bytearray)
 
-    def add(self, stored: Stored) -> None:
+    def add(self, stored: StoredRecord) -> None:
         """Take in what comes next."""
         self.add_record(stored)
         for part in stored.parts:
             self.add_part(part)
 
-    def add_record(self, stored: Stored) -> None:
+    def add_record(self, stored: StoredRecord) -> None:
         """Take in a record, without its parts."""
         record = stored.record
         said = hashlib.sha256(codec.encode(store_rules.record_fields(record))).digest()
-        self.records[record.id] = _Line(record.key, said, stored.live)
+        self.records[record.id] = _RecordDigest(record.key, said, stored.live)
 
     def add_part(self, part: Part) -> None:
         """Take in a message: where and whose it is, what search sees of it, and its bytes."""
@@ -155,7 +155,7 @@ class _Seen:
         self.list_of(part).extend(hashlib.sha256(named + hashlib.sha256(part.body).digest()).digest())
 
     def list_of(self, part: Part) -> bytearray:
-        """The digests of the messages among which this one is counted."""
+        """Return the digests of the messages among which this one is counted."""
         return self.put_in if part.turn < 0 else self.messages
 
     def digest(self) -> bytes:
@@ -168,28 +168,28 @@ class _Seen:
         return whole.digest()
 
 
-def _see(archive: Archive, scope: Scope) -> _Seen:
-    seen = _Seen()
+def _see(archive: Archive, scope: Scope) -> _ThreadDigests:
+    seen = _ThreadDigests()
     for stored in archive.everything(scope):
         seen.add(stored)
     return seen
 
 
-def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Copied, bytes]:
+def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[ArchiveCopy, bytes]:
     """Bring one thread to the state that the source has; what was done, and the digest of both sides."""
-    done = Copied(threads=1)
+    done = ArchiveCopy(threads=1)
     there = _see(target, scope)
     for _ in range(_TRIES):
-        here = _see(source, scope) if there.records else _Seen()
+        here = _see(source, scope) if there.records else _ThreadDigests()
         _check_same(here, there, target)
         if there.records and here.digest() == there.digest():
             return done, here.digest()
-        coming = _Coming(there, _count_same(here, there))
+        coming = _MissingRecords(there, _count_same(here, there))
         if target.take(scope, len(there.records), coming.of(source.everything(scope))):
             _retire(target, scope, coming.here, there)
             new = done.new or not there.records
             sums = done.records + coming.records, done.messages + coming.messages, done.size + coming.size
-            done = Copied(1, int(new), int(not new), *sums)
+            done = ArchiveCopy(1, int(new), int(not new), *sums)
         there = _see(target, scope)
         if there.digest() == coming.here.digest():
             return done, there.digest()
@@ -198,14 +198,14 @@ def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Copied
     )
 
 
-def _retire(target: Archive, scope: Scope, here: _Seen, there: _Seen) -> None:
+def _retire(target: Archive, scope: Scope, here: _ThreadDigests, there: _ThreadDigests) -> None:
     """Retire what the source has retired since."""
     for record_id, line in there.records.items():
         if line.live and not here.records.get(record_id, line).live:
             target.retire(scope, record_id)
 
 
-def _check_same(here: _Seen, there: _Seen, target: Archive) -> None:
+def _check_same(here: _ThreadDigests, there: _ThreadDigests, target: Archive) -> None:
     """Refuse a target that holds what the source does not: it is no earlier state of the same conversation."""
     keys = {record_id: line.key for record_id, line in here.records.items()}
     strange = sum(keys.get(record_id) != line.key for record_id, line in there.records.items())
@@ -217,12 +217,12 @@ def _check_same(here: _Seen, there: _Seen, target: Archive) -> None:
         )
 
 
-def _pairs(here: _Seen, there: _Seen) -> Iterable[tuple[bytearray, bytearray]]:
+def _pairs(here: _ThreadDigests, there: _ThreadDigests) -> Iterable[tuple[bytearray, bytearray]]:
     return (here.messages, there.messages), (here.put_in, there.put_in)
 
 
-def _count_same(here: _Seen, there: _Seen) -> int:
-    """How many records, from the first, need not be written again: they are the same, or only retired since."""
+def _count_same(here: _ThreadDigests, there: _ThreadDigests) -> int:
+    """Return how many records, from the first, need not be written again: they are the same, or only retired since."""
     count = 0
     for (one, ours), (other, theirs) in zip(here.records.items(), there.records.items(), strict=False):
         if one != other or ours.digest != theirs.digest or (ours.live and not theirs.live):
@@ -231,16 +231,16 @@ def _count_same(here: _Seen, there: _Seen) -> int:
     return count
 
 
-class _Coming:
+class _MissingRecords:
     """What the target lacks, told apart from what it has as it goes by, and all of it seen."""
 
-    def __init__(self, there: _Seen, first: int) -> None:
-        self.here = _Seen()
+    def __init__(self, there: _ThreadDigests, first: int) -> None:
+        self.here = _ThreadDigests()
         self.records = self.messages = self.size = 0
         self._there, self._first = there, first
 
-    def of(self, stored: Iterable[Stored]) -> Iterator[Stored]:
-        """The records from the first that the target lacks, each with the parts it lacks."""
+    def of(self, stored: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
+        """Yield the records from the first that the target lacks, each with the parts it lacks."""
         waiting: list[Part] = []
         for number, one in enumerate(stored):
             self.here.add_record(one)
@@ -256,7 +256,9 @@ class _Coming:
                 waiting = []
 
 
-def _copy_notes(source: Archive, target: Archive, namespace: str | None, thread: str | None, copied: Copied) -> Copied:
+def _copy_notes(
+    source: Archive, target: Archive, namespace: str | None, thread: str | None, copied: ArchiveCopy
+) -> ArchiveCopy:
     """Bring what was remembered, in the place of what the target remembers under the same name.
 
     Where one thread is copied, what is remembered of other threads stays behind.

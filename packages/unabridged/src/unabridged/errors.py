@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose.
+"""Everything that this package raises on purpose.
 
     UnabridgedError
     ├── SettingsError          a setting that could fail later, refused at construction

@@ -1,6 +1,6 @@
-"""What the engine tells the outside: one event per change, per decision not to change, and per failure.
+"""The events of `on_event`: one per change, per decision not to change, and per failure.
 
-They are emitted where they happen: in `compaction/` (`pipeline`, `store`, `write`), `runtime/calls.py`, `compactor.py`.
+They are emitted where they happen: in `engine/` (`pipeline`, `store`, `write`), `engine/call.py`, `compactor.py`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Receipt:
     """Whose conversation it is: with the archive and the thread, where the originals are."""
 
 
-_FIELDS = frozenset(known.name for known in fields(Receipt))
+_FIELDS = frozenset(field.name for field in fields(Receipt))
 
 
 def receipt_from(stored: Mapping[str, Any]) -> Receipt:
-    """The receipt as a record holds it; those of later versions have more, which is left out."""
+    """Return the receipt that a record has; fields of later versions are left out."""
     data = {name: value for name, value in stored.items() if name in _FIELDS}
     for name in ("turns", "edited"):
         data[name] = tuple((first, stop) for first, stop in data.get(name, ()))
@@ -70,7 +70,7 @@ def receipt_from(stored: Mapping[str, Any]) -> Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The root of what `on_event` is given. `thread` is empty until a conversation that nobody named is compacted."""
+    """The root of the events. `thread` is empty until a conversation that nobody named is compacted."""
 
     thread: str
     namespace: str = field(default="", kw_only=True)

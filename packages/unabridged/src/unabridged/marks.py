@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cache
 
-from unabridged.languages import labels, tables
+from unabridged.languages import labels, language_tables
 from unabridged.messages import View
 
 CLEARED = "[cleared: "
@@ -29,16 +29,16 @@ _STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]
 
 
 def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
-    """The text of a summary turn: whose it is, what it stands for, the body, and where it ends.
+    """Return the text of a summary turn: whose it is, what it stands for, the body, and where it ends.
 
     It speaks the conversation's language; the marks around it are the same in every one.
     """
-    told = labels(language)["compacted"].format(first=first, last=last - 1)
-    return f"{_SUMMARY}{record_id}] {told}\n\n{body.strip()}\n\n[end of summary {record_id}]"
+    heading = labels(language)["compacted"].format(first=first, last=last - 1)
+    return f"{_SUMMARY}{record_id}] {heading}\n\n{body.strip()}\n\n[end of summary {record_id}]"
 
 
 def framed_id(view: View) -> str | None:
-    """The record id of a message that is, from its first to its last character, a summary turn; else None."""
+    """Return the record id of a message that is, from its first to its last character, a summary turn; else None."""
     if view.calls or view.answers or not view.text.startswith(_SUMMARY):
         return None
     found = ids_in(view.text[:40])
@@ -47,30 +47,32 @@ def framed_id(view: View) -> str | None:
 
 @cache
 def separators() -> frozenset[str]:
-    """Everything that a rewritten list may say besides the summary, to keep the roles in order; in every language."""
-    return frozenset(labels(code)[kind] for code in tables() for kind in ("acknowledgment", "bridge", "question"))
+    """Return all that a rewritten list may say besides the summary to keep the roles in order, in every language."""
+    return frozenset(
+        labels(code)[kind] for code in language_tables() for kind in ("acknowledgment", "bridge", "question")
+    )
 
 
 def asks_for_summary(view: View) -> bool:
-    """Whether a message is, word for word, the question that stands before a summary in the assistant's voice."""
+    """Return whether a message is exactly the question that stands before a summary in the assistant's voice."""
     asks = view.text.startswith("[unabridged] ") and not (view.calls or view.answers)
-    return asks and any(view.text == labels(code)["question"] for code in tables())
+    return asks and any(view.text == labels(code)["question"] for code in language_tables())
 
 
 def is_ours(view: View) -> bool:
-    """Whether a turn that the archive vouches for is wholly ours: a summary turn or a separator."""
+    """Return whether a turn that the archive vouches for is wholly ours: a summary turn or a separator."""
     if view.calls or view.answers or view.attached:
         return False
     return view.text.startswith(_SUMMARY) or view.text in separators()
 
 
 def is_our_summary(view: View) -> bool:
-    """Whether this is a turn of ours for which the archive vouched; other systems' summaries are read like any turn."""
+    """Return whether the archive vouched for this turn of ours; other systems' summaries are read like any turn."""
     return view.origin == "summary" and is_ours(view)
 
 
 def shortening_note(record_id: str) -> str:
-    """The note between head and tail of a shortened text; `{tokens}` is filled in later."""
+    """Return the note between head and tail of a shortened text; `{tokens}` is filled in later."""
     return f"[unabridged {record_id}: the middle of this text of {{tokens}} tokens was left out to fit the window]"
 
 
@@ -81,36 +83,36 @@ def find_note(text: str, records: Collection[str]) -> tuple[int, int, str] | Non
 
 
 def stub_line(kind: str, parts: Iterable[str]) -> str:
-    """The one line that stands in for a "Tool result", an "Image" and so on."""
+    """Return the one line that stands in for a "Tool result", an "Image" and so on."""
     return f"[{kind} cleared: {'; '.join(parts)}]"
 
 
 def is_stub(text: str) -> bool:
-    """Whether the text is one line of the form of a stub, so that nothing is left to clear."""
+    """Return whether the text is one line of the form of a stub, so that nothing is left to clear."""
     return _STUB.fullmatch(text) is not None
 
 
 def is_shortened(arguments: str) -> bool:
-    """Whether these are arguments that were shortened before."""
+    """Return whether these are arguments that were shortened before."""
     return CLEARED in arguments
 
 
 def is_cleared(view: View) -> bool:
-    """Whether nothing is left of the turn but stubs."""
+    """Return whether nothing is left of the turn but stubs."""
     return bool(view.text) and all(map(is_stub, view.text.splitlines()))
 
 
 def ids_in(text: str) -> list[str]:
-    """The ids of the records that a text names."""
+    """Return the ids of the records that a text names."""
     return _RECORD.findall(text) if "[unabridged " in text or "; record " in text else []
 
 
 def without_ids(text: str) -> str:
-    """The text without the ids in our marks: they are no names of the conversation's."""
+    """Return the text without the ids in our marks: they are no names of the conversation's."""
     return _RECORD.sub("", text) if ids_in(text) else text
 
 
 def marked_ids(view: View) -> list[str]:
-    """The ids of the records that a message names, in its text, its calls and its answers."""
+    """Return the ids of the records that a message names, in its text, its calls and its answers."""
     said = (*(answer.text for answer in view.answers), *(call.arguments for call in view.calls))
     return [record_id for text in (view.text, *said, *view.attached) for record_id in ids_in(text)]

@@ -31,12 +31,12 @@ class Call:
 
     @property
     def has_id(self) -> bool:
-        """Whether its id is its own, and not where it stands."""
+        """Return whether its id is its own, and not where it stands."""
         return self.id != self.alias
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """All that an answer may know it by, its own id first."""
+        """Return all that an answer may know it by, its own id first."""
         return (self.id, self.alias) if self.alias and self.has_id else (self.id,)
 
 
@@ -106,7 +106,7 @@ class View:
 
     @property
     def meaning(self) -> str:
-        """A digest of what it says: no ids, no timestamps, no usage, no cache marks, no thinking, and not who says it.
+        """Return a digest of what it says: without ids, times, usage, cache marks, thinking, and who says it.
 
         The text of system messages is left out: a prompt with a clock in it must not hide a record.
         """
@@ -128,7 +128,7 @@ class View:
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
 
     def said_by(self, origin: Origin) -> View:
-        """The same words as somebody else's; itself where they are that one's already."""
+        """Return the same words as somebody else's; itself where they are that one's already."""
         if origin == self.origin:
             return self
         view = replace(self, origin=origin)
@@ -136,13 +136,13 @@ class View:
         return view
 
     def with_inserted(self, own: str, others: tuple[str, ...]) -> View:
-        """The same message, of which only `own` is in the voice of its origin; it still means what it meant."""
+        """Return the same message, of which only `own` is in the voice of its origin; it still means what it meant."""
         view = replace(self, text=own, inserted=others, starts=())
         object.__setattr__(view, "_meaning", self.meaning)
         return view
 
     def whole_text(self) -> str:
-        """Everything readable in the message, its calls and answers included: what search sees."""
+        """Return everything readable in the message, its calls and answers included: what search sees."""
         parts = [self.text, *(f"{call.name} {call.arguments}" for call in self.calls)]
         parts += [answer.text for answer in self.answers]
         parts += (*self.inserted, *self.attached)

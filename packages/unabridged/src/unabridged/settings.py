@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from unabridged.errors import SettingsError
 
@@ -31,26 +31,28 @@ log = logging.getLogger("unabridged")
 _WHOLE = "a whole number of at least 1"
 _RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 and at most 1"}
 
+OPTIONAL_SECTIONS = ("done", "todo", "checks", "files", "names")
+"""The sections of a summary turn that `Settings.without` can name."""
 _ALWAYS = frozenset({"people", "rules", "pins", "prose"})
 """Sections of a summary turn that can't be left out."""
 
-MOST_BY_A_MODEL = 4_096
-"""Tokens of a summary by a model, where the settings don't say."""
+MODEL_SUMMARY_TOKENS = 4_096
+"""The most that a summary by a model takes, where the settings don't say."""
 FALLBACK_WINDOW = 32_768
-"""The window of a model that nobody knows, where the trigger is a fraction of it or there is none."""
-LEAST_PEOPLE = 8
-"""The share of the trigger, one in so many, that people's words may take at least where a summary takes half of it."""
+"""Tokens of an unknown window, where the trigger is a fraction of it or there is none."""
+PEOPLE_DIVISOR = 8
+"""People's words may take the trigger divided by this, where a summary takes half of the trigger."""
 
 
-def _whole(value: Any, least: int = 1) -> bool:
+def _is_whole(value: Any, least: int = 1) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def _texts(value: Any) -> bool:
+def _are_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
 
 
@@ -62,11 +64,15 @@ def _is_path(value: Any) -> bool:
     return not set(fixed) & set("{}") and re.split(r"[/\\]", fixed)[-1] not in {"", ".", ".."}
 
 
+def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or check(value)
+
+
 Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
-"""Of fields, by their names separated by spaces: which values they may have, and how that is said."""
+"""By the names of fields, separated by spaces: the check of their values, and what they must be in words."""
 
 
-def _check(owner: object, prefix: str, checks: Checks) -> None:
+def _check_fields(owner: object, prefix: str, checks: Checks) -> None:
     for names, (fits, what) in checks.items():
         for name in names.split():
             if not fits(value := getattr(owner, name)):
@@ -93,15 +99,16 @@ class Prices:
     """Seconds for which the cache keeps a prefix that nobody reads."""
 
     def __post_init__(self) -> None:
-        _check(self, "Prices.", {"read write fresh output lifetime": (_number, "a finite number of 0 or more")})
+        names = "read write fresh output lifetime"
+        _check_fields(self, "Prices.", {names: (_is_number, "a finite number of 0 or more")})
 
     @property
     def caches(self) -> bool:
-        """Whether a token read again is cheaper than a fresh one."""
+        """Return whether a token read again is cheaper than a fresh one."""
         return self.read < self.fresh
 
     def rewriting(self, idle: float = 0.0) -> float:
-        """What a token behind a change costs on top: nothing without a cache, or when it has expired anyway."""
+        """Return what a token after a change costs on top: nothing without a cache, or when it has expired anyway."""
         return max(0.0, self.write - self.read) if self.caches and idle < self.lifetime else 0.0
 
 
@@ -126,31 +133,31 @@ class Clear:
     """What the agent's provider charges, where the model table does not know it or a longer cache is paid for."""
 
     def __post_init__(self) -> None:
-        _check(self, "Clear.", _CLEAR)
+        _check_fields(self, "Clear.", _CLEAR_CHECKS)
 
 
-_CLEAR: Checks = {
-    "keep_rounds minimum": (_whole, _WHOLE),
+_CLEAR_CHECKS: Checks = {
+    "keep_rounds minimum": (_is_whole, _WHOLE),
     "include exclude": (lambda value: not isinstance(value, str), "a tuple of tool names"),
-    "remaining_turns": (lambda value: value is None or value >= 0, "0 or more, or None"),
+    "remaining_turns": (_or_none(lambda value: value >= 0), "0 or more, or None"),
 }
-_FIELDS: Checks = {
+_SETTINGS_CHECKS: Checks = {
     "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
     "background": (
-        lambda value: value is None or (_number(value) and 0 < value < 1),
+        _or_none(lambda value: _is_number(value) and 0 < value < 1),
         "a number above 0 and below 1, or None",
     ),
-    "clear": (lambda value: value is None or isinstance(value, Clear), "Clear(...) or None"),
-    "preserve": (lambda value: value is None or _whole(value, 0), "a whole number of at least 0, or None"),
-    "reserve summary summary_reserve max_input": (lambda value: value is None or _whole(value), f"{_WHOLE}, or None"),
-    "deadline cool_down": (_number, "a number of seconds"),
-    "retries": (lambda value: _whole(value, 0), "a whole number of at least 0"),
-    "instruction": (lambda value: value is None or isinstance(value, str), "a text, or None"),
-    "suffix": (lambda value: value is None or isinstance(value, bool), "True, False or None"),
-    "pin": (lambda value: value is None or callable(value), "a function of a message, or None"),
-    "pins": (_texts, 'a tuple of texts such as ("never use tabs",)'),
+    "clear": (_or_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
+    "preserve": (_or_none(lambda value: _is_whole(value, 0)), "a whole number of at least 0, or None"),
+    "reserve summary summary_reserve max_input": (_or_none(_is_whole), f"{_WHOLE}, or None"),
+    "deadline cool_down": (_is_number, "a number of seconds"),
+    "retries": (lambda value: _is_whole(value, 0), "a whole number of at least 0"),
+    "instruction": (_or_none(lambda value: isinstance(value, str)), "a text, or None"),
+    "suffix": (_or_none(lambda value: isinstance(value, bool)), "True, False or None"),
+    "pin": (_or_none(callable), "a function of a message, or None"),
+    "pins": (_are_texts, 'a tuple of texts such as ("never use tabs",)'),
     "transcript": (
-        lambda value: value is None or value is False or _is_path(value),
+        _or_none(lambda value: value is False or _is_path(value)),
         'the path of a file such as "logs/{thread}.md", where {thread} and {namespace} are filled in, False or None',
     ),
     "off recall keep_at_most": (lambda value: isinstance(value, bool), "True or False"),
@@ -225,14 +232,14 @@ class Settings:
     """Seconds a summariser that failed is left alone."""
 
     def __post_init__(self) -> None:
-        triggers(self.trigger)
+        parse_trigger(self.trigger)
         if self.keep is not None:
-            _refuse_contradiction(dict(_lowest(keeps(self.keep))), triggers(self.trigger))
-        aim(self.target)
+            _refuse_contradiction(dict(_lowest(parse_keep(self.keep))), parse_trigger(self.trigger))
+        parse_target(self.target)
         if self.target is not None and self.keep is not None:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
         _check_sections(self.without)
-        _check(self, "", _FIELDS)
+        _check_fields(self, "", _SETTINGS_CHECKS)
         if self.suffix and self.instruction is not None and "{messages}" in self.instruction:
             raise SettingsError(
                 "with suffix=True the conversation stands above the instruction, so it can't stand at {messages}: take "
@@ -251,38 +258,38 @@ class Limits:
     keep_tokens: int | None
     keep_messages: int | None
     summary: int
-    with_model: int
-    """What a summary takes of that where a model writes it: a longer one takes longer and tells little more."""
+    model_summary: int
+    """The tokens of `summary` that are used where a model writes it: a longer one takes longer and says little more."""
     people: int
-    """What people's words may take besides."""
-    aim: int | None = None
-    """What a request should take after a compaction; None where only the tail is bounded."""
+    """The tokens that people's words may take besides."""
+    target_tokens: int | None = None
+    """The size of a request after a compaction; None where only the tail is bounded."""
     keep_at_most: bool = False
     assumed: bool = False
-    """Whether nobody knows the window, so that the trigger stands in its place."""
+    """Whether the window is unknown, so that the trigger takes its place."""
     note: str = ""
-    """What of the settings could not be kept in this window."""
+    """Which setting could not be kept in this window, in words."""
 
     @property
     def budget(self) -> int:
-        """What a request may take: window less reserve; a quarter more than the trigger where that is all we know."""
+        """Return what a request may take: window less reserve; of an unknown window a quarter more than the trigger."""
         return self.window * 5 // 4 if self.assumed else self.window - self.reserve
 
     @property
-    def third(self) -> int:
-        """A third of the trigger: what people's own words may take at most."""
+    def third_of_trigger(self) -> int:
+        """Return a third of the trigger: the most that people's own words may take."""
         bounds = [condition["tokens"] for condition in self.trigger if "tokens" in condition]
         return min([self.budget, *bounds]) // 3
 
     @property
-    def target(self) -> int:
-        """What a compacted request should stay below, so that the next message does not pull the trigger again."""
+    def below_trigger(self) -> int:
+        """Return what a compacted request should stay below: else the next message pulls the trigger again."""
         bounds = [condition["tokens"] for condition in self.trigger if set(condition) == {"tokens"}]
         return min([self.budget, *(bound - 1 for bound in bounds)])
 
 
-def limits(settings: Settings, window: int | None) -> Limits:
-    """Return what the settings mean for this window; None for a window that nobody knows.
+def resolve_limits(settings: Settings, window: int | None) -> Limits:
+    """Return what the settings mean for this window; None for an unknown window.
 
     A `keep` that this window puts at or above the trigger is lowered, with a warning; a `target` is refused.
     """
@@ -290,16 +297,17 @@ def limits(settings: Settings, window: int | None) -> Limits:
     if window is None:
         window = assumed_window(settings)
         assumed = window != FALLBACK_WINDOW
-    if not _whole(window) or window < (1 if assumed else 64):
+    if not _is_whole(window) or window < (1 if assumed else 64):
         raise SettingsError(f"window must be a whole number of at least 64 tokens; got {window!r}")
     reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 10)
     reserve = 0 if assumed else reserve
     if reserve >= window:
         raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
-    sizes = _Sizes(window, window - reserve)
-    trigger = tuple(sizes.absolute(condition.items(), max) for condition in triggers(settings.trigger))
+    budget = window - reserve
+    conditions = parse_trigger(settings.trigger)
+    trigger = tuple(_resolve(condition.items(), window, budget, max) for condition in conditions)
     summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
-    made = Limits(
+    limits = Limits(
         window,
         reserve,
         trigger,
@@ -307,27 +315,27 @@ def limits(settings: Settings, window: int | None) -> Limits:
         keep_messages=None,
         summary=summary,
         people=0,
-        with_model=summary if settings.summary is not None else min(summary, MOST_BY_A_MODEL),
+        model_summary=summary if settings.summary is not None else min(summary, MODEL_SUMMARY_TOKENS),
         keep_at_most=settings.keep_at_most,
         assumed=assumed,
     )
-    wanted = aim(settings.target)
-    if wanted is not None:
-        aimed_at = sizes.absolute([wanted], min)["tokens"]
-        _refuse_aim_above_trigger(aimed_at, sizes.budget, trigger)
-        made = replace(made, aim=aimed_at, summary=min(summary, max(64, aimed_at // 2)))
+    target = parse_target(settings.target)
+    if target is not None:
+        tokens = _resolve([target], window, budget, min)["tokens"]
+        _refuse_target_above_trigger(tokens, budget, trigger)
+        limits = replace(limits, target_tokens=tokens, summary=min(summary, max(64, tokens // 2)))
     elif settings.keep is None:
-        made = replace(made, keep_tokens=min(window // 10, made.third))
+        limits = replace(limits, keep_tokens=min(window // 10, limits.third_of_trigger))
     else:
-        made = _with_keep(made, sizes.absolute(keeps(settings.keep), min))
-    wanted_words = made.third if settings.preserve is None else settings.preserve
-    half = (made.target if made.aim is None else made.aim) // 2
-    return replace(made, people=min(wanted_words, max(half - made.summary, half * 2 // LEAST_PEOPLE)))
+        limits = _with_keep(limits, _resolve(parse_keep(settings.keep), window, budget, min))
+    people = limits.third_of_trigger if settings.preserve is None else settings.preserve
+    half = (limits.below_trigger if limits.target_tokens is None else limits.target_tokens) // 2
+    return replace(limits, people=min(people, max(half - limits.summary, half * 2 // PEOPLE_DIVISOR)))
 
 
 def assumed_window(settings: Settings) -> int:
-    """Return the window to work with where nobody knows it: the lowest trigger in tokens, else a small one."""
-    conditions = triggers(settings.trigger)
+    """Return the window to work with where it is unknown: the lowest trigger in tokens, else a small one."""
+    conditions = parse_trigger(settings.trigger)
     alone = [int(condition["tokens"]) for condition in conditions if set(condition) == {"tokens"}]
     joined = [int(condition["tokens"]) for condition in conditions if "tokens" in condition]
     if any("fraction" in condition for condition in conditions) or not joined:
@@ -335,21 +343,22 @@ def assumed_window(settings: Settings) -> int:
     return min(alone) if alone else max(joined)
 
 
-def _with_keep(made: Limits, keep: Mapping[Measure, int]) -> Limits:
+def _with_keep(limits: Limits, keep: Mapping[Measure, int]) -> Limits:
     """Return the limits with this `keep`: lowered to a third of a trigger that it does not stay below."""
     tokens, messages, note = keep.get("tokens"), keep.get("messages"), ""
-    lowest = min([made.budget, *(one["tokens"] for one in made.trigger if "tokens" in one)])
+    lowest = min([limits.budget, *(one["tokens"] for one in limits.trigger if "tokens" in one)])
     if tokens is not None and tokens >= lowest:
-        note = f"keep is {tokens:,} tokens in this window and the trigger {lowest:,}: {made.third:,} are kept"
+        third = limits.third_of_trigger
+        note = f"keep is {tokens:,} tokens in this window and the trigger {lowest:,}: {third:,} are kept"
         warn_once(f"{note}. Set a keep below the trigger.")
-        tokens = made.third
-    counts = [one["messages"] for one in made.trigger if "messages" in one]
+        tokens = third
+    counts = [one["messages"] for one in limits.trigger if "messages" in one]
     if counts and messages is not None and 3 * messages > 2 * min(counts):
         warn_once(
             f"keep={messages} messages is above two thirds of the trigger of {min(counts)} messages: fewer are kept, "
             "or nearly every call would compact. Lower keep or raise the trigger."
         )
-    return replace(made, keep_tokens=tokens, keep_messages=messages, note=note)
+    return replace(limits, keep_tokens=tokens, keep_messages=messages, note=note)
 
 
 _warned: set[str] = set()
@@ -362,30 +371,26 @@ def warn_once(text: str) -> None:
         log.warning(text)
 
 
-class _Sizes(NamedTuple):
-    """What fractions are of."""
-
-    window: int
-    budget: int
-
-    def absolute(self, conditions: Iterable[Condition], pick: Callable[[int, int], int]) -> dict[Measure, int]:
-        """The conditions in tokens and messages; of tokens and a fraction, the one that is picked."""
-        found: dict[Measure, int] = {}
-        for measure, value in conditions:
-            unit: Measure = "messages" if measure == "messages" else "tokens"
-            size = min(int(value * self.window), self.budget) if measure == "fraction" else int(value)
-            found[unit] = pick(size, found.get(unit, size))
-        return found
+def _resolve(
+    conditions: Iterable[Condition], window: int, budget: int, pick: Callable[[int, int], int]
+) -> dict[Measure, int]:
+    """Return the conditions in tokens and messages; of tokens and a fraction, the one that `pick` returns."""
+    sizes: dict[Measure, int] = {}
+    for measure, value in conditions:
+        unit: Measure = "messages" if measure == "messages" else "tokens"
+        size = min(int(value * window), budget) if measure == "fraction" else int(value)
+        sizes[unit] = pick(size, sizes.get(unit, size))
+    return sizes
 
 
 def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
-    """A third of the window, or of a lower trigger in tokens, up to 4,096; of a large window an eighth, up to 6,144."""
+    """Return a third of the window or of a lower trigger, up to 4,096; of a large window an eighth, up to 6,144."""
     thirds = [max(256, condition["tokens"] // 3) for condition in trigger if set(condition) == {"tokens"}]
     return min([6_144, max(min(window // 3, 4_096), window // 8), *thirds])
 
 
-def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:
-    """The trigger as a list of conjunctions, checked."""
+def parse_trigger(trigger: Any) -> tuple[dict[Measure, float], ...]:
+    """Return the trigger as a list of conjunctions; raise `SettingsError` for a wrong one."""
     if trigger is None:
         return ()
     if _is_pair(trigger) or isinstance(trigger, Mapping):
@@ -398,8 +403,8 @@ def triggers(trigger: Any) -> tuple[dict[Measure, float], ...]:
     return tuple(dict(_condition("trigger", pair) for pair in pairs) for pairs in listed)
 
 
-def keeps(keep: Any) -> tuple[Condition, ...]:
-    """The ceilings on the tail, checked."""
+def parse_keep(keep: Any) -> tuple[Condition, ...]:
+    """Return the ceilings on the tail; raise `SettingsError` for a wrong one."""
     if _is_pair(keep):
         keep = [keep]
     if isinstance(keep, str) or not isinstance(keep, Sequence) or not keep:
@@ -411,8 +416,8 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and isinstance(value[0], str)
 
 
-def aim(target: Any) -> Condition | None:
-    """The size after a compaction, checked."""
+def parse_target(target: Any) -> Condition | None:
+    """Return the size after a compaction; raise `SettingsError` for a wrong one."""
     if target is None:
         return None
     measure, value = _condition("target", target)
@@ -429,7 +434,7 @@ def _condition(field: str, pair: Any) -> Condition:
     measure, value = pair
     if measure not in _RANGES:
         raise SettingsError(f"{field} knows {', '.join(sorted(_RANGES))}; got {measure!r}")
-    if not (_number(value) and 0 < value <= 1 if measure == "fraction" else _whole(value)):
+    if not (_is_number(value) and 0 < value <= 1 if measure == "fraction" else _is_whole(value)):
         raise SettingsError(f"{field} {measure} must be {_RANGES[measure]}; got {value!r}")
     return measure, value
 
@@ -437,18 +442,14 @@ def _condition(field: str, pair: Any) -> Condition:
 def _check_sections(without: Any) -> None:
     if not isinstance(without, tuple):
         raise SettingsError(f'without must be a tuple of sections such as ("files", "names"); got {without!r}')
-    if not without:
-        return
-    from unabridged.ledger.summary_turn import OPTIONAL  # noqa: PLC0415 - only who leaves something out pays for it
-
     for name in without:
         if name in _ALWAYS:
             raise SettingsError(f"without can't name {name!r}: it always stands in a summary turn")
-        if name not in OPTIONAL:
-            raise SettingsError(f"without knows {', '.join(OPTIONAL)}; got {name!r}")
+        if name not in OPTIONAL_SECTIONS:
+            raise SettingsError(f"without knows {', '.join(OPTIONAL_SECTIONS)}; got {name!r}")
 
 
-def _refuse_aim_above_trigger(tokens: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> None:
+def _refuse_target_above_trigger(tokens: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> None:
     lowest = min([budget, *(condition["tokens"] for condition in trigger if "tokens" in condition)])
     if tokens >= lowest:
         raise SettingsError(
@@ -459,10 +460,10 @@ def _refuse_aim_above_trigger(tokens: int, budget: int, trigger: Sequence[Mappin
 
 def _lowest(keep: Iterable[Condition]) -> Iterable[Condition]:
     """Yield the lowest value of each measure: of a list, the one that keeps fewer counts."""
-    found: dict[Measure, float] = {}
+    lowest: dict[Measure, float] = {}
     for measure, value in keep:
-        found[measure] = min(value, found.get(measure, value))
-    return found.items()
+        lowest[measure] = min(value, lowest.get(measure, value))
+    return lowest.items()
 
 
 def _refuse_contradiction(keep: Mapping[Measure, float], trigger: Sequence[Mapping[Measure, float]]) -> None:

@@ -1,4 +1,4 @@
-"""Sizes, triggers and tails as a person writes them, in an option or in a file: 32k, 85%, messages=300."""
+"""Read sizes, triggers and tails as a person writes them, in an option or in a file: 32k, 85%, messages=300."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 
 
-def number(text: str, what: str) -> int:
-    """32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
+def parse_size(text: str, what: str) -> int:
+    """Return 32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
@@ -22,23 +22,23 @@ def number(text: str, what: str) -> int:
     return int(float(re.sub("[_,]", "", digits)) * _UNITS[unit.lower()])
 
 
-def trigger_of(texts: Sequence[str]) -> Any:
-    """Any of these: `0.85`, `85%`, `170k`, `messages=300`, `tokens=50k+messages=100` (both together), or `never`."""
+def trigger_from_texts(texts: Sequence[str]) -> Any:
+    """Return a trigger at any of `85%`, `0.85`, `170k`, `messages=300`, `tokens=50k+messages=9` (both), or `never`."""
     if list(texts) == ["never"]:
         return None
-    return [dict(condition("trigger", part) for part in text.split("+")) for text in texts]
+    return [dict(condition_from_text("trigger", part) for part in text.split("+")) for text in texts]
 
 
-def keep_of(texts: Sequence[str]) -> Any:
-    """The smallest of these: `0.1`, `10%`, `8k`, `messages=20`."""
-    return [condition("keep", text) for text in texts]
+def keep_from_texts(texts: Sequence[str]) -> Any:
+    """Return a `keep` of the smallest of these: `0.1`, `10%`, `8k`, `messages=20`."""
+    return [condition_from_text("keep", text) for text in texts]
 
 
-def condition(option: str, text: str) -> tuple[str, float]:
-    """One measure and its value; a number alone is a share of the window up to 1, tokens above."""
+def condition_from_text(option: str, text: str) -> tuple[str, float]:
+    """Return one measure and its value; a number alone is a share of the window up to 1, tokens above."""
     measure, _, value = (part.strip() for part in text.strip().rpartition("="))
     if measure and measure not in MEASURES:
-        raise SettingsError(f"{option} knows {', '.join(f'{known}=' for known in MEASURES)}; got {text!r}")
+        raise SettingsError(f"{option} knows {', '.join(f'{name}=' for name in MEASURES)}; got {text!r}")
     share = _share(value)
     if share is not None and 0 < share <= 1 and measure in {"", "fraction"}:
         return "fraction", share
@@ -49,7 +49,7 @@ def condition(option: str, text: str) -> tuple[str, float]:
             f"can't read a {option} of {text!r}: write a share of the window, at most 100 % (85% or 0.85), tokens "
             f"(170k or 1m) or messages={count}"
         )
-    return measure or "tokens", number(value, f"a {option}")
+    return measure or "tokens", parse_size(value, f"a {option}")
 
 
 def _share(value: str) -> float | None:

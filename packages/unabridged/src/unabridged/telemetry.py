@@ -1,4 +1,4 @@
-"""Events as OpenTelemetry spans and metrics. Needs the extra `otel`.
+"""Export events as OpenTelemetry spans and metrics. Needs the extra `otel`.
 
     from unabridged.telemetry import otel
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 NAME = "unabridged"
-_BEGUN = 10_000
-"""Compactions that began and were not heard of again are forgotten beyond so many."""
+_MAX_UNFINISHED = 10_000
+"""Compactions that began and never ended are forgotten beyond so many."""
 
 
 def otel(
@@ -34,31 +34,31 @@ def otel(
     *,
     also: Callable[[Event], object] | None = None,
 ) -> Callable[[Event], None]:
-    """What `Compactor(on_event=...)` takes: each event as a span and in metrics, by the global providers or by these.
+    """Return a function for `Compactor(on_event=...)` that exports events by these providers, or the global ones.
 
-    `also` is given every event, too: there is one `on_event`.
+    `also` is called with every event, too: there is one `on_event`.
     """
     try:
         from opentelemetry import metrics, trace  # noqa: PLC0415 - the extra brings it
     except ImportError as error:
         raise NotInstalled("telemetry", "unabridged[otel]", error) from error
     tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
-    telling = _Telling(tracer, metrics.get_meter(NAME, meter_provider=meter_provider))
+    exporter = _EventExporter(tracer, metrics.get_meter(NAME, meter_provider=meter_provider))
 
-    def tell(event: Event) -> None:
-        telling.tell(event)
+    def export(event: Event) -> None:
+        exporter.export(event)
         if also is not None:
             also(event)
 
-    return tell
+    return export
 
 
-class _Telling:
+class _EventExporter:
     """The instruments, and when each compaction that is under way began."""
 
     def __init__(self, tracer: Any, meter: Any) -> None:
         self._tracer = tracer
-        self._begun: dict[tuple[str, str], int] = {}
+        self._started: dict[tuple[str, str], int] = {}
         self._lock = Lock()
         self._events = meter.create_counter("unabridged.events", unit="{event}", description="Events by their kind.")
         self._freed = meter.create_counter("unabridged.tokens.freed", unit="{token}", description="Tokens freed.")
@@ -69,54 +69,56 @@ class _Telling:
             "unabridged.summariser.tokens", unit="{token}", description="Tokens that summarisers took, by direction."
         )
 
-    def tell(self, event: Event) -> None:
-        """One event, as a span and in the metrics."""
-        whose = (event.namespace, event.thread)
+    def export(self, event: Event) -> None:
+        """Export one event as a span and in the metrics."""
+        scope = (event.namespace, event.thread)
         if isinstance(event, Compacting):
             with self._lock:
-                self._begun[whose] = time.time_ns()
-                while len(self._begun) > _BEGUN:
-                    self._begun.pop(next(iter(self._begun)))
+                self._started[scope] = time.time_ns()
+                while len(self._started) > _MAX_UNFINISHED:
+                    self._started.pop(next(iter(self._started)))
         elif isinstance(event, Compacted):
-            self._compacted(event.receipt, whose)
+            self._export_compaction(event.receipt, scope)
         else:
-            self._count(event, whose)
+            self._count(event, scope)
 
-    def _compacted(self, receipt: Receipt, whose: tuple[str, str]) -> None:
+    def _export_compaction(self, receipt: Receipt, scope: tuple[str, str]) -> None:
         now = time.time_ns()
-        begun = self._taken(whose) or now
+        started = self._pop_start(scope) or now
         kind = {"unabridged.kind": receipt.kind, "unabridged.by_model": receipt.summariser != "model-free"}
-        span = self._tracer.start_span("unabridged.compact", start_time=begun, attributes=kind | _facts(receipt, whose))
+        span = self._tracer.start_span(
+            "unabridged.compact", start_time=started, attributes=kind | _facts(receipt, scope)
+        )
         span.end(end_time=now)
         self._events.add(1, {"unabridged.event": "compacted", **kind})
         self._freed.add(max(0, receipt.tokens_before - receipt.tokens_after), kind)
-        self._seconds.record((now - begun) / 1e9, kind)
+        self._seconds.record((now - started) / 1e9, kind)
         for direction in ("input", "output"):
             if receipt.cost.get(direction):
                 self._spent.add(int(receipt.cost[direction]), {"unabridged.direction": direction})
 
-    def _count(self, event: Event, whose: tuple[str, str]) -> None:
+    def _count(self, event: Event, scope: tuple[str, str]) -> None:
         name = type(event).__name__.lower()
         facts: dict[str, Any] = {"unabridged.event": name}
         if isinstance(event, Failed):
             facts |= {"unabridged.stage": event.stage, "error.type": type(event.error).__qualname__}
         self._events.add(1, facts)
-        if isinstance(event, Unchanged):  # told at every call while nothing can go: counted, no span
-            self._taken(whose)
+        if isinstance(event, Unchanged):  # emitted at every call while nothing can go: counted, no span
+            self._pop_start(scope)
             return
-        self._tracer.start_span(f"unabridged.{name}", attributes=facts | _named(whose) | _numbers(event)).end()
+        self._tracer.start_span(f"unabridged.{name}", attributes=facts | _named(scope) | _numbers(event)).end()
 
-    def _taken(self, whose: tuple[str, str]) -> int | None:
+    def _pop_start(self, scope: tuple[str, str]) -> int | None:
         with self._lock:
-            return self._begun.pop(whose, None)
+            return self._started.pop(scope, None)
 
 
-def _named(whose: tuple[str, str]) -> dict[str, Any]:
-    return {"unabridged.namespace": whose[0], "unabridged.thread": whose[1]}
+def _named(scope: tuple[str, str]) -> dict[str, Any]:
+    return {"unabridged.namespace": scope[0], "unabridged.thread": scope[1]}
 
 
 def _numbers(event: Event) -> dict[str, Any]:
-    """The numbers of an event, whatever its kind, and the record it is about."""
+    """Return the numbers of an event, whatever its kind, and the record it is about."""
     facts: dict[str, Any] = {}
     for name in (field.name for field in fields(event)):
         value = getattr(event, name)
@@ -127,10 +129,10 @@ def _numbers(event: Event) -> dict[str, Any]:
     return facts
 
 
-def _facts(receipt: Receipt, whose: tuple[str, str]) -> dict[str, Any]:
-    """The numbers of a receipt. Its reason and notes stay where they are: they are for people."""
+def _facts(receipt: Receipt, scope: tuple[str, str]) -> dict[str, Any]:
+    """Return the numbers of a receipt. Its reason and notes are for people, and not exported."""
     sizes = ("tokens_before", "tokens_after", "messages_before", "messages_after")
-    facts = _named(whose) | {f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes}
+    facts = _named(scope) | {f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes}
     facts |= {f"unabridged.cost.{name}": float(value) for name, value in receipt.cost.items()}
     more = {"record": receipt.id, "summariser": receipt.summariser, "mended": len(receipt.mended)}
     return facts | {f"unabridged.{name}": value for name, value in more.items()}

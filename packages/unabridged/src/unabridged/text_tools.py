@@ -51,13 +51,13 @@ _FIRST_WORD = re.compile(r"\S{0,24}\s(?=\S)")
 
 
 def sentences(text: str) -> list[str]:
-    """The text in sentences, bullets and lines, in order, each without its surrounding white space."""
+    """Return the text in sentences, bullets and lines, in order, each without its surrounding white space."""
     return [piece for piece in (part.strip() for part in _sentence_end().split(text)) if piece]
 
 
 @cache
 def _sentence_end() -> re.Pattern[str]:
-    """A mark and a space, a CJK mark, or the end of a line; not after an abbreviation or initial."""
+    """Return what ends a sentence: a mark and a space, a CJK mark, a line end; not after an abbreviation or initial."""
     return re.compile(
         r"(?<=[.!?\u2026\u061f\u0964])"
         + "".join(rf"(?<!\b{re.escape(word)})" for word in sorted(vocabulary("abbreviations")))
@@ -68,24 +68,24 @@ def _sentence_end() -> re.Pattern[str]:
 
 
 def bare(sentence: str) -> str:
-    """The sentence without the bullet or number it began with."""
+    """Return the sentence without the bullet or number it began with."""
     return _BULLET.sub("", sentence)
 
 
 def blank_fences(text: str) -> str:
-    """The text with its fenced blocks blanked: code and logs are not what somebody says. As long as it was."""
+    """Return the text with its fenced blocks blanked: code and logs are not what somebody says. As long as it was."""
     if "```" not in text and "~~~" not in text:
         return text
     return _FENCED.sub(lambda found: "\n" * len(found[0]), text)
 
 
 def find_fences(text: str) -> list[tuple[int, int]]:
-    """Where the fenced blocks of a text stand."""
+    """Return where the fenced blocks of a text stand."""
     return [found.span() for found in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
 
 
 def one_line(text: str, limit: int = 0) -> str:
-    """The text on one line; with a limit, its beginning up to the last whole word that fits."""
+    """Return the text on one line; with a limit, its beginning up to the last whole word that fits."""
     if limit and len(text) > 8 * limit:
         text = text[: 8 * limit]
     line = _SPACE.sub(" ", text).strip()
@@ -98,7 +98,7 @@ def one_line(text: str, limit: int = 0) -> str:
 
 
 def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
-    """The text, or when it is longer than `limit` its beginning and its end around a mark."""
+    """Return the text, or when it is longer than `limit` its beginning and its end around a mark."""
     if len(text) <= limit:
         return text
     room = max(limit - len(mark), 2)
@@ -113,7 +113,7 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
 
 
 def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
-    """The text, or when it is longer than `limit` whole lines of its beginning and of its end, without blank ones."""
+    """Return the text, or when it is longer than `limit` whole lines of its beginning and end, without blank ones."""
     text = text.strip()
     if len(text) <= limit:
         return text
@@ -136,25 +136,25 @@ def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
 
 
 def outline(text: str, limit: int) -> list[str]:
-    """The lines of a document; of a long one its headings, and as many lines behind each as there is room for."""
+    """Return the lines of a document; of a long one its headings, and as many lines behind each as fit."""
     lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     behind = accumulate(lines, lambda number, line: 0 if line[0] == "#" else number + 1, initial=-1)
     numbered = [*zip(lines, islice(behind, 1, None), strict=True)]
     outlines = ([line for line, number in numbered if number <= most] for most in (len(lines), *range(12, -1, -1)))
-    return next((told for told in outlines if sum(map(len, told)) + 3 * len(told) <= limit), lines)
+    return next((short for short in outlines if sum(map(len, short)) + 3 * len(short) <= limit), lines)
 
 
 def cut_middle(text: str, tokens: int, count: Count, note: str, earlier: tuple[int, int, str] | None = None) -> str:
-    """The text, or when it counts more than `tokens` its beginning and its end around a note on its own line.
+    """Return the text, or when it counts more than `tokens` its beginning and its end around a note on its own line.
 
     `earlier` is where a note stands in it already, and the tokens that this one tells: the new one takes its place.
     """
     whole = count(text)
     if whole <= tokens:
         return text
-    start, stop, told = earlier or (len(text), 0, f"{whole:,}")
+    start, stop, left_out = earlier or (len(text), 0, f"{whole:,}")
     first, last = text[:start], text[stop:]
-    note = f"\n{note.format(tokens=told)}\n"
+    note = f"\n{note.format(tokens=left_out)}\n"
     room = max(0, tokens - count(note))
     chars = int(len(text) * room / whole)
     while True:
@@ -177,7 +177,7 @@ def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None)
 
 
 def map_strings(value: Any, change: Callable[[str], Any]) -> Any:
-    """The JSON value with every string in it changed; its keys stay."""
+    """Return the JSON value with every string in it changed; its keys stay."""
     if isinstance(value, list):
         return [map_strings(item, change) for item in value]
     if isinstance(value, dict):
@@ -186,12 +186,12 @@ def map_strings(value: Any, change: Callable[[str], Any]) -> Any:
 
 
 def with_line_ends(text: str) -> str:
-    """The text on one line with a sign where its lines ended: how a command is shown."""
+    """Return the text on one line with a sign where its lines ended: how a command is shown."""
     return " \u23ce ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def neutral(text: str) -> str:
-    """The text with everything that could pose as structure made harmless, and still readable.
+    """Return the text with everything that could pose as structure made harmless, and still readable.
 
     The brackets of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
     hashes, and our own quotation marks become plain ones.
@@ -211,17 +211,17 @@ def neutral(text: str) -> str:
 
 
 def quote(text: str, limit: int = 0) -> str:
-    """What a tool or the model said, on one line, between our quotation marks, which nothing inside can close."""
+    """Return the text on one line, between our quotation marks, which nothing inside can close."""
     return f"\u201c{neutral(one_line(text, limit))}\u201d"
 
 
 def indent(text: str) -> str:
-    """What a tool or the model said, lines after the first set in: none of them can pose as one of ours."""
+    """Return the text with lines after the first set in: none of them can pose as one of ours."""
     return "\n  ".join(neutral(line) for line in text.splitlines())
 
 
 def fenced(text: str) -> str:
-    """A person's words exactly as they are, between two fences longer than any in the text."""
+    """Return a person's words exactly as they are, between two fences longer than any in the text."""
     longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
     fence = "~" * max(longest + 1, 3)
     return f"{fence}\n{text}\n{fence}"

@@ -13,7 +13,7 @@ import pytest
 import framework_versions
 import workspace
 from places import HELPERS
-from unabridged.adapters.installed import LOWEST, needed
+from unabridged.adapters.framework_versions import LOWEST, needed
 from unabridged.errors import NotInstalled
 
 EXTRAS = workspace.project()["optional-dependencies"]
@@ -96,8 +96,8 @@ def forget(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
 def test_an_older_version_that_can_be_imported_is_used_with_a_warning(
     found: str, lowest: str, enough: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("unabridged.adapters.installed.LOWEST", {"any": {"thing": lowest}})
-    monkeypatch.setattr("unabridged.adapters.installed.version", lambda _: found)
+    monkeypatch.setattr("unabridged.adapters.framework_versions.LOWEST", {"any": {"thing": lowest}})
+    monkeypatch.setattr("unabridged.adapters.framework_versions.version", lambda _: found)
     with needed("any", "a part"):
         pass
     told = f"a part may not work: thing {found} is installed, and {lowest} or newer is needed: "

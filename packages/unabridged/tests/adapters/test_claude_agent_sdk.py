@@ -55,7 +55,7 @@ def test_the_sdks_own_conformance_suite_passes(kind: str, tmp_path: Path) -> Non
 
 
 def test_sessions_that_are_no_longer_in_memory_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unabridged.adapters.claude_agent_sdk.store._REMEMBERED", 2)
+    monkeypatch.setattr("unabridged.adapters.claude_agent_sdk.store._MAX_SESSIONS", 2)
     store = ArchiveSessionStore(f"sqlite:///{tmp_path}/a.db")
     keys = [KEY | {"session_id": f"s{number}"} for number in range(4)]
     for key in (*keys, *keys):

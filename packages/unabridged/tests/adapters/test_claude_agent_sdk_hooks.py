@@ -16,7 +16,7 @@ from places import HELPERS
 from unabridged.adapters.claude_agent_sdk import compaction_callback
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged_cli.clients.hook import around
+from unabridged_cli.clients.hook import actions
 
 FIXTURES = HELPERS / "fixtures" / "hooks"
 RULE = "Never edit anything under vendor/."
@@ -127,8 +127,8 @@ def test_an_archive_that_fails_stops_no_agent_and_the_context_is_still_told(
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """No time before a compaction; what is left to do is in this list, and not begun."""
-    monkeypatch.setattr(around, "BEFORE", -1.0)
-    monkeypatch.setattr("unabridged_cli.clients.hook.copying._STRETCH", 1)
+    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
     started: list[Any] = []
 
     class Later:

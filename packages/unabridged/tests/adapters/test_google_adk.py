@@ -31,7 +31,7 @@ from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.events import Compacted, Event
-from unabridged_testing.loopback import Loopback, Said
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 Answering = Callable[[LlmRequest], Any]
 REPORT = " ".join(f"line{j} of the report" for j in range(60))
@@ -299,11 +299,11 @@ def test_an_unknown_keyword_is_refused_when_the_plugin_is_made() -> None:
 def test_adks_own_gemini_reads_far_more_than_its_window_and_is_never_refused_for_form(streaming: Any) -> None:
     """Over HTTP, to a server with Gemini's rules: responses in one turn behind their calls, and every step signed."""
 
-    def script(messages: Any) -> Said:
+    def script(messages: Any) -> LoopbackReply:
         told = messages[-1]["parts"][-1].get("functionResponse", {"response": {"result": "-1"}})["response"]["result"]
         first = int(told.split(":")[0]) + 1
         calls = [("read", {"number": number}) for number in (first, first + 1)]
-        return Said(calls=calls, thought="Hm.") if first < 40 else Said("Done.")
+        return LoopbackReply(calls=calls, thought="Hm.") if first < 40 else LoopbackReply("Done.")
 
     with Loopback(script, window=4_000) as provider:
         model = Gemini(model="gemini-3-flash-preview", base_url=provider.url, client_kwargs={"api_key": "none"})

@@ -187,7 +187,7 @@ def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, sta
     after = agent.get_state(thread()).values["messages"]
     assert after[-1].content == "All done."
     assert model.log.overflows == 1
-    (compactor,) = own.compactors._made.values()  # noqa: SLF001 - one for this model: what was learned is in its limits
+    (compactor,) = own.compactors._compactors.values()  # noqa: SLF001 - one for this model: what was learned is in its limits
     assert compactor.limits.budget < 10_000
     assert max(model.log.sizes) <= 4_000
     assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 60

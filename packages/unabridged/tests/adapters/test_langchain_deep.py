@@ -43,7 +43,7 @@ from unabridged.adapters.langchain import (
     factories,
     replay,
 )
-from unabridged.adapters.langchain.deep import KEYS
+from unabridged.adapters.langchain.deep_agents import KEYS
 from unabridged.adapters.langchain.history_file import Offload
 
 SIZE: dict[str, Any] = {"trigger": ("messages", 24), "keep": ("messages", 6)}

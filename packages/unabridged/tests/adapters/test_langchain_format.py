@@ -23,13 +23,13 @@ from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.kit import change_between, follow_change
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
-from unabridged.adapters.langchain.state import with_ids
+from unabridged.adapters.langchain.graph_state import with_ids
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
-from unabridged.formats.base import Slot, texts_of
-from unabridged.legal import PROVIDERS
-from unabridged.measure.meter import Meter
+from unabridged.formats.base import Slot
+from unabridged.legality import PROVIDERS
 from unabridged.messages import Answer, Call, Media, Reasoning, View
+from unabridged.tokens.meter import Meter
 
 FORMAT = LangChain()
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
@@ -137,20 +137,6 @@ def test_an_odd_value_anywhere_gives_a_result_or_an_error_of_ours(place: str, od
                 with suppress(UnabridgedError):
                     asked(given, thread="t")
     assert repr(given) == before
-
-
-def test_what_a_plain_message_is_measured_by_is_what_its_view_says() -> None:
-    """Of every kind of message, with something odd in any of its fields; what can't be read is never plain."""
-    meter, plain = Meter(), set()
-    for message in [*MESSAGES, *rounds(2), SystemMessage("Be brief."), ai("a", "b"), AIMessage("", tool_calls=[])]:
-        fields = [{}] + [{name: odd} for name in message.__dict__ for odd in (*ODD, [USE], [{"name": "f", "args": {}}])]
-        fields += [{"additional_kwargs": {"reasoning_content": odd}} for odd in (*ODD, "Hm.")]
-        for changed in (message.model_copy(update=field) for field in fields):
-            texts = texts_of(changed, FORMAT)
-            if texts is not None:
-                plain.add(type(changed))
-                assert meter.plain(texts, changed) == meter.message(FORMAT.read(changed), changed), repr(changed)
-    assert plain == {HumanMessage, AIMessage, ToolMessage, SystemMessage}
 
 
 def test_calls_that_stand_only_in_the_content_are_mended_there() -> None:

@@ -38,7 +38,7 @@ from unabridged.adapters.langchain import (
     replay,
     undo,
 )
-from unabridged.adapters.langchain.names import Names, name_by_text
+from unabridged.adapters.langchain.message_names import Names, name_by_text
 
 FORMS: dict[str, Callable[[str], Any]] = {
     "messages": lambda text: [HumanMessage(text)],

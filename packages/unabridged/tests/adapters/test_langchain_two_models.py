@@ -12,16 +12,16 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_support import ScriptedChat, create_agent
 from unabridged.adapters.kit import Agent
 from unabridged.adapters.langchain import SummarizationMiddleware
-from unabridged.adapters.langchain.compactors import Asked, LastAsked
+from unabridged.adapters.langchain.compactors import AskedModel, LastAsked
 
 
 def test_of_several_models_a_new_thread_is_measured_by_none_of_them() -> None:
     last, (small, large) = LastAsked(Agent("named", 50_000)), (object(), object())
     assert last.find("a").agent == Agent("named", 50_000)
-    last.remember("a", Asked(Agent("small", 8_000), small))
-    assert last.find("new") == Asked(Agent("small", 8_000), small), "the only one so far"
-    last.remember("b", Asked(Agent("large", 100_000), large))
-    assert last.find("new") == Asked(Agent("named", 50_000))
+    last.remember("a", AskedModel(Agent("small", 8_000), small))
+    assert last.find("new") == AskedModel(Agent("small", 8_000), small), "the only one so far"
+    last.remember("b", AskedModel(Agent("large", 100_000), large))
+    assert last.find("new") == AskedModel(Agent("named", 50_000))
     assert last.find("a").model is small
     assert last.find("b").model is large
 
@@ -31,7 +31,7 @@ def test_two_models_in_two_threads_are_each_measured_by_their_own_window() -> No
     middleware = SummarizationMiddleware(model=None, archive="memory:", trigger=("fraction", 0.8))
     call = middleware._call  # noqa: SLF001 - what a request is measured by is nowhere else to be seen
 
-    def noted(asked: Asked, *arguments: Any, **options: Any) -> Any:
+    def noted(asked: AskedModel, *arguments: Any, **options: Any) -> Any:
         request = call(asked, *arguments, **options)
         seen.append((str(asked.agent.name), request.compactor.limits.window))
         return request

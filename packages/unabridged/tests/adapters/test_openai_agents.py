@@ -35,8 +35,8 @@ from unabridged.adapters.openai_agents import (
     thread,
 )
 from unabridged.adapters.openai_agents.runs import FORMAT
-from unabridged.legal import check
-from unabridged_testing.loopback import Loopback, Said
+from unabridged.legality import check
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 TASK = "Work through all of the numbers. Never skip a prime number."
 
@@ -66,10 +66,12 @@ def test_long_runs_of_the_sdks_own_models_end_without_a_refusal_but_the_one_that
 ) -> None:
     steps = iter(range(1, 100))
 
-    def script(_: Any) -> Said:
+    def script(_: Any) -> LoopbackReply:
         number = next(steps)
         thought = f"Number {number} comes next." if responses else ""
-        return Said("", [("work", {"number": number})], thought) if number <= 16 else Said("All done.")
+        return (
+            LoopbackReply("", [("work", {"number": number})], thought) if number <= 16 else LoopbackReply("All done.")
+        )
 
     async def main(url: str) -> str:
         client = AsyncOpenAI(base_url=url, api_key="none")

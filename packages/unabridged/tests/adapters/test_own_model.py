@@ -40,9 +40,8 @@ from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.events import Event, Failed
-from unabridged_testing.adapter_contract import Said, Seen, TooLong
-from unabridged_testing.loopback import Loopback
-from unabridged_testing.loopback import Said as Spoken
+from unabridged_testing.adapter_contract import ModelReply, Seen, TooLong
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 ADAPTERS = ("google_adk", "openai_agents", "pydantic_ai", "strands")
 ON_THE_WIRE = 14
@@ -153,7 +152,7 @@ def test_where_a_request_was_refused_the_agents_model_writes_what_is_sent_instea
     class Small(Brain):
         """A model that takes 2,500 tokens, which nobody knows."""
 
-        def __call__(self, seen: Seen) -> Said:
+        def __call__(self, seen: Seen) -> ModelReply:
             if seen.tokens > 2_500:
                 refused.append(bool(seen.tools))
                 raise TooLong(2_500, seen.tokens)
@@ -200,8 +199,8 @@ def test_after_a_restart_the_summary_is_the_same_and_nobody_is_asked_again(name:
 # -- over HTTP, with the frameworks' own clients ----------------------------------------------------------------------
 
 
-def wire_script(messages: Any) -> Spoken:
-    return Spoken(WRITTEN if "You write the record of a long conversation" in str(messages[-1]) else TALK)
+def wire_script(messages: Any) -> LoopbackReply:
+    return LoopbackReply(WRITTEN if "You write the record of a long conversation" in str(messages[-1]) else TALK)
 
 
 async def with_openai_agents(url: str, *, streaming: bool, responses: bool) -> list[str]:

@@ -15,7 +15,7 @@ from unabridged import Settings
 from unabridged.adapters.kit import AGENT_MODEL, Agent, Engine, arun, run
 from unabridged.archive.protocol import Scope
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.model_calls import _in_loop
+from unabridged.asking.model_calls import _run_in_loop
 from unabridged.formats import OpenAIChat
 
 WRITTEN = "Ada and the assistant went through the items of the pump house, and Marten keeps the book."
@@ -106,7 +106,7 @@ def test_a_call_in_a_loop_that_is_closed_under_it_fails_at_once() -> None:
         raise AssertionError("nobody is there to run it")
 
     coroutine = own()
-    work = _in_loop(coroutine, loop)
+    work = _run_in_loop(coroutine, loop)
     loop.close()
     with pytest.raises(RuntimeError, match="has ended"):
         work.result(5)

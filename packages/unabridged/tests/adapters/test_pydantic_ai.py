@@ -42,8 +42,8 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.marks import is_ours
-from unabridged.measure.calibrate import Usage
-from unabridged.measure.meter import Meter
+from unabridged.tokens.calibrate import Usage
+from unabridged.tokens.meter import Meter
 
 FORMAT = PydanticAI()
 WINDOW = 4_000

@@ -42,7 +42,7 @@ from pydantic_ai.messages import (
 from unabridged import IllegalConversation, check, repair
 from unabridged.adapters.pydantic_ai import PydanticAI
 from unabridged.archive import codec
-from unabridged.formats.base import Slot, texts_of
+from unabridged.formats.base import Slot
 from unabridged.marks import summary_text
 from unabridged.messages import Answer, Call, Media, Reasoning, View
 
@@ -179,15 +179,6 @@ def test_what_a_providers_own_tools_gave_is_attached_and_its_compaction_resets()
 
 
 MESSAGES = [*(message for message, _ in READ), *OWN, asked(UserPromptPart(SUMMARY)), FORMAT.text("user", SUMMARY)]
-
-
-@pytest.mark.parametrize("message", MESSAGES)
-def test_a_plain_message_is_counted_as_it_is_read(message: ModelMessage) -> None:
-    texts = texts_of(message, FORMAT)
-    view = FORMAT.read(message)
-    if texts is not None:
-        calls = [text for call in view.calls for text in (call.name, call.arguments)]
-        assert texts == (view.text, tuple(calls), tuple(answer.text for answer in view.answers))
 
 
 @pytest.mark.parametrize("message", MESSAGES)

@@ -15,7 +15,7 @@ from engine_case import rounds
 from gateway_case import gateway
 from sdk_loops import Chat, Contents, Messages, Responses, client_of
 from unabridged import Compactor, Settings, SettingsError, WontFit
-from unabridged_testing.loopback import Loopback, Said, count
+from unabridged_testing.loopback import Loopback, LoopbackReply, count
 from unabridged_testing.provider_app import ProviderApp
 
 WINDOW, ASKED = 8_000, 6_000
@@ -60,7 +60,7 @@ WAYS = {
 @contextlib.contextmanager
 def wrapped(way: Way) -> Iterator[tuple[Any, Any]]:
     """The SDK's client, wrapped, and the provider that it asks."""
-    with Loopback(lambda _: Said("Noted."), window=WINDOW) as provider:
+    with Loopback(lambda _: LoopbackReply("Noted."), window=WINDOW) as provider:
         client = unabridged.wrap(client_of(way.client, provider.url), archive="memory:", window=WINDOW, thread="t")
         with contextlib.closing(client):
             yield client, provider
@@ -69,7 +69,7 @@ def wrapped(way: Way) -> Iterator[tuple[Any, Any]]:
 @contextlib.contextmanager
 def through_gateway(way: Way, folder: Path) -> Iterator[tuple[Any, Any]]:
     """The SDK's client before a gateway, and the provider behind that."""
-    provider = ProviderApp(lambda _: Said("Noted."), window=WINDOW)
+    provider = ProviderApp(lambda _: LoopbackReply("Noted."), window=WINDOW)
     with (
         gateway(provider, folder, window=WINDOW) as case,
         contextlib.closing(client_of(way.client, case.base_url(way.client))) as client,
@@ -116,7 +116,7 @@ def test_an_odd_max_tokens_is_passed_through_by_the_gateway(odd: Any, tmp_path: 
     import httpx
 
     body = {**Chat().asked(WAYS["chat, max_tokens"].conversation()), "max_tokens": odd}
-    with gateway(ProviderApp(lambda _: Said("Noted."), window=WINDOW), tmp_path, window=WINDOW) as case:
+    with gateway(ProviderApp(lambda _: LoopbackReply("Noted."), window=WINDOW), tmp_path, window=WINDOW) as case:
         answer = httpx.post(f"{case.url}/v1/chat/completions", json=body, headers={"authorization": "Bearer k"})
     assert answer.status_code == 200
     assert json.loads(case.provider.asked[0].content)["max_tokens"] == odd

@@ -13,7 +13,7 @@ import pytest
 
 import unabridged
 from places import ROOT
-from unabridged_testing.loopback import Loopback, Said
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 PAGE = ROOT / "docs" / "sdk.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -27,9 +27,11 @@ def script(calls: int) -> Any:
     """A model that reads so many logs before it answers, where it has a tool."""
     numbers = itertools.count()
 
-    def answer(_: Any) -> Said:
+    def answer(_: Any) -> LoopbackReply:
         number = next(numbers)
-        return Said("It is log 7.") if number >= calls else Said("", [("read_log", {"number": number})])
+        return (
+            LoopbackReply("It is log 7.") if number >= calls else LoopbackReply("", [("read_log", {"number": number})])
+        )
 
     return answer
 

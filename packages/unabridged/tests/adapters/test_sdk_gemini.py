@@ -17,7 +17,7 @@ import unabridged
 from sdk_loops import TASK, Contents, working
 from unabridged import WontFit
 from unabridged.adapters.sdk import history_of
-from unabridged_testing.loopback import Loopback, Said
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 WINDOW = 6_000
 KEYWORDS: dict[str, Any] = {"archive": "memory:", "window": WINDOW, "thread": "t"}
@@ -27,7 +27,7 @@ MODEL = "gemini-2.5-flash"
 
 @pytest.fixture
 def provider() -> Iterator[Loopback]:
-    with Loopback(lambda _: Said("Noted."), window=WINDOW) as served:
+    with Loopback(lambda _: LoopbackReply("Noted."), window=WINDOW) as served:
         yield served
 
 
@@ -81,7 +81,7 @@ def test_functions_that_the_sdk_calls_by_itself_are_fitted_round_by_round() -> N
 
 
 def test_chats_and_streams_are_fitted_in_an_event_loop_too(provider: Loopback) -> None:
-    provider.script = lambda _: Said(FILLER)
+    provider.script = lambda _: LoopbackReply(FILLER)
 
     async def talk() -> None:
         async with unabridged.wrap(client_of(provider).aio, **KEYWORDS) as client:

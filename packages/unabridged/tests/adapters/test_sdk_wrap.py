@@ -19,8 +19,8 @@ import unabridged
 from sdk_loops import OPTIONS, Chat, Messages, client_of, working
 from unabridged import ArchiveError, Settings, SettingsError, WontFit
 from unabridged.adapters.sdk import history_of
-from unabridged.formats.rule_blocks import CONTINUE
-from unabridged_testing.loopback import Loopback, Said
+from unabridged.formats.rules import CONTINUE
+from unabridged_testing.loopback import Loopback, LoopbackReply
 
 WINDOW = 6_000
 FILLER = "The readings of this hour were steady, and nobody came to look at them. " * 12
@@ -32,7 +32,7 @@ OPEN: list[Any] = []
 
 @pytest.fixture
 def provider() -> Iterator[Loopback]:
-    with Loopback(lambda _: Said("Noted."), window=WINDOW) as served:
+    with Loopback(lambda _: LoopbackReply("Noted."), window=WINDOW) as served:
         yield served
 
 
@@ -147,7 +147,7 @@ WAYS = [
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_to_send_a_conversation_is_fitted(way: Callable[[Any, Any], str], provider: Loopback) -> None:
-    provider.script = lambda _: Said('{"first": "Turn 0."}')
+    provider.script = lambda _: LoopbackReply('{"first": "Turn 0."}')
     client = unabridged.wrap(make("OpenAI", provider), thread="t", **KEYWORDS)
     assert "Turn 0." in way(client, long())
     assert provider.too_long == []
@@ -156,7 +156,7 @@ def test_every_way_to_send_a_conversation_is_fitted(way: Callable[[Any, Any], st
 
 
 def test_messages_parse_stream_raw_and_a_tool_runner_are_fitted(provider: Loopback) -> None:
-    provider.script = lambda _: Said('{"first": "Turn 0."}')
+    provider.script = lambda _: LoopbackReply('{"first": "Turn 0."}')
     client = unabridged.wrap(make("Anthropic", provider), thread="t", **KEYWORDS)
     asked: Any = {"model": "claude-opus-5-5", "max_tokens": 500, "messages": long()}
     assert client.messages.parse(**asked, output_format=Answer).parsed_output.first == "Turn 0."

@@ -25,22 +25,22 @@ from unabridged.adapters import kit
 from unabridged.adapters.strands import CompactingConversationManager
 from unabridged.adapters.strands.manager import FORMAT
 from unabridged.adapters.strands.summariser import usage_of
-from unabridged.legal import check
-from unabridged.measure.calibrate import Usage
-from unabridged_testing.adapter_contract import Said, Seen, TooLong
+from unabridged.legality import check
+from unabridged.tokens.calibrate import Usage
+from unabridged_testing.adapter_contract import ModelReply, Seen, TooLong
 
 TALK = "Noted." + " It is written down in the book of the pump house." * 12
 
 
-def talking(_: Seen) -> Said:
-    return Said(TALK)
+def talking(_: Seen) -> ModelReply:
+    return ModelReply(TALK)
 
 
 def manager(**keywords: Any) -> CompactingConversationManager:
     return CompactingConversationManager(**{"window": 3_000, "archive": "memory:", "model": None, **keywords})
 
 
-def agent_with(compacting: Any, brain: Callable[[Seen], Said] = talking, **more: Any) -> Agent:
+def agent_with(compacting: Any, brain: Callable[[Seen], ModelReply] = talking, **more: Any) -> Agent:
     return Agent(AskingModel(brain), conversation_manager=compacting, callback_handler=None, **more)
 
 
@@ -57,9 +57,9 @@ def summaries(messages: Any) -> int:
     return sum(FORMAT.read(message).text.startswith("[unabridged summary") for message in messages)
 
 
-def reporting(seen: Seen) -> Said:
+def reporting(seen: Seen) -> ModelReply:
     done = [answer for view in seen.views[-1:] for answer in view.answers]
-    return Said(TALK) if done else Said(calls=(("report", {"number": 1}), ("report", {"number": 2})))
+    return ModelReply(TALK) if done else ModelReply(calls=(("report", {"number": 1}), ("report", {"number": 2})))
 
 
 def sessions(kind: str, folder: Path) -> Any:
@@ -131,7 +131,7 @@ def test_the_list_stays_the_list_and_what_stays_in_it_the_same_messages() -> Non
 def test_a_second_refusal_is_strands_own_error_and_says_what_would_fit() -> None:
     asked: list[Seen] = []
 
-    def refusing(seen: Seen) -> Said:
+    def refusing(seen: Seen) -> ModelReply:
         asked.append(seen)
         raise TooLong(seen.tokens - 1, seen.tokens)
 
@@ -151,7 +151,7 @@ def test_a_summary_after_an_overflow_is_written_in_the_agents_own_event_loop() -
         loops.append(asyncio.get_running_loop())
         return "The pump house was discussed at length, and every turn was noted in its book."
 
-    def refusing_once(seen: Seen) -> Said:
+    def refusing_once(seen: Seen) -> ModelReply:
         if not loops:
             raise TooLong(seen.tokens // 2, seen.tokens)
         return talking(seen)
@@ -205,9 +205,9 @@ def test_whatever_a_model_raised_it_is_about_the_window() -> None:
 def test_a_model_of_strands_writes_the_summaries() -> None:
     asked: list[Seen] = []
 
-    def writing(seen: Seen) -> Said:
+    def writing(seen: Seen) -> ModelReply:
         asked.append(seen)
-        return Said("The pump house was discussed at length, and every turn was noted in its book.")
+        return ModelReply("The pump house was discussed at length, and every turn was noted in its book.")
 
     agent = agent_with(manager(model=AskingModel(writing)))
     talk(agent, 11)
@@ -219,10 +219,12 @@ def test_a_model_of_strands_writes_the_summaries() -> None:
 def test_what_the_summariser_uses_is_in_the_agents_metrics(own: bool) -> None:
     asked: list[int] = []
 
-    def brain(seen: Seen) -> Said:
+    def brain(seen: Seen) -> ModelReply:
         summary = not seen.views[-1].text.startswith("Turn ")
         asked.append(3_333 if summary else seen.tokens)
-        return Said("The pump house was discussed, and every turn was noted." if summary else TALK, used=asked[-1])
+        return ModelReply(
+            "The pump house was discussed, and every turn was noted." if summary else TALK, used=asked[-1]
+        )
 
     agent = agent_with(manager(model=kit.AGENT_MODEL if own else AskingModel(brain)), brain)
     talk(agent, 11)

@@ -13,7 +13,7 @@ import pytest
 from doors.strands import AskingModel
 from places import ROOT
 from strands_case import report
-from unabridged_testing.adapter_contract import Said, Seen
+from unabridged_testing.adapter_contract import ModelReply, Seen
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +37,17 @@ def test_the_example_reads_more_logs_than_its_window_holds_and_goes_on_tomorrow(
     tmp_path.joinpath("19.log").write_text("pump 7 is broken")
     tokens: list[int] = []
 
-    def script(seen: Seen) -> Said:
+    def script(seen: Seen) -> ModelReply:
         tokens.append(seen.tokens)
         if not seen.tools:
-            return Said("The assistant reads one log after the other; the logs say that all is well, up to now.")
+            return ModelReply("The assistant reads one log after the other; the logs say that all is well, up to now.")
         answers = [answer.text for answer in seen.views[-1].answers]
         if any("pump 7 is broken" in text for text in answers):
-            return Said("It is 19.log.")
+            return ModelReply("It is 19.log.")
         if "And yesterday?" in seen.views[-1].text:
-            return Said("Pump 7, as I said." if "pump 7" in seen.text else "I don't know.")
+            return ModelReply("Pump 7, as I said." if "pump 7" in seen.text else "I don't know.")
         last = int(answers[0].split()[1].rstrip(":")) if answers else -1
-        return Said(calls=(("read_file", {"path": str(tmp_path / f"{last + 1}.log")}),))
+        return ModelReply(calls=(("read_file", {"path": str(tmp_path / f"{last + 1}.log")}),))
 
     logs = example()
     agent = logs.build(AskingModel(script, 6_000), tmp_path)
@@ -65,7 +65,7 @@ def blocks() -> list[str]:
 @pytest.mark.parametrize("index", range(len(blocks())))
 def test_the_code_on_the_docs_page_runs(index: int) -> None:
     def chatting() -> AskingModel:
-        return AskingModel(lambda _: Said("Hello yourself."), 20_000)
+        return AskingModel(lambda _: ModelReply("Hello yourself."), 20_000)
 
     known: dict[str, Any] = {"model": chatting(), "cheaper": chatting(), "tools": [report]}
     exec(compile(blocks()[index], f"block {index}", "exec"), known)  # noqa: S102 - running the page is the test

@@ -20,15 +20,22 @@ from effort import ALL
 from patterns import Use, cost
 from unabridged import languages, text_tools
 from unabridged.archive import words
-from unabridged.authorship import ends_in_action, exit_code_in, frames, rejection_in, retold_in, with_origins
-from unabridged.history.rederive import Whole
-from unabridged.languages import matching
-from unabridged.ledger.entries import Rule
-from unabridged.ledger.people import people_in, quote_all, quote_newest
+from unabridged.authorship import (
+    ends_in_action,
+    find_exit_code,
+    find_other_summary,
+    find_rejection,
+    frames,
+    with_origins,
+)
+from unabridged.languages import language_files
 from unabridged.messages import View
 from unabridged.recall import excerpts
-from unabridged.summarise.headings import under_each
-from unabridged.summarise.rules import LONGEST_LIST, find_rules, split_rules
+from unabridged.summary.headings import under_each
+from unabridged.summary.ledger import Rule
+from unabridged.summary.originals import OriginalMessages
+from unabridged.summary.people import people_in, quote_all, quote_newest
+from unabridged.summary.rules import LONGEST_LIST, find_rules, split_rules
 from unabridged.text_cache import forget
 
 PACKAGES = {path.name: path for source in workspace.SOURCES for path in source.glob("unabridged*")}
@@ -129,7 +136,7 @@ def of_functions() -> Iterator[Found]:
 def of_tables() -> Iterator[Found]:
     """What the tables of languages become."""
     for kind in ("refusals", "apologies"):
-        for phrase in matching._patterns(kind):  # tried at the beginning of a text, and nowhere else
+        for phrase in language_files._patterns(kind):  # tried at the beginning of a text, and nowhere else
             yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
     yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     yield from (
@@ -152,24 +159,24 @@ BUILDERS = {
     "unabridged.archive.words.run": "below, by its own name",
     "unabridged.archive.words.standing": "below, for terms of every kind",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.languages.matching._patterns": "below, for every phrase",
-    "unabridged.measure.models._find_name": "the name of a model of our own table: no conversation",
+    "unabridged.languages.language_files._patterns": "below, for every phrase",
+    "unabridged.tokens.models._find_name": "the name of a model of our own table: no conversation",
     "unabridged_corpus.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
-    "unabridged_cli.clients.taken_back._without": "ids of entries, escaped: blanks alone repeat, between two signs",
+    "unabridged_cli.clients.file_undo._without": "ids of entries, escaped: blanks alone repeat, between two signs",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
 MATCHED = {
-    "unabridged.ledger.action_lines._PLAIN": "matched at the beginning of a target",
-    "unabridged.summarise.verify._TAGGED": "matched at the beginning of a reply",
-    "unabridged.summarise.verify._WRAPPED": "matched at the beginning of a reply",
+    "unabridged.summary.action_lines._PLAIN": "matched at the beginning of a target",
+    "unabridged.summary.verify._TAGGED": "matched at the beginning of a reply",
+    "unabridged.summary.verify._WRAPPED": "matched at the beginning of a reply",
 }
 """Held in a container or handed on, and yet only matched at one place."""
 
 BOUNDED = {
-    "unabridged.summarise.rules._LIFTED": "`split_rules` gives lines of 16,000 characters at most",
-    "unabridged.ledger.shell._WORD": "reads 4,000 characters of a command, of 20,000 at most",
+    "unabridged.summary.rules._LIFTED": "`split_rules` gives lines of 16,000 characters at most",
+    "unabridged.summary.shell._WORD": "reads 4,000 characters of a command, of 20,000 at most",
 }
 """May take quadratic time on a text that is short by construction."""
 
@@ -253,15 +260,17 @@ def told(text: str) -> None:
     """All that finds out whose words a text is, what of it is a person's own, how it is quoted, which rules it has."""
     view = View("user", "person", text)
     (view,) = with_origins([view])
-    retold_in(view)
+    find_other_summary(view)
     ends_in_action(text)
-    exit_code_in(text)
-    rejection_in(text, "x")
+    find_exit_code(text)
+    find_rejection(text, "x")
     people = people_in([View("user", "person", text), View("assistant", "model", text), view], range(3), ())
     for quoted in (quote_all, quote_newest):
         quoted(people, 500, lambda piece: len(piece) // 4, languages.labels("en"))
     _, listed = split_rules(text)
-    find_rules([*listed, text[:LONGEST_LIST]], Whole([View("user", "person", text)], [0]), [Rule(0, "Never.")])
+    find_rules(
+        [*listed, text[:LONGEST_LIST]], OriginalMessages([View("user", "person", text)], [0]), [Rule(0, "Never.")]
+    )
 
 
 def seconds(unit: str, size: int, around: tuple[str, str], work: Callable[[str], object] = told) -> float:
@@ -294,7 +303,7 @@ def test_blocks_that_a_turn_opens_with_are_each_read_once() -> None:
         "<system-reminder>\nx\n</system-reminder>\n",
         "<permissions>a</permissions> ",
     ):
-        short, long = (seconds(unit, size, ("", "\n\nTest it."), frames.whose_block) for size in (SHORT, LONG))
+        short, long = (seconds(unit, size, ("", "\n\nTest it."), frames.find_block_author) for size in (SHORT, LONG))
         assert long < 2 * LONG / SHORT * max(short, 0.02), unit
 
 
@@ -306,7 +315,7 @@ def test_no_line_of_a_list_of_rules_is_longer_than_the_bound() -> None:
 
 def test_as_many_rules_as_a_list_can_hold_are_looked_for_in_any_number_of_sentences() -> None:
     """Each once, not each in each."""
-    said = Whole(
+    said = OriginalMessages(
         [View("user", "person", " ".join(f"say {n}." for n in range(i, i + 4_000))) for i in range(9)], [*range(9)]
     )
     start = process_time()

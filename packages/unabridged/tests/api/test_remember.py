@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from unabridged import text_cache as remember
-from unabridged.text_cache import Memory, remembered
+from unabridged.text_cache import TextCache, remembered
 
 Counted = tuple[Callable[..., int], list[str]]
 
@@ -59,20 +59,20 @@ def test_what_is_forgotten_is_worked_out_anew(counted: Counted) -> None:
 
 def test_a_text_that_would_push_out_all_others_is_not_held(counted: Counted) -> None:
     length, asked = counted
-    huge = "x" * remember.MOST
-    assert length(huge) == length(huge) == remember.MOST
+    huge = "x" * remember.MAX_CHARACTERS
+    assert length(huge) == length(huge) == remember.MAX_CHARACTERS
     assert len(asked) == 2
 
 
 def test_no_more_is_held_than_the_bound() -> None:
-    memory = Memory(most=100_000)
+    memory = TextCache(most=100_000)
     for i in range(5_000):
         memory.of(f"{i} " + "x" * (i % 977))
     assert memory.characters <= 100_000
 
 
 def test_what_is_asked_for_again_and_again_stays() -> None:
-    memory = Memory(most=100_000)
+    memory = TextCache(most=100_000)
     memory.of("the open request")["rules"] = 3
     for i in range(2_000):
         memory.of(f"{i} " + "x" * 400)

@@ -27,7 +27,7 @@ from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.protocol import Archive, Note, Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.copying import Copied, copy_archive
+from unabridged.copying import ArchiveCopy, copy_archive
 from unabridged_testing.archive_contract.values import make_part, make_record, make_summary, raises, store_parts
 
 KEY = bytes(range(32))
@@ -113,7 +113,7 @@ def in_child(work: Callable[[], object], kill_at: int = 0) -> int:
     return int(said or 0)
 
 
-def copied(source: tuple[str, str] | Archive, target: tuple[str, str]) -> Copied:
+def copied(source: tuple[str, str] | Archive, target: tuple[str, str]) -> ArchiveCopy:
     here = source if not isinstance(source, tuple) else opened(*source)
     there = opened(*target)
     done = copy_archive(here, there)

@@ -57,7 +57,7 @@ def test_an_archive_says_of_which_version_it_is_before_it_holds_anything(tmp_pat
         assert not (tmp_path / "a").exists(), "reading makes nothing"
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
         store_parts(archive, make_part("one", 0))
-    assert (tmp_path / "a" / MARK).read_bytes() == b"unabridged archive 1\n"
+    assert (tmp_path / "a" / MARK).read_bytes() == b"unabridged archive 2\n"
     (tmp_path / "a" / MARK).write_bytes(b"something else\n")
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
         assert "can't be read. Restore it from a backup" in raises(lambda: archive.threads("n"))
@@ -88,9 +88,9 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with closing(DirectoryArchive(tmp_path)) as archive:
         store_parts(archive, make_part("what is it?", 0))
     (file,) = (tmp_path / "here" / "thread_201").glob("*.jsonl")
-    file.write_text(file.read_text("utf-8").replace('"unabridged":1', '"unabridged":99', 1), "utf-8")
+    file.write_text(file.read_text("utf-8").replace('"unabridged":2', '"unabridged":99', 1), "utf-8")
     with closing(DirectoryArchive(tmp_path)) as archive:
-        assert "is of version 99, this program knows 1. Update unabridged" in raises(lambda: archive.records(HERE))
+        assert "is of version 99, this program knows 2. Update unabridged" in raises(lambda: archive.records(HERE))
 
 
 def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_an_agent_may_be_built_inside_an_event_loop(tmp_path: Path) -> None:
     from unabridged.adapters.langchain.arguments import Chosen
     from unabridged.adapters.langchain.compactors import Compactors
 
-    names = ("window", "judged", "namespace", "counter")
+    names = ("window", "known_window", "namespace", "counter")
     made: dict[str, Any] = dict.fromkeys(names)
 
     async def build() -> Compactors:

@@ -74,7 +74,7 @@ def test_a_new_file_says_whose_it_is_and_of_which_version(tmp_path: Path) -> Non
     open_sqlite(tmp_path / "a.db").probe()
     with closing(sqlite3.connect(tmp_path / "a.db")) as file:
         assert file.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-        assert file.execute("PRAGMA user_version").fetchone() == (1,)
+        assert file.execute("PRAGMA user_version").fetchone() == (2,)
 
 
 def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ from unabridged_testing.archive_contract.values import HERE, raises, make_part, 
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.archive import search
-from unabridged.archive.codec import tagged
+from unabridged.archive.codec import values
 
 path, store = sys.argv[1:]
 if os.getuid() == 0:

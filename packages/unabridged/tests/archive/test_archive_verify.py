@@ -114,7 +114,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "not JSON": (lambda path: path.write_bytes(b"nonsense\n"), "can't be read"),
     "empty": (lambda path: path.write_bytes(b""), "cut off"),
     "another message": (replaced(b'words"}', b'wards"}'), "damaged"),
-    "another version": (replaced(b'unabridged":1', b'unabridged":9'), "version 9"),
+    "another version": (replaced(b'unabridged":2', b'unabridged":9'), "version 9"),
     "another thread's": (replaced(b"thread 1", b"thread 2"), "thread 2"),
     "a line lost": (lambda path: path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n"), "not there"),
 }

@@ -28,8 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import chat, responses
 
-from unabridged.archive.codec import allow, classes, decode, digest, encode
-from unabridged.archive.codec.classes import DEEPEST, TAG
+from unabridged.archive.codec import DEEPEST, TAG, allow, classes, decode, digest, encode
 from unabridged.errors import ArchiveError
 
 TEXTS = st.text(st.characters()) | st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\"ud8a$'), max_size=6)
@@ -254,7 +253,7 @@ def test_in_another_process_it_is_data_until_it_is_allowed(
     card = Card(note=Note("n", Mood.GOOD), more=[1])  # type: ignore[call-arg]
     body = encode({"content": card})
     monkeypatch.setattr(classes, "_written", {})  # as a process that has written nothing
-    monkeypatch.setattr(classes, "_told", set())
+    monkeypatch.setattr(classes, "_reported", set())
     assert decode(body) == decode(body) == {"content": {"note": {"text": "n", "mood": "good"}, "more": [1]}}
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(told) == 3, "each class once"
@@ -347,8 +346,7 @@ def generic_of_local() -> Any:
 
 
 OWN = [
-    Shout("x"), labelled(), Lines(["a"]), Point(1, 0.5), OrderedDict([("b", 1), ("a", 2)]), Counter("aab"),
-    Colours.RED, Colours.RED | Colours.BLUE, *local_classes(), generic_of_local(),
+    Shout("x"), Point(1, 0.5), Colours.RED, Colours.RED | Colours.BLUE, *local_classes(), generic_of_local(),
     chat.ParsedChatCompletionMessage[list[Card]](role="assistant"), {Shout("k"): Mood.GOOD},
     {Point(1, 2)},
 ]  # fmt: skip
@@ -360,7 +358,6 @@ def test_whatever_the_program_itself_defines_comes_back_as_itself(value: Any) ->
     assert type(back) is type(value)
     assert back == value
     assert encode(back) == encode(value)
-    assert getattr(back, "label", "") == getattr(value, "label", "")
 
 
 def test_a_class_of_attrs_comes_back_where_that_is_installed() -> None:
@@ -386,6 +383,10 @@ class Oslo(datetime):
 @pytest.mark.parametrize(
     ("value", "data"),
     [
+        (labelled(), "x"),
+        (Lines(["a"]), ["a"]),
+        (OrderedDict([("b", 1), ("a", 2)]), {"b": 1, "a": 2}),
+        (Counter("aab"), {"a": 2, "b": 1}),
         (PurePosixPath("/a/b"), "/a/b"),
         (MappingProxyType({"a": (1,)}), {"a": (1,)}),
         (deque([1, 2]), [1, 2]),
@@ -403,7 +404,7 @@ class Oslo(datetime):
     ids=lambda value: type(value).__name__,
 )
 def test_what_can_be_dumped_is_archived_as_its_dump(value: Any, data: Any, caplog: pytest.LogCaptureFixture) -> None:
-    classes._told.clear()  # noqa: SLF001 - each class is told of once a process
+    classes._reported.clear()  # noqa: SLF001 - each class is told of once a process
     assert same(decode(encode({"x": [value]}))["x"], [data])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
@@ -467,10 +468,10 @@ EVIL = [
     '{"$unabridged":"object","class":7,"fields":{}}',
     '{"$unabridged":"object","class":{"$unabridged":"x"},"fields":{}}',
     '{"$unabridged":"enum","class":"openai.types.chat.chat_completion:ChatCompletion","name":"x"}',
-    '{"$unabridged":"datetime","iso":"2024-05-01","zone":{"key":"../../etc/passwd"},"fold":0}',
+    '{"$unabridged":"datetime","value":["2024-05-01",{"$unabridged":"ZoneInfo","value":"../../etc/passwd"},0]}',
     '{"$unabridged":"nothing known"}', '{"$unabridged":["x"]}', '{"$unabridged":null}', '{"$unabridged":"bytes"}',
-    '{"$unabridged":"int","hex":"zz"}', '{"$unabridged":"float","bits":"00"}', '{"$unabridged":"set","items":[[]]}',
-    '{"$unabridged":"dict","pairs":[[1]]}', "[", "", "\xff", "[" * 100_000,
+    '{"$unabridged":"int","value":"zz"}', '{"$unabridged":"float","value":"00"}', '{"$unabridged":"set","value":[[]]}',
+    '{"$unabridged":"dict","value":[[1]]}', "[", "", "\xff", "[" * 100_000,
 ]  # fmt: skip
 
 
@@ -533,7 +534,7 @@ def test_no_code_of_a_class_runs_when_an_object_of_it_is_made() -> None:
     for kind in (Trap, TrapModel):
         named = classes.name_of(kind)  # even of one that this process wrote
         body = f'{{"{TAG}":"object","class":"{named}","fields":{{"text":"x"}},"extra":null,"private":null,'
-        back = decode((body + f'"set":{{"{TAG}":"set","items":["text"]}}}}').encode())
+        back = decode((body + f'"set":{{"{TAG}":"set","value":["text"]}}}}').encode())
         assert (type(back), back.text) == (kind, "x")
     planted = f'{{"{TAG}":"object","class":"{classes.name_of(Mine)}","fields":{{"path":"/etc/passwd"}}}}'
     assert decode(planted.encode()) == {"path": "/etc/passwd"}, "what acts when it goes is never made"

@@ -12,10 +12,10 @@ from unabridged import Compactor, Settings
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
+from unabridged.engine.stubs import build_media_stub, build_stub, shorten_arguments
 from unabridged.formats import format_named
 from unabridged.history.lookup import read_cleared
-from unabridged.history.replay import Records, take_back
+from unabridged.history.replay import RecordCache, take_back
 from unabridged.messages import Call, Media
 from unabridged_testing.archive_contract.values import HERE, make_part, make_record, raises
 
@@ -108,9 +108,9 @@ def test_only_what_is_looked_for_is_read_from_a_database(tmp_path: Path) -> None
 
 def test_every_stub_has_the_word_by_which_a_cleared_message_is_known() -> None:
     texts = [
-        stub(Call("c", "bash", '{"cmd": "ls"}'), "x" * 900),
-        stub(None, "y" * 900),
-        media_stub(Media("image", "image/png", "data")),
+        build_stub(Call("c", "bash", '{"cmd": "ls"}'), "x" * 900),
+        build_stub(None, "y" * 900),
+        build_media_stub(Media("image", "image/png", "data")),
         shorten_arguments('{"content": "' + "z" * 900 + '"}'),
     ]
     assert all("cleared: " in text for text in texts)
@@ -135,6 +135,6 @@ def test_two_results_that_left_the_same_stub_come_back_each_as_it_was() -> None:
     cleared = [i for i, message in enumerate(fitted.messages) if message is not whole[i]]
     plain = {re.sub(r"record \S+", "", views[i].answers[0].text) for i in cleared}
     assert len(plain) < len(cleared) == len({views[i].answers[0].text for i in cleared})
-    found = read_cleared(archive, Records(archive, Scope("n", "t")), views, reader, range(len(views)))
+    found = read_cleared(archive, RecordCache(archive, Scope("n", "t")), views, reader, range(len(views)))
     assert {i: view.answers[0].text for i, view in found.items()} == {i: whole[i]["content"] for i in cleared}
     assert take_back(archive, Scope("n", "t"), fitted.messages, reader, every=True)[0] == whole

@@ -43,8 +43,8 @@ from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
 from unabridged.formats import format_named
 from unabridged_cli import mcp_server
-from unabridged_gateway.config import load_config
-from unabridged_testing.loopback import Said
+from unabridged_gateway.config_file import load_config
+from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
 
 NUMBER, ID = 7, UUID("0d5c1a52-7f1e-4f0c-9a7e-3a0a7a1f2b11")
@@ -224,7 +224,7 @@ def test_the_command_line_refuses_what_is_no_name(option: str, name: str, tmp_pa
 
 
 def test_the_gateway_refuses_a_thread_that_is_no_name_and_takes_one_beyond_ascii(tmp_path: Path) -> None:
-    provider = ProviderApp(lambda _: Said("Hello."), window=8_000)
+    provider = ProviderApp(lambda _: LoopbackReply("Hello."), window=8_000)
     body = {"model": "gpt-5", "messages": TALK}
     with (
         gateway(provider, tmp_path, window=4_000, summariser="none") as case,

@@ -34,7 +34,7 @@ from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.transcripts import TranscriptError, TranscriptFiles
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Failed
-from unabridged.languages import labels, tables
+from unabridged.languages import labels, language_tables
 from unabridged_cli.inspector import changes
 from unabridged_testing import ScriptedModel
 
@@ -129,9 +129,9 @@ def test_an_agent_with_tools_is_told_of_them_beside_the_file() -> None:
 
 
 # R50
-@pytest.mark.parametrize("code", sorted(code for code, table in tables().items() if "words" in table))
+@pytest.mark.parametrize("code", sorted(code for code, table in language_tables().items() if "words" in table))
 def test_every_language_with_labels_says_it_on_one_line(code: str) -> None:
-    assert "transcript" in tables()[code]["words"]
+    assert "transcript" in language_tables()[code]["words"]
     said = labels(code)["transcript"].format(path="/srv/x/transcript.md")
     assert said.endswith("/srv/x/transcript.md")
     assert "\n" not in said

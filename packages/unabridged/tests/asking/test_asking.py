@@ -15,7 +15,7 @@ from unabridged.asking.asker import Asker
 from unabridged.asking.exchange import Exchange
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
-from unabridged.summarise.ask_loop import Summary, summarise
+from unabridged.summary.ask_loop import Summary, summarise
 from unabridged_testing import ScriptedModel
 
 LIMITED = openai_error(429, message="Rate limit reached", code="rate_limit_exceeded")
@@ -88,7 +88,7 @@ def test_any_callable_can_be_the_summariser(model: Any, ran: Ran) -> None:
     assert summary.text == GOOD
     takes_ask = model in {asking, asking_async}
     assert bool(summary.checks_impossible) is not takes_ask
-    assert Asker(model).takes_live("openai-chat") is takes_ask
+    assert Asker(model).can_continue_live("openai-chat") is takes_ask
 
 
 @pytest.mark.parametrize("model", [None, 3, "no-colon", lambda: GOOD])
@@ -185,7 +185,7 @@ def test_a_model_that_failed_is_left_alone_for_a_while(ran: Ran) -> None:
         whys.append(caught.value.why)
     assert whys == ["unavailable", *["cool-down"] * 4]
     assert scripted.calls == 1
-    assert 0 < asker.rest_left <= 600
+    assert 0 < asker.seconds_until_ready <= 600
 
 
 def test_without_a_cool_down_the_next_summary_asks_again() -> None:
@@ -198,8 +198,8 @@ def test_without_a_cool_down_the_next_summary_asks_again() -> None:
 
 def test_the_host_can_have_every_model_left_alone() -> None:
     asker = quick(ScriptedModel([ends(GOOD)]), fallback=plain, cool_down=60)
-    assert asker.rest_left == 0
-    asker.rest()
+    assert asker.seconds_until_ready == 0
+    asker.open_circuits()
     with pytest.raises(AskFailed, match="left alone"):
         Exchange(asker).ask(ASK)
 
@@ -301,7 +301,7 @@ def test_cancelling_ends_the_wait_while_the_model_still_hangs(stuck: Stuck, ran:
         (error,) = found
         assert isinstance(error, AskFailed)
         assert error.why == "cancelled"
-        assert asker.rest_left == 0  # the model is not to blame
+        assert asker.seconds_until_ready == 0  # the model is not to blame
 
 
 def test_cancelling_ends_a_pause_between_two_tries_too() -> None:

@@ -24,7 +24,7 @@ from unabridged.asking import model_calls
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.exchange import Exchange
 from unabridged.asking.replies import read_reply
-from unabridged.measure.calibrate import Usage
+from unabridged.tokens.calibrate import Usage
 from upstream import chat, claude, responses
 
 PLAIN = "The assistant worked on several items and is going on."
@@ -156,7 +156,7 @@ def test_a_summariser_that_breaks_off_its_own_call_fails_at_once(model: Any) -> 
 def test_a_loop_that_was_closed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = asyncio.new_event_loop()
     closed.close()
-    monkeypatch.setitem(model_calls._homes, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
+    monkeypatch.setitem(model_calls._loops, os.getpid(), closed)  # noqa: SLF001 - a running one can't be closed from outside
     assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 

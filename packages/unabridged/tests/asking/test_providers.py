@@ -19,9 +19,9 @@ from unabridged.asking.exchange import Exchange
 from unabridged.asking.providers import open_model
 from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError
-from unabridged.measure.calibrate import Usage
-from unabridged.summarise.ask_loop import summarise
-from unabridged.summarise.brief import Live
+from unabridged.summary.ask_loop import summarise
+from unabridged.summary.brief import LivePrompt
+from unabridged.tokens.calibrate import Usage
 from upstream import Upstream, chat, claude, gemini, responses, serving
 
 ASK = Ask(instruction="Summarise.", max_tokens=500, deadline=30)
@@ -241,7 +241,7 @@ def test_a_suffix_reads_nearly_all_of_its_input_from_the_providers_cache(
 ) -> None:
     upstream.answers = [provider.answer(GOOD)]
     asyncio.run(_live_request(str(provider), upstream.url))
-    live = Live(TURNS, 9_000, system=system, tools=tools, kept=2)
+    live = LivePrompt(TURNS, 9_000, system=system, tools=tools, kept=2)
     summary = run(summarise(*block(live=live)), opened(provider))
     assert (summary.text, summary.checks_impossible) == (GOOD, ())
     assert upstream.cached[0] == 0
@@ -254,9 +254,9 @@ def test_a_suffix_reads_nearly_all_of_its_input_from_the_providers_cache(
 def test_a_provider_that_cannot_continue_the_live_prompt_says_so(opened: Opening) -> None:
     with pytest.raises(AskFailed, match="only OpenAI and Anthropic"):
         Exchange(opened(GOOGLE)).ask(Ask(messages=TURNS, instruction="x"))
-    assert not opened(GOOGLE).takes_live("openai-chat")
-    assert opened(CLAUDE).takes_live("anthropic")
-    assert not opened(CLAUDE).takes_live("openai-chat")
+    assert not opened(GOOGLE).can_continue_live("openai-chat")
+    assert opened(CLAUDE).can_continue_live("anthropic")
+    assert not opened(CLAUDE).can_continue_live("openai-chat")
 
 
 # -- replies of plain SDK calls ----------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ def test_without_the_extra_the_error_names_what_to_install() -> None:
 
 def test_no_sdk_is_imported_before_a_string_is_used() -> None:
     code = (
-        "import sys, unabridged.asking.asker, unabridged.summarise.ask_loop, unabridged.asking.providers\n"
+        "import sys, unabridged.asking.asker, unabridged.summary.ask_loop, unabridged.asking.providers\n"
         "print([name for name in ('pydantic_ai', 'pydantic', 'openai', 'anthropic', 'httpx2') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ import pytest
 
 from conversations import chat_round, user
 from unabridged import Compaction, Compactor, Settings, check
-from unabridged.measure.calibrate import Usage
+from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
 
 PROSE = "They went through many files, one after another, and settled each of them as it came up in turn."
@@ -67,7 +67,7 @@ def most_summaries(found: Run, compactor: Compactor) -> int:
     """As docs/summaries.md has it: between two of them comes at least a third of the room that a summary leaves."""
     limits = compactor.limits
     fixed = found.overhead + limits.summary + FRAME
-    rooms = [bound - fixed for bound in (limits.target, int(limits.budget * 0.95)) if bound > fixed]
+    rooms = [bound - fixed for bound in (limits.below_trigger, int(limits.budget * 0.95)) if bound > fixed]
     return 1 + int(found.added / (rooms[0] / 3))
 
 

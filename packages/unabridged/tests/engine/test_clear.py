@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
 from unabridged.authorship import with_origins
-from unabridged.compaction.clear import PATIENCE, STUB_TOKENS, Clearing, Terms, edits, plan_clearing
-from unabridged.compaction.stubs import media_stub, shorten_arguments, stub
+from unabridged.engine.clear import PATIENCE, STUB_TOKENS, Clearing, ClearingTerms, build_edits, plan_clearing
+from unabridged.engine.stubs import build_media_stub, build_stub, shorten_arguments
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
 from unabridged.marks import is_shortened, is_stub
@@ -63,7 +63,7 @@ def clearing_of(
     **wanted: Any,
 ) -> Clearing | None:
     """What is cleared on these terms; `wanted` are the settings of a clearing."""
-    terms = Terms(prices, over, idle, patience)
+    terms = ClearingTerms(prices, over, idle, patience)
     return plan_clearing(views, sizes, Clear(**wanted), terms, count=count, protect=protect)
 
 
@@ -85,7 +85,7 @@ def clear_all(format_name: str, messages: Sequence[Any]) -> list[Any]:
     if clearing is None:
         return list(messages)
     views = with_origins([format_.read(message) for message in messages])
-    table = edits(views, clearing, lambda index: f"r-{index}")
+    table = build_edits(views, clearing, lambda index: f"r-{index}")
     return [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(messages)]
 
 
@@ -213,7 +213,7 @@ def test_a_tools_old_screenshot_becomes_a_line() -> None:
     clearing = clearing_of(views, sizes, prices=NO_CACHE, remaining_turns=9, keep_rounds=1)
     assert clearing is not None
     assert clearing.pieces == {2: {Slot("media"): ()}}
-    edited = FORMATS["anthropic"].edit(messages[2], edits(views, clearing)[2])
+    edited = FORMATS["anthropic"].edit(messages[2], build_edits(views, clearing)[2])
     assert edited["content"][0]["content"] == [{"type": "text", "text": "[Image cleared: image/png]"}]
 
 
@@ -296,7 +296,7 @@ def test_pieces_that_have_no_place_for_text_are_left_alone() -> None:
 def test_a_stub_says_which_tool_on_what_how_much_how_it_went_and_where_it_is() -> None:
     call = Call("1", "bash", json.dumps({"timeout": 5, "command": "python -m pytest tests/test_io.py"}))
     text = "Exit code: 1\n" + "collecting\n" * 30 + "E   ValueError: bad row\n== 2 failed, 31 passed in 0.4s ==\n"
-    assert stub(call, text, "r-12", ("read_header",)) == (
+    assert build_stub(call, text, "r-12", ("read_header",)) == (
         '[Tool result cleared: bash "python -m pytest tests/test_io.py"; 34 lines, 401 characters; exit 1; '
         "== 2 failed, 31 passed in 0.4s ==; names: read_header; full text: r-12]"
     )
@@ -304,27 +304,33 @@ def test_a_stub_says_which_tool_on_what_how_much_how_it_went_and_where_it_is() -
 
 def test_a_stub_tells_what_was_raised_last_or_the_first_failure() -> None:
     trace = "Traceback (most recent call last):\n  File x\nKeyError: 'a'\n\nDuring handling\n\nmod.MyError: gave up\n"
-    assert "; mod.MyError: gave up]" in stub(None, trace)
-    assert "; fatal: not a git repository]" in stub(Call("1", "git", "{}"), "status\nfatal: not a git repository\nbye")
-    assert stub(Call("1", "cat", "{}"), "Exit code: 0\nerror: said a file").endswith("2 lines, 31 characters; exit 0]")
-    assert stub(Call("1", "cat", '{"path":"a.md"}'), "how it failed for us\n" * 9).endswith("10 lines, 189 characters]")
+    assert "; mod.MyError: gave up]" in build_stub(None, trace)
+    assert "; fatal: not a git repository]" in build_stub(
+        Call("1", "git", "{}"), "status\nfatal: not a git repository\nbye"
+    )
+    assert build_stub(Call("1", "cat", "{}"), "Exit code: 0\nerror: said a file").endswith(
+        "2 lines, 31 characters; exit 0]"
+    )
+    assert build_stub(Call("1", "cat", '{"path":"a.md"}'), "how it failed for us\n" * 9).endswith(
+        "10 lines, 189 characters]"
+    )
 
 
 def test_a_stub_states_an_exit_code_only_where_a_frame_or_a_field_does() -> None:
     call = Call("1", "bash", "{}")
-    assert "; exit 3" in stub(call, "<returncode>3</returncode>\n<output>\n" + "x\n" * 40 + "</output>")
-    assert "; exit 3" in stub(call, json.dumps({"stdout": "x " * 300, "exit_code": 3}))
-    assert "exit" not in stub(call, "the script says that its exit code is 3\n" + "x\n" * 40)
-    assert "exit" not in stub(call, "# exit code: 3 means that the row is bad\n" * 9)
+    assert "; exit 3" in build_stub(call, "<returncode>3</returncode>\n<output>\n" + "x\n" * 40 + "</output>")
+    assert "; exit 3" in build_stub(call, json.dumps({"stdout": "x " * 300, "exit_code": 3}))
+    assert "exit" not in build_stub(call, "the script says that its exit code is 3\n" + "x\n" * 40)
+    assert "exit" not in build_stub(call, "# exit code: 3 means that the row is bad\n" * 9)
 
 
 @given(st.text(max_size=400), st.text(max_size=60), st.text(max_size=2_000), st.none() | st.just("r-1"))
 def test_a_stub_is_one_short_line_whatever_the_tool_said(name: str, arguments: str, text: str, ref: str | None) -> None:
-    made = stub(Call("1", name, json.dumps({"path": arguments})), text, ref)
+    made = build_stub(Call("1", name, json.dumps({"path": arguments})), text, ref)
     assert is_stub(made)
     assert len(made) < 500
     assert ref is None or made.endswith("full text: r-1]")
-    assert is_stub(media_stub(Media("image", "image/png", name=arguments), ref))
+    assert is_stub(build_media_stub(Media("image", "image/png", name=arguments), ref))
 
 
 def test_arguments_keep_their_shape_and_every_short_value() -> None:
@@ -399,7 +405,7 @@ def test_a_clearing_changes_only_what_it_names_and_stays_legal(
     assert clearing == clearing_of(views, characters(views), **options)
     if clearing is None:
         return
-    table = edits(views, clearing)
+    table = build_edits(views, clearing)
     cleared = [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(messages)]
     after = with_origins([format_.read(message) for message in cleared])
     assert sorted(refusals(format_name, cleared)) == sorted(refusals(format_name, messages))
@@ -430,7 +436,7 @@ def test_the_prefix_is_byte_stable_between_few_clearings(results: list[int], kee
         clearing = clearing_of(views, sizes, count=lambda text: len(text) // 4, **options)
         if clearing is not None:
             clearings += 1
-            table = edits(views, clearing)
+            table = build_edits(views, clearing)
             last = 1 + 2 * (number - keep)
             assert max(table) < last
             current = [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(current)]

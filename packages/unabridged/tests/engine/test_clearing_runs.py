@@ -49,7 +49,7 @@ def test_payback_turned_off_clears_nothing_below_the_trigger_whatever_the_prices
 def test_after_a_pause_longer_than_the_cache_lives_rewriting_costs_nothing(pause: float, cleared: bool) -> None:
     now = 0.0
     with compactor(Prices(read=0.1, write=1.25, lifetime=300.0)) as engine:
-        engine._calls.clock = lambda: now  # noqa: SLF001 - time passes as the test says
+        engine._runner.clock = lambda: now  # noqa: SLF001 - time passes as the test says
         messages = rounds(3)
         assert not engine.fit(messages, thread="t").changed
         now += 20.0

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.compaction.cut import Tail, count_separators, plan_cut, safe_indices
-from unabridged.compaction.rewrite import rewrite_list
+from unabridged.engine.cut import Tail, count_separators, plan_cut, safe_indices
+from unabridged.engine.rewrite import rewrite_list
 from unabridged.formats import FORMATS, detect, format_named
 from unabridged.messages import View
 

@@ -139,13 +139,13 @@ def test_no_trigger_means_that_fit_changes_nothing_at_any_size_on_any_path(
 
     engine = compactor(4_000, model=summarise, **options)
     now, whole, messages = 0.0, rounds(100, 400), []
-    engine._calls.clock = lambda: now  # noqa: SLF001 - a pause in which a provider's cache expires
+    engine._runner.clock = lambda: now  # noqa: SLF001 - a pause in which a provider's cache expires
     for i in range(0, len(whole), 10):
         messages += whole[i : i + 10]
         now += 3_600.0 * (i % 3)
         fitted = engine.fit(messages, thread="t")
         assert (fitted.messages is messages, fitted.changed) == (True, False)
-    assert engine._calls.background._work == {}  # noqa: SLF001 - nothing was begun in the background
+    assert engine._runner.background._work == {}  # noqa: SLF001 - nothing was begun in the background
     assert (asked, events) == ([], [])
 
 

@@ -77,7 +77,7 @@ def test_memory_is_bounded_however_many_threads_there_are() -> None:
     engine = compactor(100_000)
     for i in range(2_000):
         engine.fit([user(f"hello {i}")], thread=f"t{i}")
-    assert len(engine._calls.threads._threads) <= 512  # noqa: SLF001 - the bound itself is what is promised
+    assert len(engine._runner.caches._caches) <= 512  # noqa: SLF001 - the bound itself is what is promised
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -88,7 +88,7 @@ def test_a_fork_while_a_thread_is_being_compacted_does_not_hang_the_child() -> N
     engine = compactor(100_000)
     messages = long_chat(3)
     engine.fit(messages, thread="t")
-    held = engine._calls.threads.get(Scope("default", "t"))  # noqa: SLF001 - holds the lock as a compaction would
+    held = engine._runner.caches.get(Scope("default", "t"))  # noqa: SLF001 - holds the lock as a compaction would
     with held.lock:
         child = os.fork()
         if child == 0:

@@ -377,7 +377,7 @@ def test_each_model_that_failed_in_the_background_is_told_once(case: str) -> Non
         on_event=events.append,
     ) as engine:  # fmt: skip
         assert engine.fit(list(TALK), thread="t").messages == TALK
-        engine._calls.background.wait_for_all(20)  # noqa: SLF001 - nothing public says when it is done
+        engine._runner.background.wait_for_all(20)  # noqa: SLF001 - nothing public says when it is done
     assert_told([event for event in events if isinstance(event, Failed)], wasted, goes_on=bool(good))
 
 

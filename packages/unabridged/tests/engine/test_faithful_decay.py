@@ -14,8 +14,8 @@ from unabridged import Compactor, Settings
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
-from unabridged.history import rederive
-from unabridged.ledger.entries import Ledger, from_json
+from unabridged.summary import originals
+from unabridged.summary.ledger import Ledger, from_json
 
 ROUNDS = 20
 RULES = (
@@ -108,7 +108,7 @@ def facts_by_round(seed: int) -> list[int]:
 def test_what_only_the_prose_holds_stays_however_forgetful_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Carried from summary to summary, facts are gone after a few rounds; with the archive they stay."""
     again = [facts_by_round(seed) for seed in (1, 2, 3)]
-    monkeypatch.setattr(rederive, "read_proses", lambda _archive, _record: [])
+    monkeypatch.setattr(originals, "read_earlier_prose", lambda _archive, _record: [])
     carried = [facts_by_round(seed) for seed in (1, 2, 3)]
     assert mean(mean(run[12:]) for run in carried) < 0.5
     early, late = (mean(mean(run[part]) for run in again) for part in (slice(4, 12), slice(12, 20)))
@@ -165,7 +165,7 @@ def test_a_ledger_derived_anew_says_the_same_of_people_and_files_as_the_one_carr
 ) -> None:
     anew, carried = MemoryArchive(), MemoryArchive()
     compacted(anew, 9)
-    monkeypatch.setattr(rederive, "EVERY", 10**9)
+    monkeypatch.setattr(originals, "EVERY", 10**9)
     compacted(carried, 9)
     (_, one), (_, other) = ledgers(anew)[-1], ledgers(carried)[-1]
     assert (one.first, one.end) == (other.first, other.end)
@@ -190,30 +190,30 @@ def test_where_the_archive_no_longer_holds_the_originals_the_ledger_is_carried_o
 
 
 def test_a_conversation_too_long_to_be_read_again_is_carried_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rederive, "MOST_MESSAGES", 30)
+    monkeypatch.setattr(originals, "MOST_MESSAGES", 30)
     archive = MemoryArchive()
     compacted(archive, 6)
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_too_much_text_is_known_beforehand_and_never_read_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rederive, "MOST_TEXT", 5_000)
-    monkeypatch.setattr(rederive, "take_back", lambda *_args, **_options: pytest.fail("all of it was read again"))
+    monkeypatch.setattr(originals, "MOST_TEXT", 5_000)
+    monkeypatch.setattr(originals, "take_back", lambda *_args, **_options: pytest.fail("all of it was read again"))
     archive = MemoryArchive()
     compacted(archive, 6)
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -> None:
-    found = [rederive.Prose(10 * i + 1, f"prose{i}") for i in range(9)]
-    shown = rederive.spaced(found, 5 * 20, lambda text: len(text.split()) + 7)
+    found = [originals.EarlierProse(10 * i + 1, f"prose{i}") for i in range(9)]
+    shown = originals.select_evenly(found, 5 * 20, lambda text: len(text.split()) + 7)
     assert re.findall(r"prose\d", shown) == ["prose0", "prose2", "prose4", "prose6", "prose8"]
     assert shown.startswith("Record up to message 0:\nprose0")
-    assert rederive.spaced(found, 10, len) == "prose8"
-    assert rederive.spaced(found[:1], 10, len) == "prose0"
+    assert originals.select_evenly(found, 10, len) == "prose8"
+    assert originals.select_evenly(found[:1], 10, len) == "prose0"
 
 
 def test_the_longer_the_record_the_rarer_it_is_read_again() -> None:
-    assert next(rounds for rounds in range(8) if rederive.due(rounds, depth=5)) == rederive.EVERY - 1
-    assert not rederive.due(140, depth=300)
-    assert rederive.due(150, depth=300)
+    assert next(rounds for rounds in range(8) if originals.is_due(rounds, depth=5)) == originals.EVERY - 1
+    assert not originals.is_due(140, depth=300)
+    assert originals.is_due(150, depth=300)

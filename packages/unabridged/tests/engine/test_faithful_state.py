@@ -17,9 +17,9 @@ from unabridged.archive import Scope
 from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
-from unabridged.compaction.hooks import MOST_STUCK
+from unabridged.engine.hooks import MOST_STUCK
 from unabridged.events import Event, Failed, receipt_from
-from unabridged.summarise.rules import UNSAID
+from unabridged.summary.rules import UNSAID
 from unabridged_testing import ScriptedModel
 
 PROSE = "They went through details of many questions, and nothing else is left to decide."

@@ -11,7 +11,7 @@ import pytest
 
 from conversations import assistant, chat_round, user
 from unabridged import Compactor, Settings, check
-from unabridged.compaction.hooks import Hooks
+from unabridged.engine.hooks import Hooks
 from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.events import Event, Failed
 

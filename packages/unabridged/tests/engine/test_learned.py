@@ -12,8 +12,8 @@ from engine_case import compactor
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.measure.calibrate import Usage
-from unabridged.runtime.learned import PAUSE, Learned
+from unabridged.engine.calibrations import SAVE_INTERVAL_SECONDS, StoredCalibration
+from unabridged.tokens.calibrate import Usage
 
 AGENT = "gpt-5"
 
@@ -47,17 +47,17 @@ def test_a_restart_need_not_learn_again(place: str, tmp_path: Path) -> None:
 
 def test_it_is_kept_while_the_process_runs_and_not_at_every_report() -> None:
     archive, now = MemoryArchive(), [0.0]
-    learned = Learned(archive, "n", "k", clock=lambda: now[0])
+    learned = StoredCalibration(archive, "n", "k", clock=lambda: now[0])
     for _ in range(2):
         learned.observe(100, Usage(140))
     assert archive.remembered("n", "calibration k") is None
     learned.observe(100, Usage(140))
-    assert archive.remembered("n", "calibration k") == learned.calibration.to_json("k")
+    assert archive.remembered("n", "calibration k") == learned.value.to_json("k")
     learned.observe(100, Usage(120))
-    assert archive.remembered("n", "calibration k") != learned.calibration.to_json("k")
-    now[0] += PAUSE
+    assert archive.remembered("n", "calibration k") != learned.value.to_json("k")
+    now[0] += SAVE_INTERVAL_SECONDS
     learned.observe(100, Usage(120))
-    assert archive.remembered("n", "calibration k") == learned.calibration.to_json("k")
+    assert archive.remembered("n", "calibration k") == learned.value.to_json("k")
 
 
 def test_a_compactor_that_is_closed_keeps_even_one_report(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_compactor_that_is_closed_keeps_even_one_report(tmp_path: Path) -> Non
     with made(url) as first:
         taught(first, times=1)
     with made(url) as second:
-        assert second._learned.calibration.factor > 1.3  # noqa: SLF001 - one report is believed half, which a size hides
+        assert second._calibration.value.factor > 1.3  # noqa: SLF001 - one report is believed half, which a size hides
 
 
 @pytest.mark.parametrize("other", [{"agent": "claude-opus-5-5"}, {"namespace": "m"}, {"counter": lambda *_: 9}])
@@ -74,8 +74,8 @@ def test_another_model_namespace_or_counter_starts_from_nothing(other: dict[str,
     first = made(archive)
     taught(first)
     first.close()
-    assert made(archive)._learned.calibration.factor > 1.3  # noqa: SLF001 - see above
-    assert made(archive, **other)._learned.calibration.factor == 1.0  # noqa: SLF001 - see above
+    assert made(archive)._calibration.value.factor > 1.3  # noqa: SLF001 - see above
+    assert made(archive, **other)._calibration.value.factor == 1.0  # noqa: SLF001 - see above
 
 
 def test_without_a_models_name_nothing_is_kept() -> None:
@@ -86,7 +86,7 @@ def test_without_a_models_name_nothing_is_kept() -> None:
     assert archive._values == {}  # noqa: SLF001 - nothing at all
 
 
-def test_an_archive_that_fails_costs_only_what_was_learned(tmp_path: Path) -> None:
+def test_an_archive_that_fails_costs_only_what_was_calibration(tmp_path: Path) -> None:
     archive = open_archive(f"sqlite:///{tmp_path}/a.db")
     engine = made(archive)
     archive.close()
@@ -97,7 +97,7 @@ def test_an_archive_that_fails_costs_only_what_was_learned(tmp_path: Path) -> No
 
 def test_nonsense_in_its_place_is_no_calibration() -> None:
     archive = MemoryArchive()
-    key = made(archive)._learned._key  # noqa: SLF001 - the place to put nonsense
+    key = made(archive)._calibration._key  # noqa: SLF001 - the place to put nonsense
     for nonsense in ({}, {"key": key}, {"key": key, "ratios": "x"}, {"key": key, "ratios": [None, "1", -1, 0]}):
         archive.remember("n", f"calibration {key}", nonsense)
-        assert made(archive)._learned.calibration.factor == 1.0  # noqa: SLF001 - see above
+        assert made(archive)._calibration.value.factor == 1.0  # noqa: SLF001 - see above

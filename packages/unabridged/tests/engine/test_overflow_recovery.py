@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
 from unabridged import Compaction, Compactor, Settings, WontFit, check
+from unabridged.asking.learned_limits import LearnedLimits, find_lower_limits
 from unabridged.asking.overflow import Overflow
-from unabridged.asking.refused import Refusals, lower_limits
 from unabridged.events import Compacted, Event
-from unabridged.settings import limits
+from unabridged.settings import resolve_limits
 from upstream import Upstream, chat, claude, serving
 
 Refusal = tuple[int, dict[str, Any]]
@@ -279,14 +279,14 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
     with Compactor(window=12_000, archive="memory:") as compactor:
         messages: list[Any] = [user("Go on until it is done.")]
         for n in range(200):
-            factor = compactor._learned.calibration.factor  # noqa: SLF001 - the provider's count must not follow ours
+            factor = compactor._calibration.value.factor  # noqa: SLF001 - the provider's count must not follow ours
             fitted = compactor.fit([*messages, *chat_round(f"t{n}", f"line {n} of it\n" * 30)], thread="t")
             try:
                 provider(fitted.messages)
             except RuntimeError as error:
                 refusals += 1
                 fitted = compactor.overflowed(fitted, error)
-                factor = compactor._learned.calibration.factor  # noqa: SLF001 - likewise
+                factor = compactor._calibration.value.factor  # noqa: SLF001 - likewise
                 provider(fitted.messages)
             messages = fitted.messages
     print(f"a provider that counts {lie:g} times as much refused {refusals} of 200")  # noqa: T201 - to be read
@@ -339,7 +339,7 @@ def test_a_refusal_without_a_count_is_kept_in_our_own_tokens_whatever_is_reporte
         fitted = compactor.overflowed(refused, RuntimeError(said))
         for _ in range(12):
             compactor.observe(fitted, {"prompt_tokens": round(fitted.estimate * ratio), "completion_tokens": 5})
-        factor = compactor._learned.calibration.factor  # noqa: SLF001 - what the reports taught
+        factor = compactor._calibration.value.factor  # noqa: SLF001 - what the reports taught
         assert factor == pytest.approx(ratio, rel=0.01)
         again = compactor.fit(list(whole), thread="again")
         assert again.changed, "what was refused is not sent again"
@@ -349,8 +349,8 @@ def test_a_refusal_without_a_count_is_kept_in_our_own_tokens_whatever_is_reporte
 
 
 def test_the_smallest_refusal_of_a_kind_tells_most_and_one_that_leaves_nothing_is_not_kept() -> None:
-    named = limits(Settings(), 100_000)
-    refusals = Refusals(Settings(), named)
+    named = resolve_limits(Settings(), 100_000)
+    refusals = LearnedLimits(Settings(), named)
     wordless = Overflow()
     assert refusals.limits(1.0) == named
     first = refusals.add(wordless, 50_000, 1.0)
@@ -375,8 +375,8 @@ sizes = st.integers(200, 2_000_000)
 def test_the_lowered_budget_is_below_what_was_refused_and_never_above_what_was_told(
     window: int, sent: int, limit: int | None, requested: int | None, output: int | None
 ) -> None:
-    now = limits(Settings(), window)
-    found = lower_limits(Overflow(limit, requested, output), sent, Settings(), now)
+    now = resolve_limits(Settings(), window)
+    found = find_lower_limits(Overflow(limit, requested, output), sent, Settings(), now)
     if found is None:
         return
     assert found.budget < sent

@@ -15,7 +15,7 @@ from engine_case import compactor
 from properties_case import EXAMPLES, compactor_for, profile, same
 from unabridged import Compactor, Settings, WontFit, check
 from unabridged.formats import FORMATS, Format
-from unabridged.legal import NO_RESULT
+from unabridged.legality import NO_RESULT
 from unabridged_testing import Conversation, Shape, make_conversation, refusals, shapes
 
 ROUNDS: dict[str, Any] = {
@@ -88,7 +88,7 @@ def test_a_summary_made_in_the_background_puts_nothing_in_for_calls_at_the_end()
     for message in [*talk("openai-chat", 12), {"role": "user", "content": "Write both files."}, *both]:
         given.append(message)
         engine.fit(list(given), thread="t")
-        engine._calls.background.wait_for_all(30)  # noqa: SLF001 - nothing public waits for it
+        engine._runner.background.wait_for_all(30)  # noqa: SLF001 - nothing public waits for it
     given += talk("openai-chat", 20)
     sent = engine.fit(given, thread="t").messages
     assert not check(sent, format="openai-chat")

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged import Compactor
-from unabridged.compaction.plan import MOST_AFTERWARDS, SMALLEST_SUMMARY, Plan, Situation, make_plan, newest_of_people
+from unabridged.engine.plan import (
+    MOST_AFTERWARDS,
+    SMALLEST_SUMMARY,
+    Bounds,
+    FrameSizes,
+    Situation,
+    find_newest_person_message,
+    make_plan,
+)
+from unabridged.engine.trigger import Goal
 from unabridged.errors import WontFit
 from unabridged.messages import Answer, View
-from unabridged.settings import Settings, limits
+from unabridged.results import Plan
+from unabridged.settings import Limits, Settings, resolve_limits
 from unabridged.text_tools import cut_middle, level
 
 
@@ -22,15 +35,32 @@ def model(text: str = "done") -> View:
     return View("assistant", "model", text)
 
 
-def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **options: object) -> Situation:
+def situation_of(
+    views: list[View],
+    sizes: list[int],
+    overhead: int,
+    limits: Limits,
+    least: Callable[[int], int],
+    *,
+    separator: int = 0,
+    fewest_gone: int = 0,
+    newest: frozenset[int] = frozenset(),
+) -> Situation:
+    bounds = Bounds(limits.below_trigger, limits.budget)
+    frame, goal = FrameSizes(100, separator), Goal(fewest_gone)
+    return Situation(views, sizes, overhead, bounds, limits, frame, least, newest=newest, goal=goal)
+
+
+def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **options: Any) -> Situation:
     views = [person() if i % 2 == 0 else model() for i in range(len(sizes))]
-    bounds = limits(Settings(), window)
-    return Situation(views, sizes, overhead, bounds.target, bounds.budget, bounds, 100, 18, lambda _: 60, **options)  # type: ignore[arg-type]
+    return situation_of(
+        views, sizes, overhead, resolve_limits(Settings(), window), lambda _: 60, separator=18, **options
+    )
 
 
 def after(now: Situation, plan: Plan) -> int:
     kept = sum(min(size, plan.caps.get(i, size)) for i, size in enumerate(now.sizes) if i not in plan.gone)
-    put_in = plan.summary + now.frame + now.separators(plan.gone, plan.place)
+    put_in = plan.summary + now.frame.header + now.separators(plan.gone, plan.place)
     return now.overhead + kept + (put_in if plan.gone else 0)
 
 
@@ -39,53 +69,47 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert plan.gone
-    assert after(now, plan) <= now.target
+    assert after(now, plan) <= now.bounds.target
 
 
 @pytest.mark.parametrize("keep", [("tokens", 3_900), ("messages", 70)], ids=str)
 def test_what_is_asked_for_stays_while_the_request_then_takes_two_thirds_of_the_trigger(keep: tuple[str, int]) -> None:
     # R48
-    bounds = limits(Settings(trigger=("tokens", 4_000), keep=keep), 10_000)  # type: ignore[arg-type]
+    bounds = resolve_limits(Settings(trigger=("tokens", 4_000), keep=keep), 10_000)  # type: ignore[arg-type]
     views = [person() if i % 2 == 0 else model() for i in range(90)]
-    now = Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60)
+    now = situation_of(views, [50] * 90, 200, bounds, lambda _: 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
-    assert 0.9 * MOST_AFTERWARDS * now.target < after(now, plan) <= MOST_AFTERWARDS * now.target
+    assert 0.9 * MOST_AFTERWARDS * now.bounds.target < after(now, plan) <= MOST_AFTERWARDS * now.bounds.target
     assert plan.note.startswith(f"keep is {keep[1]:,} {keep[0]}: {90 - plan.tail} messages of ")
 
 
 def test_of_a_tail_that_has_room_nothing_is_said() -> None:
     # R48
-    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("messages", 20)), 10_000)
+    bounds = resolve_limits(Settings(trigger=("tokens", 4_000), keep=("messages", 20)), 10_000)
     views = [person() if i % 2 == 0 else model() for i in range(90)]
-    plan = make_plan(Situation(views, [50] * 90, 200, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60))
+    plan = make_plan(situation_of(views, [50] * 90, 200, bounds, lambda _: 60))
     assert isinstance(plan, Plan)
     assert (plan.tail, plan.note) == (70, "")
 
 
 def test_where_the_trigger_cant_be_met_nothing_is_done_before_half_of_it_can_go() -> None:
-    bounds = limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 400)), 100_000)
+    bounds = resolve_limits(Settings(trigger=("tokens", 4_000), keep=("tokens", 400)), 100_000)
 
     def plan_of(count: int) -> Plan | str:
         views = [person() if i % 2 == 0 else model() for i in range(count)]
-        return make_plan(
-            Situation(views, [50] * count, 5_000, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 60)
-        )
+        return make_plan(situation_of(views, [50] * count, 5_000, bounds, lambda _: 60))
 
     assert [isinstance(plan_of(count), Plan) for count in (40, 60, 100)] == [False, False, True]
 
 
 def test_where_a_trigger_by_messages_fired_fewer_messages_are_enough_whatever_they_take() -> None:
     # R35
-    bounds = limits(Settings(trigger=("messages", 24), keep=("messages", 22)), 100_000)
+    bounds = resolve_limits(Settings(trigger=("messages", 24), keep=("messages", 22)), 100_000)
 
     def plan_of(count: int, gone: int) -> Plan | str:
         views = [person() if i % 2 == 0 else model() for i in range(count)]
-        return make_plan(
-            Situation(
-                views, [1] * count, 0, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 1, fewest_gone=gone
-            )
-        )
+        return make_plan(situation_of(views, [1] * count, 0, bounds, lambda _: 1, fewest_gone=gone))
 
     assert [isinstance(plan_of(count, 2), Plan) for count in (22, 24, 30)] == [False, True, True]
     assert [isinstance(plan_of(count, 3), Plan) for count in (24, 26)] == [False, True], "a turn more is put in"
@@ -94,15 +118,13 @@ def test_where_a_trigger_by_messages_fired_fewer_messages_are_enough_whatever_th
 
 def test_where_a_trigger_by_messages_fired_the_request_still_stays_below_every_trigger_in_tokens() -> None:
     # R35
-    bounds = limits(Settings(trigger=[("messages", 6), ("tokens", 900)], keep=("messages", 4)), 100_000)
+    bounds = resolve_limits(Settings(trigger=[("messages", 6), ("tokens", 900)], keep=("messages", 4)), 100_000)
     views = [person() if i % 2 == 0 else model() for i in range(6)]
 
     def plan_of(overhead: int) -> Plan | str:
-        now = Situation(
-            views, [5] * 6, overhead, bounds.target, bounds.budget, bounds, 100, 0, lambda _: 5, fewest_gone=2
-        )
+        now = situation_of(views, [5] * 6, overhead, bounds, lambda _: 5, fewest_gone=2)
         made = make_plan(now)
-        assert isinstance(made, str) or after(now, made) <= bounds.target
+        assert isinstance(made, str) or after(now, made) <= bounds.below_trigger
         return made
 
     assert isinstance(plan_of(500), Plan)
@@ -112,9 +134,9 @@ def test_where_a_trigger_by_messages_fired_the_request_still_stays_below_every_t
 
 def test_the_newest_message_of_a_person_stays_if_it_is_a_message_of_its_own() -> None:
     beside = View("user", "person", "And the notes.", answers=(Answer("c", "written"),))
-    assert newest_of_people([person(), model(), person(), model()]) == {2}
-    assert newest_of_people([person(), model(), beside, model()]) == frozenset()
-    assert newest_of_people([model()]) == frozenset()
+    assert find_newest_person_message([person(), model(), person(), model()]) == {2}
+    assert find_newest_person_message([person(), model(), beside, model()]) == frozenset()
+    assert find_newest_person_message([model()]) == frozenset()
 
 
 def test_overhead_above_the_trigger_is_said_not_looped_on() -> None:
@@ -134,7 +156,7 @@ def test_the_newest_message_of_a_person_gives_way_last() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert set(plan.caps) == {1}
-    assert after(now, plan) <= now.limit
+    assert after(now, plan) <= now.bounds.limit
 
 
 @given(
@@ -156,18 +178,18 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
     else:
         floor = 0
     if floor:
-        assert floor > now.limit
+        assert floor > now.bounds.limit
         return
     if isinstance(plan, str):
-        assert now.total <= now.limit
+        assert now.total <= now.bounds.limit
         return
-    assert after(now, plan) <= now.limit
+    assert after(now, plan) <= now.bounds.limit
     if newest & set(plan.gone):  # only where it can't stay, however much all else is cut down
         stays = {*newest, len(sizes) - 1}
         rest = [i for i in range(len(sizes)) if i not in stays]
-        least = now.frame + SMALLEST_SUMMARY + now.separators(rest, rest[0]) if rest else 0
-        assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.limit
-    fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.target
+        least = now.frame.header + SMALLEST_SUMMARY + now.separators(rest, rest[0]) if rest else 0
+        assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.bounds.limit
+    fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.bounds.target
     assert fewer or after(now, plan) < now.total
 
 

@@ -12,7 +12,7 @@ import pytest
 from conversations import assistant, chat_round, user
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
-from unabridged.compaction.hooks import Hooks
+from unabridged.engine.hooks import Hooks
 from unabridged.events import Event, Failed
 
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4_000}}

@@ -33,7 +33,7 @@ from properties_case import (
 from unabridged import ArchiveError, Compactor, WontFit, check
 from unabridged.archive import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.compaction.state import Setup
+from unabridged.engine.state import Setup
 from unabridged.formats import FORMATS
 from unabridged_testing import (
     Shape,

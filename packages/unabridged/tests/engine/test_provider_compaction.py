@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from unabridged import Compactor, check
 from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
 from unabridged.formats import FORMATS
-from unabridged.measure.meter import Meter
+from unabridged.tokens.meter import Meter
 
 WORDS = "The migration of the billing service goes on, file by file. " * 6
 

@@ -6,21 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from conversations import anthropic_round, chat_round, converse_round, gemini_round, responses_round
 from effort import examples
 from engine_case import compactor, rounds
-from odd_values import ODD, places, put
 from unabridged.archive.protocol import Scope
-from unabridged.formats import FORMATS
-from unabridged.formats.base import Message, texts_of
+from unabridged.formats.base import Message
 from unabridged.formats.openai_chat import OpenAIChat
-from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, View
-from unabridged_testing import Shape, make_conversation, shapes
 
 EXAMPLES = max(60, examples(600, 2_000) // 10)
 PLAIN = {
@@ -100,50 +92,16 @@ def test_what_was_worked_out_about_a_view_is_no_part_of_it() -> None:
     assert asked.said_by("tool") == View("user", "tool", "Go on.")
 
 
-def test_a_conversation_seen_for_the_first_time_is_measured_without_reading_it() -> None:
-    """Below the trigger nobody needs a view: neither to count, nor to see that there is nothing to clear."""
+def test_a_conversation_seen_for_the_first_time_is_read_once() -> None:
     for agent, messages in ((None, rounds(100)), ("gpt-5", rounds(100, size=5))):
         format_ = Reads()
         engine = compactor(window=10_000_000, format=format_, agent=agent)
         fitted = engine.fit(messages, thread="t")
         assert fitted.messages is messages
+        assert format_.most() == 1
         assert fitted.tokens_before == engine.plan(messages).tokens
-        assert format_.read_messages == []
-
-
-def test_what_a_plain_message_is_measured_by_is_what_its_view_says() -> None:
-    meter = Meter(model="gpt-5")
-
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
-    @given(st.sampled_from(sorted(FORMATS)).flatmap(shapes))
-    def holds(shape: Shape) -> None:
-        format_ = FORMATS[shape.format]
-        for message in make_conversation(shape).messages:
-            view, texts = format_.read(message), texts_of(message, format_)
-            if texts is None:
-                continue
-            measured.add(shape.format)
-            assert meter.plain(texts, message) == meter.message(view, message)
-            assert not any((view.resets, view.media, view.reasoning, view.attached, view.sealed, view.opaque))
-
-    measured: set[str] = set()
-    holds()
-    assert measured == set(FORMATS)
-
-
-@pytest.mark.parametrize("format_", FORMATS)
-def test_what_is_refused_or_read_otherwise_is_never_taken_for_plain(format_: str) -> None:
-    """Something odd in any place of a message: its texts are those of the view, or it has none."""
-    known, meter = FORMATS[format_], Meter()
-    messages = [known.text("user", "Go on."), *PLAIN[format_]]
-    assert all(texts_of(message, known) is not None for message in messages)
-    for path in places(messages):
-        for odd in (*ODD, {"type": "image"}, "reasoning"):
-            message = put(messages, path, odd)[path[0]]
-            for changed in (message, {**message, "reasoning": odd} if isinstance(message, dict) else message):
-                texts = texts_of(changed, known)
-                if texts is not None:
-                    assert meter.plain(texts, changed) == meter.message(known.read(changed), changed), changed
+        assert engine.fit(messages, thread="t").messages is messages
+        assert format_.most() == 2  # for the plan
 
 
 def test_a_change_deep_inside_a_message_that_was_only_measured_is_counted_before_a_compaction() -> None:
@@ -155,8 +113,12 @@ def test_a_change_deep_inside_a_message_that_was_only_measured_is_counted_before
         assert before.messages == messages[:3]
         calls["arguments"] = '{"path": "' + "elsewhere/" * 300 + '"}'
         engine.compact(messages[:3], thread="t")
-        known = engine._calls.threads.get(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
-        assert known.total == sum(known.sizes) == compactor(window=10**9, agent=agent).plan(known.messages).tokens
+        known = engine._runner.caches.get(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
+        assert (
+            known.measured.total
+            == sum(known.measured.sizes)
+            == compactor(window=10**9, agent=agent).plan(known.measured.messages).tokens
+        )
 
 
 def test_a_counter_is_asked_once_for_each_message_though_it_is_read_later() -> None:

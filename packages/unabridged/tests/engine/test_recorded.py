@@ -11,7 +11,7 @@ import pytest
 from unabridged import Compactor, WontFit, check, repair
 from unabridged.authorship import own_words, with_origins
 from unabridged.formats import detect
-from unabridged.ledger.gather import gather
+from unabridged.summary.gather import gather
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []

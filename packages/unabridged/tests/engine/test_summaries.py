@@ -13,7 +13,7 @@ from conversations import assistant, chat_round, long_chat, user
 from ledger_case import people_in, section
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
-from unabridged.compaction.hooks import Hooks
+from unabridged.engine.hooks import Hooks
 from unabridged.events import Compacted, Event, Failed
 from unabridged.languages import labels
 from unabridged.settings import Clear

@@ -10,7 +10,7 @@ from conversations import long_chat
 from engine_case import compactor, rounds
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
-from unabridged.settings import limits
+from unabridged.settings import resolve_limits
 
 
 @pytest.mark.parametrize("share", [0.2, 0.35, 0.5, 0.7])
@@ -79,7 +79,7 @@ def test_another_target_does_not_pick_up_the_record_of_this_one() -> None:
 )
 def test_a_target_that_makes_no_sense_is_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        limits(Settings(**given), 8_000)
+        resolve_limits(Settings(**given), 8_000)
 
 
 def test_after_a_refusal_the_target_follows_the_smaller_window_or_gives_way() -> None:

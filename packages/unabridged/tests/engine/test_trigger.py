@@ -6,66 +6,99 @@ from typing import Any
 
 import pytest
 
-from unabridged.compaction.trigger import (
-    MAKING,
+from unabridged.engine.trigger import (
+    MADE_EARLY,
+    WAITING_FOR_BACKGROUND,
+    Attempts,
     Decision,
-    Load,
-    Now,
+    Goal,
+    RequestSize,
+    TriggerInput,
     decide,
-    least_freed,
-    messages_to_go,
-    trigger_reason,
-    worth_a_look,
+    find_goal,
+    find_trigger_reason,
+    is_worth_it,
 )
-from unabridged.settings import Settings, limits
+from unabridged.settings import Settings, resolve_limits
 
-BOUNDS = limits(Settings(trigger=("tokens", 1_000)), 2_000)
-NEVER = limits(Settings(trigger=None), 2_000)
+LIMITS = resolve_limits(Settings(trigger=("tokens", 1_000)), 2_000)
+NEVER = resolve_limits(Settings(trigger=None), 2_000)
 REASON = "1,200 tokens, the trigger is 1,000"
+OVER = "1,900 tokens, the trigger is 1,000"
+FAILED = Attempts(failed_at=1_190, failed_why="no safe cut")
+LONG = resolve_limits(Settings(trigger=("tokens", 9_000)), 20_000)
 
 
-def now(**given: Any) -> Now:
+def situation(tokens: int = 1_200, **options: Any) -> TriggerInput:
     """Above the trigger, within the budget, nothing tried before."""
     usual: dict[str, Any] = {
-        "limits": BOUNDS, "reason": REASON, "asked": False, "forced": False, "fits": True, "estimate": 1_200,
-        "failed_at": 0, "failed_why": "", "in_background": False,
+        "limits": LIMITS, "size": RequestSize(tokens, 9), "estimate": tokens, "is_over": False, "attempts": Attempts(),
     }  # fmt: skip
-    return Now(**{**usual, **given})
+    return TriggerInput(**{**usual, **options})
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("options", "expected"),
     [
         ({}, Decision("compact", REASON)),
-        ({"reason": None}, Decision("nothing")),
-        ({"reason": None, "payback": True}, Decision("clear")),
-        ({"reason": None, "payback": True, "early": True}, Decision("begin")),
-        ({"failed_at": 1_190, "failed_why": "no safe cut"}, Decision("wait", "no safe cut")),
-        ({"failed_at": 1_190, "failed_why": "no safe cut", "fits": False}, Decision("compact", REASON)),
-        ({"failed_at": 1_190, "failed_why": "no safe cut", "forced": True}, Decision("compact", REASON)),
-        ({"failed_at": 1_000, "failed_why": "no safe cut"}, Decision("compact", REASON)),
-        ({"in_background": True}, Decision("wait", MAKING)),
-        ({"in_background": True, "fits": False}, Decision("compact", REASON)),
-        ({"limits": NEVER, "reason": None, "payback": True, "early": True}, Decision("nothing")),
-        ({"limits": NEVER, "reason": "asked for", "asked": True}, Decision("compact", "asked for")),
+        ({"tokens": 999}, Decision("nothing")),
+        ({"attempts": FAILED}, Decision("wait", "no safe cut")),
+        ({"attempts": Attempts(1_900, "no safe cut"), "tokens": 1_900}, Decision("compact", OVER)),
+        ({"attempts": FAILED, "is_forced": True}, Decision("compact", REASON)),
+        ({"attempts": Attempts(1_000, "no safe cut")}, Decision("compact", REASON)),
+        ({"is_in_background": True}, Decision("wait", WAITING_FOR_BACKGROUND)),
+        ({"is_in_background": True, "tokens": 1_900}, Decision("compact", OVER)),
+        ({"limits": NEVER, "background_share": 0.1, "cache_seconds": 300.0}, Decision("nothing")),
+        ({"limits": NEVER, "asked_why": "asked for"}, Decision("compact", "asked for")),
     ],
 )
-def test_what_is_done_now(given: dict[str, Any], expected: Decision) -> None:
+def test_what_is_done_now(options: dict[str, Any], expected: Decision) -> None:
     # R2 R17
-    assert decide(now(**given)) == expected
+    assert decide(situation(**options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "action"),
+    [
+        ({"tokens": 800}, "begin"),
+        ({"tokens": 799}, "nothing"),
+        ({"tokens": 800, "cache_seconds": 0.0}, "begin"),
+        ({"tokens": 800, "cache_seconds": 0.0, "is_in_background": True}, "nothing"),
+        ({"tokens": 800, "cache_seconds": 0.0, "attempts": Attempts(begun_at=MADE_EARLY)}, "nothing"),
+        ({"tokens": 800, "attempts": Attempts(begun_at=790)}, "nothing"),
+        ({"tokens": 840, "attempts": Attempts(begun_at=800)}, "begin"),
+        ({"tokens": 700, "cache_seconds": 0.0}, "clear"),
+    ],
+)
+def test_near_the_trigger_a_summary_is_begun_once_and_nothing_is_cleared_meanwhile(
+    options: dict[str, Any], action: str
+) -> None:
+    limits = resolve_limits(Settings(trigger=("tokens", 1_001)), 2_000)
+    assert decide(situation(**options, limits=limits, background_share=0.8)).action == action
 
 
 def test_too_close_to_the_budget_is_a_reason_but_never_without_a_trigger() -> None:
-    assert trigger_reason(BOUNDS, Load(999, 1)) is None
-    assert trigger_reason(BOUNDS, Load(999, 1), over=True) == "999 tokens, too close to the budget of 1,800"
-    assert trigger_reason(NEVER, Load(10**9, 10**9), over=True) is None
+    assert find_trigger_reason(LIMITS, RequestSize(999, 1)) is None
+    over = find_trigger_reason(LIMITS, RequestSize(999, 1), is_over=True)
+    assert over == "999 tokens, too close to the budget of 1,800"
+    assert find_trigger_reason(NEVER, RequestSize(10**9, 10**9), is_over=True) is None
 
 
-def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired() -> None:
-    assert not worth_a_look(5_000, 0, 10.0, None)
-    assert worth_a_look(5_000, 4_000, 10.0, 300.0)
-    assert not worth_a_look(4_999, 4_000, 10.0, 300.0)
-    assert worth_a_look(4_001, 4_000, 300.0, 300.0)
+@pytest.mark.parametrize(
+    ("tokens", "looked_at", "idle", "lifetime", "action"),
+    [
+        (5_000, 0, 10.0, None, "nothing"),
+        (5_000, 4_000, 10.0, 300.0, "clear"),
+        (4_999, 4_000, 10.0, 300.0, "nothing"),
+        (4_001, 4_000, 300.0, 300.0, "clear"),
+    ],
+)
+def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired(
+    tokens: int, looked_at: int, idle: float, lifetime: float | None, action: str
+) -> None:
+    attempts = Attempts(looked_at=looked_at)
+    now = situation(tokens, limits=LONG, attempts=attempts, idle_seconds=idle, cache_seconds=lifetime)
+    assert decide(now).action == action
 
 
 @pytest.mark.parametrize(
@@ -84,16 +117,23 @@ def test_where_a_trigger_counts_messages_a_third_of_it_must_go_once_there_are_so
     trigger: Any, to_go: list[int]
 ) -> None:
     # R35
-    counted = limits(Settings(trigger=trigger, keep=("messages", 5)), 2_000)
-    assert [messages_to_go(counted, messages, 1) for messages in (29, 30, 31)] == to_go
+    counted = resolve_limits(Settings(trigger=trigger, keep=("messages", 5)), 2_000)
+    assert [find_goal(counted, messages, 1).fewest_gone for messages in (29, 30, 31)] == to_go
 
 
 def test_where_a_trigger_counts_few_messages_one_more_must_go_than_are_put_in() -> None:
     # R35
-    counted = limits(Settings(trigger=("messages", 3), keep=("messages", 1)), 2_000)
-    assert [messages_to_go(counted, 3, put_in) for put_in in (1, 2)] == [2, 3]
+    counted = resolve_limits(Settings(trigger=("messages", 3), keep=("messages", 1)), 2_000)
+    assert [find_goal(counted, 3, inserted).fewest_gone for inserted in (1, 2)] == [2, 3]
 
 
 def test_a_compaction_in_tokens_must_free_a_share_of_the_trigger_and_more_where_it_cant_be_met() -> None:
-    assert least_freed(BOUNDS, below_trigger=True) == int(0.05 * BOUNDS.target)
-    assert least_freed(BOUNDS, below_trigger=False) == int(0.5 * BOUNDS.target)
+    def is_worth(freed: int, *, meets_trigger: bool) -> bool:
+        return is_worth_it(
+            LIMITS, Goal(), gone=9, freed=freed, meets_trigger=meets_trigger, is_over=False, is_forced=False
+        )
+
+    for meets_trigger, share in ((True, 0.05), (False, 0.5)):
+        least = int(share * LIMITS.below_trigger)
+        assert is_worth(least, meets_trigger=meets_trigger)
+        assert not is_worth(least - 1, meets_trigger=meets_trigger)

@@ -14,8 +14,8 @@ from engine_case import compactor
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
-from unabridged.measure.models import model_info
 from unabridged.settings import FALLBACK_WINDOW
+from unabridged.tokens.models import model_info
 
 PLAIN = "The assistant worked on several items and is going on."
 STRANGERS = ["gpt-7", "azure-my-deployment", "gemini-9-nano", "us.nobody.thing-v1:0"]

@@ -10,9 +10,9 @@ import pytest
 from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged import Compactor, WontFit
-from unabridged.compaction.cut import safe_indices
+from unabridged.engine.cut import safe_indices
 from unabridged.formats import FORMATS
-from unabridged.measure.meter import Meter
+from unabridged.tokens.meter import Meter
 
 FRAME = 330
 """More than header, end line, acknowledgment and the smallest summary take together."""

@@ -14,7 +14,7 @@ from legal_case import Case, judge
 from unabridged import Compactor
 from unabridged.archive import codec
 from unabridged.formats import FORMATS, Slot, detect
-from unabridged.legal import check, repair
+from unabridged.legality import check, repair
 from unabridged.messages import Media, Reasoning
 from unabridged_testing import Shape, make_conversation, shapes
 from unabridged_testing.wire import PIXEL

@@ -21,7 +21,7 @@ THEIR_PLACES = (
     "unabridged_cli/clients/hook/transcript.py",
     "unabridged/adapters/claude_agent_sdk/store.py",
     "unabridged_gateway",
-    "unabridged/measure/models.py",
+    "unabridged/tokens/models.py",
 )
 """The formats, the clients that ask a provider's model, the files and stores of other programs, what speaks
 the providers' protocols to their clients, the table of models."""

@@ -9,7 +9,7 @@ from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from legal_case import Case, judge
 from unabridged.errors import IllegalConversation
-from unabridged.legal import NO_RESULT, check, repair
+from unabridged.legality import NO_RESULT, check, repair
 
 USER = {"role": "user", "content": "Read both files."}
 SYSTEM = {"role": "system", "content": "Be brief."}

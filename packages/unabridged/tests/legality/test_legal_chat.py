@@ -8,7 +8,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from legal_case import Case, judge
-from unabridged.legal import NO_RESULT, check, repair
+from unabridged.legality import NO_RESULT, check, repair
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 USER = {"role": "user", "content": "Read both files."}

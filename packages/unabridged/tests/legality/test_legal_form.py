@@ -13,7 +13,7 @@ from conversations import user
 from engine_case import compactor, rounds
 from unabridged import IllegalConversation, check, repair
 from unabridged.formats import FORMATS
-from unabridged.legal import PROVIDERS
+from unabridged.legality import PROVIDERS
 from unabridged_testing import Shape, make_conversation, shapes
 
 ROLES = ["bogus", "User", "assistant ", "human", "ai", "narrator"]

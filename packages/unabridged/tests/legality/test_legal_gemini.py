@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from legal_case import Case, judge
-from unabridged.legal import check_views, repair
+from unabridged.legality import check_views, repair
 from unabridged.messages import Answer, Call, View
 
 SYSTEM = {"role": "system", "content": "Be brief."}

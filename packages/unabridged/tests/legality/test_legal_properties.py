@@ -19,7 +19,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningIt
 from legal_case import untouched
 from unabridged.errors import IllegalConversation
 from unabridged.formats import FORMATS
-from unabridged.legal import PROVIDERS, Finding, check, check_views, repair
+from unabridged.legality import PROVIDERS, Finding, check, check_views, repair
 from unabridged.messages import View
 
 Turn = tuple[str, int, bool]

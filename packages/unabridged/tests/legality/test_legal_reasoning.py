@@ -9,7 +9,7 @@ import pytest
 from unabridged.formats import format_named
 from unabridged.formats.anthropic import claude_version
 from unabridged.formats.base import ThinkingRule
-from unabridged.legal.reasoning import reasoning_rule, strip_from
+from unabridged.legality.reasoning import reasoning_rule, strip_from
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 USER = {"role": "user", "content": "Go on."}

@@ -9,7 +9,7 @@ import pytest
 from unabridged.authorship import with_origins
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
-from unabridged.legal import PROVIDERS, check, check_views, repair
+from unabridged.legality import PROVIDERS, check, check_views, repair
 
 USER = {"role": "user", "content": "Hi."}
 DONE = {"role": "assistant", "content": "Done."}

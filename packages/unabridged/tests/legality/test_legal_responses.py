@@ -8,7 +8,7 @@ import pytest
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
 from legal_case import Case, judge
-from unabridged.legal import NO_RESULT, repair
+from unabridged.legality import NO_RESULT, repair
 
 USER = {"role": "user", "content": "Read both files."}
 DONE = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}

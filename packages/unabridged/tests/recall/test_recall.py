@@ -23,7 +23,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import detect
 from unabridged.recall import lookup
-from unabridged.recall.excerpts import find_place, pieces_of
+from unabridged.recall.excerpts import find_best_stretch, split_by_voice
 from unabridged.recall.tools import tools
 
 HERE, THERE, ELSEWHERE = Scope("app", "t"), Scope("app", "other"), Scope("rival", "t")
@@ -168,7 +168,7 @@ def test_a_long_output_is_shown_where_the_match_stands_and_read_from_there() -> 
 def test_pages_join_to_the_whole_message_wherever_they_break() -> None:
     message = chat_round("f", "x", text="said " * 300, q="y\n" * 400)[0]
     archive = archived(message)
-    whole = "".join(piece.text for piece in pieces_of(part(message, 0)))
+    whole = "".join(piece.text for piece in split_by_voice(part(message, 0)))
     for size in (1, 7, 250, 8_000):
         offset, joined = 0, ""
         while offset < len(whole):
@@ -250,7 +250,7 @@ def test_a_tools_words_beside_a_persons_are_told_apart() -> None:
 def test_text_that_can_not_be_sorted_is_nobodys() -> None:
     body = codec.encode({"of": "another program"})
     stored = Part(codec.digest(body), body, 0, "user", "person", "unsorted words")
-    assert [tuple(piece) for piece in pieces_of(stored)] == [("text of unknown origin", "unsorted words")]
+    assert [tuple(piece) for piece in split_by_voice(stored)] == [("text of unknown origin", "unsorted words")]
 
 
 def test_a_reading_is_exact_but_for_what_can_not_be_seen() -> None:
@@ -272,7 +272,7 @@ def test_hostile_queries_and_references_are_answered(store: str, tmp_path: Path)
     agent = tools(archive, HERE)
     for text in HOSTILE:
         assert agent.call("search_history", {"query": text}).startswith("[recall] ")
-        assert len(agent.call("search_history", {"query": text, "limit": 20})) <= lookup.ROOM + 400
+        assert len(agent.call("search_history", {"query": text, "limit": 20})) <= lookup.RESULT_ROOM_CHARACTERS + 400
         assert agent.call("read_history", {"ref": text, "offset": 3}).startswith("[recall] ")
         agent.call("search_history", {"query": text}).encode()
     assert archive.verify() == []
@@ -383,8 +383,8 @@ def test_schemas_are_accepted_by_the_official_sdks_types() -> None:
 
 def test_the_densest_place_is_found_in_any_piece() -> None:
     message = chat_round("f", "x", text="alpha " * 200, q="beta alpha gamma")[0]
-    pieces = pieces_of(part(message, 0))
-    place = find_place(pieces, "alpha beta gamma", 100)
+    pieces = split_by_voice(part(message, 0))
+    place = find_best_stretch(pieces, "alpha beta gamma", 100)
     assert pieces[place.piece].whose == "the assistant called f"
 
 

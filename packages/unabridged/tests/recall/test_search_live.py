@@ -17,9 +17,9 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.recall import lookup
 from unabridged.recall.tools import SEARCH
 from unabridged_cli.clients.client import SessionFile
-from unabridged_cli.clients.current import Asking
+from unabridged_cli.clients.current_session import ToolCaller
+from unabridged_cli.clients.session_tools import SessionTools
 from unabridged_cli.clients.threads import thread_of
-from unabridged_cli.clients.tools import SessionTools
 from unabridged_cli.inspector.api import Api
 from unabridged_testing.archive_contract.values import make_part, store_parts
 
@@ -77,7 +77,7 @@ def summary_line(client: str, text: str) -> dict[str, Any]:
 
 def tools_for(archive: Archive, client: str, path: Path) -> SessionTools:  # noqa: F811 - a fixture's value
     file = SessionFile(client, SESSION, path, 1, 1.0)
-    return SessionTools(archive, lambda: Asking([file], [thread_of(client, SESSION)]))
+    return SessionTools(archive, lambda: ToolCaller([file], [thread_of(client, SESSION)]))
 
 
 @pytest.mark.parametrize("archived_again", [False, True], ids=["not archived yet", "archived since"])
@@ -127,7 +127,7 @@ def test_all_sessions_are_searched_at_once_and_the_one_that_asks_with_its_contex
         scope = Scope("default", thread_of("claude-code", f"other-{number:02}"))
         store_parts(archive, make_part(f"the zirconium valve {number}", 0), scope=scope)
     store_parts(archive, make_part("only put here", 0), scope=Scope("default", thread_of("claude-code", SESSION)))
-    tools = SessionTools(archive, lambda: Asking(files, [thread_of("claude-code", SESSION)]))
+    tools = SessionTools(archive, lambda: ToolCaller(files, [thread_of("claude-code", SESSION)]))
     told = tools.answer(SEARCH, {"query": "zirconium", "all_sessions": True}).text
     assert "valve of this session" in told
     assert told.count("Session claude-code:") == 8

@@ -13,7 +13,7 @@ import pytest
 from places import HELPERS, ROOT
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import format_named
-from unabridged.legal import check
+from unabridged.legality import check
 from unabridged.sessions import Loaded, SessionFileError, load
 
 FILES = HELPERS / "session_files"

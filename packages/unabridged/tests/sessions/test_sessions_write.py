@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from places import HELPERS
 from unabridged import Compactor
 from unabridged.formats import format_named
-from unabridged.legal import check, repair
+from unabridged.legality import check, repair
 from unabridged.sessions import Loaded, load, save
-from unabridged.sessions.loaded import Lines
+from unabridged.sessions.base import LineFile
 
 FILES = HELPERS / "session_files"
 SESSIONS = sorted(path.name for path in FILES.iterdir())
@@ -99,8 +99,8 @@ def test_a_message_that_stays_is_told_in_the_words_of_its_own_lines(name: str, t
         again.origin_of()(message) for message in again.messages[1:]
     ]
     old, new = loaded.source, again.source
-    assert isinstance(old, Lines)
-    assert isinstance(new, Lines)
+    assert isinstance(old, LineFile)
+    assert isinstance(new, LineFile)
     for was, now in zip(old.session.entries[-3:], new.session.entries[-3:], strict=True):
         assert [unnamed(entry) for entry in was] == [unnamed(entry) for entry in now]
 
@@ -119,7 +119,7 @@ def test_claude_code_can_resume_from_what_is_written(name: str, tmp_path: Path) 
         assert [line[key] for key in ("sessionId", "cwd", "version")] == [
             old[-1][key] for key in ("sessionId", "cwd", "version")
         ]
-    assert isinstance(loaded.source, Lines)
+    assert isinstance(loaded.source, LineFile)
     tail = loaded.source.session.entries[len(loaded.messages) // 2 :]
     names = [entry["uuid"] for message in tail for entry in message]
     assert boundary["compactMetadata"]["preservedMessages"] == {"anchorUuid": summary["uuid"], "uuids": names}
@@ -270,7 +270,7 @@ def test_the_compaction_of_pi_names_the_first_entry_that_it_kept(tmp_path: Path)
     *old, made = entries(tmp_path / "out.jsonl")
     assert old == entries(FILES / "pi.jsonl"), "what stays is not written again"
     assert (made["type"], made["summary"], made["tokensBefore"]) == ("compaction", SUMMARY, 7)
-    assert isinstance(loaded.source, Lines)
+    assert isinstance(loaded.source, LineFile)
     assert made["firstKeptEntryId"] == loaded.source.session.entries[8][0]["id"]
 
 

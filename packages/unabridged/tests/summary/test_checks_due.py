@@ -8,10 +8,10 @@ from conversations import chat_round, user
 from engine_case import texts
 from ledger_case import answers, calls, count, person, round_of
 from unabridged import Compactor, Settings
-from unabridged.ledger.actions import steps
-from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
+from unabridged.summary.actions import find_tool_uses
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import render
 
 EDIT = round_of("edit_file", "ok", path="src/a.go", new_text="x")
 ASKED = person("Port the uploader.")
@@ -46,7 +46,7 @@ def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
 def test_an_edit_or_a_check_among_the_messages_that_stay_counts_too() -> None:
     """The section stands before them: without, it would call up to date what they made due."""
     ledger = gather([ASKED, *EDIT, *ran("go test ./...")])
-    later = [step.action for step in steps([*EDIT, *ran("golangci-lint run")], [5, 6, 7, 8])]
+    later = [step.action for step in find_tool_uses([*EDIT, *ran("golangci-lint run")], [5, 6, 7, 8])]
     text = render(ledger, 2_000, count, later=later).sections["checks"]
     assert "but not since the one in message 5: \u201cgo test ./...\u201d [3]" in text
     assert "[7] ran golangci-lint run" in text

@@ -18,8 +18,8 @@ from ledger_case import ROUNDS, Message, Run, headings, people_in, run, section,
 from unabridged import Settings
 from unabridged.authorship import with_origins
 from unabridged.formats import detect
-from unabridged.ledger.entries import Ledger
 from unabridged.marks import is_ours
+from unabridged.summary.ledger import Ledger
 from unabridged_testing import ScriptedModel
 
 GROUP = 10

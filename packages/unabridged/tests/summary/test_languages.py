@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 
 import unabridged
-from unabridged.languages import detect, labels, language_name, phrase_at_start, sure_language, tables, vocabulary
+from unabridged.languages import (
+    certain_language,
+    detect_language,
+    labels,
+    language_name,
+    language_tables,
+    match_phrase,
+    vocabulary,
+)
 
 SOURCE = Path(unabridged.__file__).parent
 ROOMS = ("authorship", "ledger", "summarise")
@@ -69,18 +77,18 @@ def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Pat
     package = tmp_path / "unabridged"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "languages" / "th.json").write_text(json.dumps({"common": "นี่ คือ อะไร"}), encoding="utf-8")
-    asked = "from unabridged.languages import detect; print(detect(['นี่ คือ']), detect(['Що це?']), detect(['שלום']))"
+    asked = "from unabridged.languages import detect_language as f; print(f(['นี่ คือ']), f(['Що це?']), f(['שלום']))"
     told = subprocess.check_output(
         [sys.executable, "-c", asked], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, text=True
     )
     assert told.split() == ["th", "uk", "hebrew"]
-    assert detect(["นี่ คือ"]) == "thai"
+    assert detect_language(["นี่ คือ"]) == "thai"
 
 
 def test_a_label_that_a_language_lacks_is_englishs_and_so_are_all_of_one_without_any() -> None:
-    without = [code for code, table in tables().items() if "words" not in table]
+    without = [code for code, table in language_tables().items() if "words" not in table]
     assert all(labels(code) == labels("en") for code in (*without, "no such language"))
-    assert all(set(labels(code)) == set(labels("en")) for code in tables())
+    assert all(set(labels(code)) == set(labels("en")) for code in language_tables())
     assert labels("de")["done"] != labels("en")["done"]
 
 
@@ -88,20 +96,22 @@ def test_a_kind_that_no_file_has_is_a_mistake_in_the_code() -> None:
     with pytest.raises(KeyError, match="no such kind"):
         vocabulary("no such kind")
     with pytest.raises(KeyError, match="no such kind"):
-        phrase_at_start("no such kind", "x")
+        match_phrase("no such kind", "x")
 
 
-@pytest.mark.parametrize("code", sorted(code for code, table in tables().items() if "common" in table))
+@pytest.mark.parametrize("code", sorted(code for code, table in language_tables().items() if "common" in table))
 def test_every_language_with_common_words_is_told_by_them(code: str) -> None:
-    assert detect([tables()[code]["common"]]) == code
+    assert detect_language([language_tables()[code]["common"]]) == code
     assert language_name(code)
 
 
 def test_one_text_guessed_at_is_certain_only_when_enough_of_it_tells() -> None:
-    assert detect(["bitte nicht"]) == "de"
-    assert sure_language(["bitte nicht"]) == ""
+    assert detect_language(["bitte nicht"]) == "de"
+    assert certain_language(["bitte nicht"]) == ""
     assert (
-        sure_language(["Bitte die Datei nicht löschen, sie ist noch nicht gesichert und wird auch morgen gebraucht."])
+        certain_language(
+            ["Bitte die Datei nicht löschen, sie ist noch nicht gesichert und wird auch morgen gebraucht."]
+        )
         == "de"
     )
 
@@ -118,5 +128,5 @@ def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None
 
 
 def test_no_phrase_is_listed_twice() -> None:
-    listed = [(code, kind, found) for code, table in tables().items() for kind, found in table.items()]
+    listed = [(code, kind, found) for code, table in language_tables().items() for kind, found in table.items()]
     assert [where for *where, found in listed if isinstance(found, list) and len(found) != len(set(found))] == []

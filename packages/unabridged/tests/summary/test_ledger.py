@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger_case import answers, calls, compacted, count, person, round_of, says
-from unabridged.ledger.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_RULES
-from unabridged.ledger.entries import Ledger, Rule, from_json, to_json
-from unabridged.ledger.gather import gather, merge
-from unabridged.ledger.people import MOST as MOST_WORDS
-from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
+from unabridged.summary.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_RULES
+from unabridged.summary.gather import gather, merge
+from unabridged.summary.layout import render
+from unabridged.summary.ledger import Ledger, Rule, from_json, to_json
+from unabridged.summary.people import MOST as MOST_WORDS
 
 WORDS = [
     "never push",

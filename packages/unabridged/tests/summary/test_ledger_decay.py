@@ -14,7 +14,7 @@ from conversations import assistant, chat_round, user
 from ledger_case import Run, person, run, says
 from unabridged import Settings
 from unabridged.asking.ask import Ask, Reply
-from unabridged.ledger.gather import gather
+from unabridged.summary.gather import gather
 
 DECISIONS = (
     "We decided to keep SQLite because the cluster has no network.",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, system, user
 from effort import examples
 from protocols import PROTOCOLS
-from unabridged.authorship import NO_TURNS, count_turns, counts_in, with_origins
-from unabridged.compaction.cut import safe_indices
+from unabridged.authorship import NO_TURNS, count_turns, read_turn_counts, with_origins
+from unabridged.engine.cut import safe_indices
 from unabridged.formats import detect
 from unabridged.languages import labels
 from unabridged.marks import summary_text
@@ -172,8 +172,8 @@ def test_what_was_counted_holds_when_what_was_counted_is_gone() -> None:
     left = read([messages[0], *messages[11:]])
     assert with_origins(left)[-1].origin == "person"
     assert with_origins(left, counts)[-1].origin == "tool"
-    assert counts_in({"turn_counts": json.loads(json.dumps(counts))}) == counts
-    assert counts_in({}) == NO_TURNS
+    assert read_turn_counts({"turn_counts": json.loads(json.dumps(counts))}) == counts
+    assert read_turn_counts({}) == NO_TURNS
 
 
 def test_stubs_of_bare_outputs_are_no_persons() -> None:

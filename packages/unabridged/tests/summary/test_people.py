@@ -17,12 +17,12 @@ from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, people_in, person, round_of, run, says, section
 from unabridged import Compactor, Settings
 from unabridged.languages import labels
-from unabridged.ledger.entries import PersonMessage
-from unabridged.ledger.gather import gather, merge
-from unabridged.ledger.people import LEAST, SHORT, Quotations, quote_all, quote_newest
-from unabridged.ledger.summary_turn import render
 from unabridged.messages import Media, View
-from unabridged.settings import limits
+from unabridged.settings import resolve_limits
+from unabridged.summary.gather import gather, merge
+from unabridged.summary.layout import render
+from unabridged.summary.ledger import PersonMessage
+from unabridged.summary.people import LEAST, SHORT, Quotations, quote_all, quote_newest
 from unabridged_testing import ScriptedModel
 
 WORDS = labels("en")
@@ -385,13 +385,15 @@ def test_a_summary_turn_never_takes_more_than_it_may(
 @pytest.mark.parametrize("window", [1_000, 4_000, 16_000, 200_000])
 def test_summary_and_peoples_words_take_at_most_half_of_the_trigger(window: int) -> None:
     for chosen in (Settings(), Settings(preserve=10**6), Settings(trigger=("fraction", 0.5)), Settings(summary=200)):
-        bounds = limits(chosen, window)
-        half = bounds.target // 2
-        assert bounds.people <= bounds.third or chosen.preserve is not None
+        bounds = resolve_limits(chosen, window)
+        half = bounds.below_trigger // 2
+        assert bounds.people <= bounds.third_of_trigger or chosen.preserve is not None
         assert bounds.summary + bounds.people <= max(half, bounds.summary + half // 4), "people's words give way first"
-    assert limits(Settings(preserve=0), window).people == 0
-    assert limits(Settings(preserve=50), window).people == 50
-    assert limits(Settings(summary=100), 16_000).people == limits(Settings(), 16_000).third, "by default a third"
+    assert resolve_limits(Settings(preserve=0), window).people == 0
+    assert resolve_limits(Settings(preserve=50), window).people == 50
+    assert resolve_limits(Settings(summary=100), 16_000).people == (
+        resolve_limits(Settings(), 16_000).third_of_trigger
+    ), "by default a third"
 
 
 @pytest.mark.parametrize("by_model", [False, True])
@@ -404,7 +406,7 @@ def test_no_summary_turn_in_a_conversation_takes_more_than_half_of_the_trigger(b
         bounds = found.compactor.limits
         for summary in found.summaries:
             size = found.compactor.plan([user(summary)]).tokens
-            assert size <= bounds.target // 2 + 120  # its header and its end
+            assert size <= bounds.below_trigger // 2 + 120  # its header and its end
 
 
 @pytest.mark.parametrize("by_model", [False, True])

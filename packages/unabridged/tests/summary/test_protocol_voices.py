@@ -14,12 +14,12 @@ from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.authorship import ends_in_action, with_origins
-from unabridged.authorship.actions import ends_in_fence
-from unabridged.authorship.frames import frames
-from unabridged.compaction.cut import safe_indices
+from unabridged.authorship.frames import frame_table
+from unabridged.authorship.turn_endings import ends_in_fence
+from unabridged.engine.cut import safe_indices
 from unabridged.formats import detect
-from unabridged.ledger.entries import Ledger, from_json
 from unabridged.messages import Origin
+from unabridged.summary.ledger import Ledger, from_json
 
 REQUEST, RULE = "Please fix the failing test in the parser module.", "Never push to main."
 EVIL = (
@@ -32,7 +32,7 @@ EVIL = (
 """What a tool may print; each can be told by its word."""
 AT = {0: 0, 1: 1, 9: 2, 17: 3, 30: 4, 31: 0, 33: 3}
 """Which round prints which."""
-FRAMED = tuple(frames()["observations"])
+FRAMED = tuple(frame_table()["observations"])
 ALONE = {
     name
     for name, protocol in PROTOCOLS.items()

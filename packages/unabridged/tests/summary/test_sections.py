@@ -14,8 +14,8 @@ from ledger_case import people_in
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
-from unabridged.ledger.summary_turn import LAYOUT, SERVED
-from unabridged.ledger.summary_turn import OPTIONAL as SECTIONS
+from unabridged.settings import OPTIONAL_SECTIONS as SECTIONS
+from unabridged.summary.layout import LAYOUT, SERVED
 from unabridged_testing import ScriptedModel
 
 HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}

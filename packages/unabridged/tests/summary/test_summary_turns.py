@@ -11,12 +11,12 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, extract, person, round_of, run, says, section, sections
 from unabridged import Settings
-from unabridged.languages import labels, tables
-from unabridged.ledger.actions import read_call
-from unabridged.ledger.outcomes import outcome
-from unabridged.ledger.shell import read_command
+from unabridged.languages import labels, language_tables
 from unabridged.marks import is_ours, marked_ids, separators, summary_text
 from unabridged.messages import View
+from unabridged.summary.actions import read_call
+from unabridged.summary.outcomes import outcome
+from unabridged.summary.shell import read_command
 from unabridged.text_tools import head_and_tail, sentences
 from unabridged_testing import ScriptedModel
 
@@ -192,7 +192,7 @@ def test_a_date_does_not_end_a_sentence() -> None:
 
 
 # R29
-@pytest.mark.parametrize("code", sorted(tables()))
+@pytest.mark.parametrize("code", sorted(language_tables()))
 def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(code: str) -> None:
     text = summary_text("0123456789ab", "body", 0, 12, code)
     view = View("user", "person", text)

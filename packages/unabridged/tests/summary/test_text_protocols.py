@@ -16,9 +16,9 @@ from ledger_case import people_in
 from unabridged import Compactor, WontFit
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import counts_in, with_origins
+from unabridged.authorship import read_turn_counts, with_origins
 from unabridged.formats import detect
-from unabridged.ledger.entries import Ledger, from_json
+from unabridged.summary.ledger import Ledger, from_json
 from unabridged_testing import words
 
 EXAMPLES = examples(500, 2_000)
@@ -145,7 +145,7 @@ def remains_as_it_was(archive: MemoryArchive, turns: list[tuple[dict[str, Any], 
     messages = [message for message, _ in turns]
     whole = [view.origin for view in with_origins([detect(messages).read(message) for message in messages])]
     newest = next(iter(archive.newest(Scope("n", "t"))))
-    found = with_origins([detect(left).read(message) for message in left], counts_in(newest.data))
+    found = with_origins([detect(left).read(message) for message in left], read_turn_counts(newest.data))
     assert [origin == "person" for origin in whole] == [person for _, person in turns]
     tail = 0
     while tail < min(len(left), len(messages)) and left[-1 - tail] == messages[-1 - tail]:

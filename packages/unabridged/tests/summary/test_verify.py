@@ -6,8 +6,8 @@ import pytest
 
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
-from unabridged.languages import sure_language
-from unabridged.summarise.verify import Expected, find_problems, impossible_checks, visible_text
+from unabridged.languages import certain_language
+from unabridged.summary.verify import Expected, find_problems, impossible_checks, visible_text
 
 SAID = (
     "Please repair the importer so that it reads files with a byte order mark, keep the public interface as it is, and "
@@ -161,4 +161,4 @@ def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
     ],
 )
 def test_a_language_is_named_only_when_it_is_certain(code: str, text: str) -> None:
-    assert sure_language([text]) == code
+    assert certain_language([text]) == code

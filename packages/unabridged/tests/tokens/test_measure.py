@@ -13,9 +13,9 @@ from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
-from unabridged.measure.estimate import estimate
-from unabridged.measure.meter import Meter
 from unabridged.messages import Answer, Call, Media, Reasoning, View
+from unabridged.tokens.estimate import estimate
+from unabridged.tokens.meter import Meter
 
 WORDS = "The ferry leaves at half past seven, and the harbour office closes at noon. " * 40
 TOOL = {
@@ -199,7 +199,7 @@ def test_exact_is_refused_where_it_would_not_be(model: str | None) -> None:
 def test_exact_without_its_extra_names_the_extra() -> None:
     code = (
         "import sys; sys.modules['toktok'] = None\n"
-        "from unabridged.measure.meter import Meter\n"
+        "from unabridged.tokens.meter import Meter\n"
         "print(Meter(model='gpt-5').text('hello'))\n"
         "Meter(model='gpt-5', exact=True)"
     )
@@ -211,8 +211,8 @@ def test_exact_without_its_extra_names_the_extra() -> None:
 
 def test_nothing_heavy_is_imported_to_estimate() -> None:
     code = (
-        "import sys, unabridged.measure.meter, unabridged.measure.calibrate\n"
-        "unabridged.measure.meter.Meter(model='gpt-5').text('hello')\n"
+        "import sys, unabridged.tokens.meter, unabridged.tokens.calibrate\n"
+        "unabridged.tokens.meter.Meter(model='gpt-5').text('hello')\n"
         "print(sorted({'toktok', 'statistics', 'numpy', 'pydantic', 'openai', 'anthropic'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

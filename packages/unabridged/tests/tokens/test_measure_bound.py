@@ -20,8 +20,8 @@ import noise
 from places import HELPERS
 from unabridged import Compactor
 from unabridged.formats.base import Family
-from unabridged.measure.estimate import BOUND, HIGH, HIGH_UNKNOWN, estimate
-from unabridged.measure.meter import Meter
+from unabridged.tokens.estimate import BOUND, HIGH, HIGH_UNKNOWN, estimate
+from unabridged.tokens.meter import Meter
 
 CORPORA = HELPERS / "corpora"
 CLAUDE: dict[str, list[int]] = json.loads((CORPORA / "claude_counts.json").read_text(encoding="utf-8"))
@@ -143,7 +143,7 @@ def test_what_fit_returns_is_within_the_budget_by_a_real_tokenizer(name: str) ->
 
 def test_the_table_of_pieces_is_read_only_when_something_is_estimated() -> None:
     code = (
-        "import unabridged, unabridged.measure.estimate as e\n"
+        "import unabridged, unabridged.tokens.estimate as e\n"
         "print(e._table.cache_info().currsize); e.estimate('hello', 'openai'); print(e._table.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -12,8 +12,8 @@ from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
 from openai.types.responses import ResponseUsage
 
-from unabridged.measure.calibrate import Calibration, Usage, usage_of
-from unabridged.measure.meter import Meter
+from unabridged.tokens.calibrate import Calibration, Usage, usage_of
+from unabridged.tokens.meter import Meter
 
 
 def after(*ratios: float) -> float:

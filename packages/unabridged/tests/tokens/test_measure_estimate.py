@@ -12,7 +12,7 @@ from toktok import batch_count  # type: ignore[import-untyped]
 
 from places import HELPERS
 from unabridged.formats.base import Family
-from unabridged.measure.estimate import estimate
+from unabridged.tokens.estimate import estimate
 
 CORPORA = HELPERS / "corpora"
 COUNTS: dict[str, dict[str, Any]] = json.loads((CORPORA / "counts.json").read_text(encoding="utf-8"))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
-from unabridged.measure.media import image_size, media_tokens
-from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of
 from unabridged.messages import Media
+from unabridged.tokens.media import image_size, media_tokens
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import family_of
 
 FILLING = bytes(range(256)) * 2_000
 

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import unabridged.measure.models
+import unabridged.tokens.models
 from unabridged import Compactor
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
-from unabridged.legal.reasoning import reasoning_rule
-from unabridged.measure.models import ModelInfo, family_of, model_info
+from unabridged.legality.reasoning import reasoning_rule
 from unabridged.settings import FALLBACK_WINDOW
+from unabridged.tokens.models import ModelInfo, family_of, model_info
 
-TABLE = unabridged.measure.models._table()  # noqa: SLF001 - every row is checked
+TABLE = unabridged.tokens.models._table()  # noqa: SLF001 - every row is checked
 
 
 def info(name: str) -> ModelInfo:
@@ -188,7 +188,7 @@ def test_prices_come_with_what_a_cache_is_worth() -> None:
 
 
 def test_the_table_is_small_and_every_row_is_whole() -> None:
-    assert Path(unabridged.measure.models.__file__).with_name("models.json").stat().st_size < 50_000
+    assert Path(unabridged.tokens.models.__file__).with_name("models.json").stat().st_size < 50_000
     for name, (provider, window, *prices) in TABLE.items():
         assert provider
         assert 1_000 <= window <= 20_000_000, name

@@ -1,10 +1,12 @@
-"""What a coding agent is to us: its folder on this machine, and the sessions in it."""
+"""What a client is: its folder on this machine, the sessions in it, and what its configuration can have of ours."""
 
 from __future__ import annotations
 
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 Environ = Mapping[str, str]
@@ -23,33 +25,48 @@ class SessionFile:
     modified: float
     """Seconds since 1970."""
 
+    @property
+    def thread(self) -> str:
+        """Return the session's thread in the archive, as the command line names the session: `claude-code:3f2a…`."""
+        return f"{self.client}:{self.id}"
+
+
+class ConfigEntry(ABC):
+    """What one file of a client can have of ours. Methods get the file's text, which is empty for a missing file."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.path = path
+        self.what = what  # `hooks`, `MCP server`, `extension`, `plugin`
+
+    @abstractmethod
+    def add(self, text: str, program: str) -> str:
+        """Return the text with ours in it, which starts this program. Somebody's own under our name stays as it is."""
+
+    @abstractmethod
+    def remove(self, text: str, before: str) -> str:
+        """Return the text without ours; `before` is the text from before ours was added, empty where it is unknown."""
+
+    @abstractmethod
+    def program(self, text: str) -> str | None:
+        """Return the program that ours starts; None where ours is missing or incomplete."""
+
+    @abstractmethod
+    def is_right(self, text: str, program: str) -> bool:
+        """Return whether all of ours is in the text and starts this program, so that an install has nothing to do."""
+
+    def why_ignored(self, text: str) -> str | None:
+        """Return why the client would not use what is in this text; None where it does."""
+        del text
+        return None
+
+    def show(self, text: str, other: str) -> str:
+        """Return the text, line for line, to be shown beside another version of it: what is not ours is masked."""
+        del other
+        return text
+
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A file of the client's in which something of ours can stand, and how it gets there.
-
-    All are functions on the file's text; a file that is not there has an empty one.
-    """
-
-    path: Path
-    what: str
-    """What of ours: `hooks`, `MCP server`, `extension`."""
-    add: Callable[[str, str], str]
-    """From a text without ours and the program to start: the text with it. Somebody's own stays as it is."""
-    remove: Callable[[str, str], str]
-    """From a text, and the text before ours was in it (empty if nobody knows): the text without ours."""
-    program: Callable[[str], str | None]
-    """The program that ours starts; None where ours is not there, or not whole."""
-    right: Callable[[str, str], bool]
-    """Whether all of ours stands in this text, wherever, and starts this program: an install has nothing to do."""
-    ignored: Callable[[str], str | None] = lambda _: None
-    """Why the client would pay no attention to what stands in this text; None where it does."""
-    show: Callable[[str, str], str] = lambda text, _other: text
-    """The text as it may be shown beside another version of it, line for line: what is not ours is masked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Client:
+class CodingAgent:
     """A coding agent: how it is named, where it keeps its configuration, and its sessions."""
 
     name: str
@@ -57,43 +74,48 @@ class Client:
     title: str
     """As its makers write it: `Claude Code`."""
     home: Callable[[Environ], Path]
-    """The folder of its own; it need not exist."""
+    """Returns its own folder, which need not exist."""
     sessions: Callable[[Environ], Iterator[SessionFile]]
-    """Every session on this machine, in the order of their paths. A folder that can't be read has none."""
-    places: Callable[[Environ, Path | None], tuple[Place, ...]]
-    """Where something of ours can stand: for a project's folder, or without one for the user."""
+    """Yields every session on this machine, in the order of their paths. A folder that can't be read has none."""
+    entries: Callable[[Environ, Path | None], tuple[ConfigEntry, ...]]
+    """Returns what of ours its configuration can have: for a project's folder, or without one for the user."""
     notes: Callable[[Path | None], tuple[str, ...]]
-    """What the user has to know after an install: steps that are theirs, and what the client can't do."""
-    unrun: str
+    """Returns what the user has to know after an install: steps that are theirs, and what the client can't do."""
+    remedy: str
     """What to do where its hooks do not run."""
     sessions_folder: Callable[[Environ], Path] | None = None
-    """The folder with its sessions, where that may be elsewhere than in its home."""
+    """Returns the folder with its sessions, where that may be elsewhere than in its home."""
 
 
 def user_home(environ: Environ) -> Path:
-    """The home folder that this environment names, else the one of the user who runs this."""
+    """Return the home folder that this environment names, else that of the user who runs this."""
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
 def folder_from(environ: Environ, variable: str, *default: str) -> Path:
-    """The folder that a variable names (`~` is the home folder), else one below the home folder."""
+    """Return the folder that a variable names (`~` is the home folder), else one below the home folder."""
     named = environ.get(variable, "")
     if named == "~" or named.startswith("~/"):
         return user_home(environ) / named[2:]
     return Path(named) if named else user_home(environ).joinpath(*default)
 
 
+def minute(moment: float) -> str:
+    """Return a Unix time as people read it, the same on every machine."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def session_files(
     client: str, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
 ) -> Iterator[SessionFile]:
-    """The files of this pattern that `id_of` finds an id for; what is no file, or is gone, is left out."""
+    """Yield the files of this pattern that `id_of` finds an id for; what is not a file, or is gone, is left out."""
     for path in sorted(folder.glob(pattern)):
         id_ = id_of(path)
         if id_ is None:
             continue
         try:
-            found = path.stat()
+            info = path.stat()
         except OSError:  # removed meanwhile, or a link to nothing
             continue
-        if stat.S_ISREG(found.st_mode):  # a pipe would be waited for
-            yield SessionFile(client, id_, path, found.st_size, found.st_mtime)
+        if stat.S_ISREG(info.st_mode):  # a pipe would be waited for
+            yield SessionFile(client, id_, path, info.st_size, info.st_mtime)

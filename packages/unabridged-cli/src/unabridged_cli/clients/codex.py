@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from unabridged_cli.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
-from unabridged_cli.clients.entries import hooks, mcp_codex
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from, session_files
+from unabridged_cli.clients.entries import CodexServerEntry, HooksEntry
 
 NAME = "codex"
 _ROLLOUT = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 
 
 def home(environ: Environ) -> Path:
-    """The folder with its configuration and sessions."""
+    """Return the folder with its configuration and sessions."""
     return folder_from(environ, "CODEX_HOME", ".codex")
 
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
-    """`sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl`, and those that were put aside."""
+    """Yield `sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl`, and those that were put aside."""
     folder = home(environ)
     return chain(
         session_files(NAME, folder / "archived_sessions", "rollout-*.jsonl", _id_of),
@@ -33,14 +33,14 @@ def _id_of(path: Path) -> str | None:
     return found[1] if found else None
 
 
-def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
-    """Hooks in `hooks.json`, the MCP server in `config.toml`."""
+def entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+    """Return hooks in `hooks.json` and the MCP server in `config.toml`."""
     folder = home(environ) if project is None else project / ".codex"
-    return hooks(folder / "hooks.json"), mcp_codex(folder / "config.toml")
+    return HooksEntry(folder / "hooks.json"), CodexServerEntry(folder / "config.toml")
 
 
 def notes(project: Path | None) -> tuple[str, ...]:
-    """What the user has to know after an install."""
+    """Return what the user has to know after an install."""
     trusted = ("Codex reads .codex only in a project that it was told to trust.",)
     return (
         "Codex runs a hook only after you trusted it: start codex, type /hooks, and trust those of unabridged.",
@@ -50,6 +50,6 @@ def notes(project: Path | None) -> tuple[str, ...]:
     )
 
 
-UNRUN = "start codex, type /hooks, and trust those of unabridged; an install that changed them needs that again"
+REMEDY = "start codex, type /hooks, and trust those of unabridged; an install that changed them needs that again"
 
-CLIENT = Client(NAME, "Codex", home, sessions, places, notes, UNRUN)
+CLIENT = CodingAgent(NAME, "Codex", home, sessions, entries, notes, REMEDY)

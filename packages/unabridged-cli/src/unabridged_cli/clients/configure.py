@@ -1,4 +1,4 @@
-"""Install, uninstall, status: a client's files read, changed as its `places` say, and written whole or not at all.
+"""Install, uninstall, status: a client's files read, changed as its entries say, and written whole or not at all.
 
 A change is planned for every file before one of them is written. The text as it was before us is kept beside each file,
 so that an uninstall gives it back to the byte; where the file was changed meanwhile, only ours is taken out.
@@ -18,37 +18,41 @@ from pathlib import Path
 
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
-from unabridged_cli.clients.client import Client, Environ, Place, user_home
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, user_home
 from unabridged_cli.clients.entries import repoint
 
-COPY = ".before-unabridged"
-"""What the name of the copy ends with."""
+COPY_SUFFIX = ".before-unabridged"
 _NOTHING = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
 """Brackets with nothing in them, and headers of tables."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """One file before and after; None where there is none. `copy` is what is kept beside it from now on."""
 
-    place: Place
+    entry: ConfigEntry
     before: str | None
     after: str | None
     copy: str | None
 
+    @property
+    def kind(self) -> str:
+        """Return what happens to the file: removed, written or changed."""
+        return "removed" if self.after is None else "written" if self.before is None else "changed"
+
     def diff(self) -> str:
-        """The change line by line, without lines around it; what is the user's own in a line of ours is masked."""
-        path, show = str(self.place.path), self.place.show
+        """Return the change line by line, without context; what is the user's own in a line of ours is masked."""
+        path, show = str(self.entry.path), self.entry.show
         before, after = self.before or "", self.after or ""
         old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
-        was, is_now = (text.splitlines(keepends=True) for text in (show(before, after), show(after, before)))
-        lines = unified_diff(was, is_now, old, new, n=0)
+        old_lines, new_lines = show(before, after).splitlines(True), show(after, before).splitlines(True)
+        lines = unified_diff(old_lines, new_lines, old, new, n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How it stands with one place.
+class EntryStatus:
+    """The state of one entry.
 
     `installed`, `partly`, `absent`, `other` (somebody's own under our name), or `unreadable`; `problem` says why it is
     unreadable, or what keeps the client from using it.
@@ -61,17 +65,19 @@ class Standing:
     problem: str | None = None
 
     @property
-    def runs(self) -> bool:
-        """Whether the program that is named there can be started."""
-        return self.program is not None and shutil.which(self.program) is not None
+    def runs(self) -> bool | None:
+        """Return whether the program that is named there can be started; None where none is named."""
+        return None if self.program is None else shutil.which(self.program) is not None
 
 
 def find_program(environ: Environ) -> str:
-    """The absolute path of the command `unabridged` that a client shall start: the one that runs, a link as a link."""
+    """Return the absolute path of the command `unabridged` that a client shall start; a link stays a link.
+
+    It is the one that runs now. Raise `SettingsError` where there is none.
+    """
     called = Path(sys.argv[0])
-    beside = Path(sys.executable).with_name("unabridged")
     named = [called] if called.stem == "unabridged" and called.parent != Path() else []
-    for path in (*named, beside):
+    for path in (*named, Path(sys.executable).with_name("unabridged")):
         if shutil.which(path) is not None:
             return str(path.absolute())
     found = shutil.which("unabridged", path=environ.get("PATH"))
@@ -82,38 +88,38 @@ def find_program(environ: Environ) -> str:
     return str(Path(found).absolute())
 
 
-def plan_install(places: Iterable[Place], program: str) -> list[Change]:
-    """What has to be written so that every place has ours; nothing where it stands already."""
+def plan_install(entries: Iterable[ConfigEntry], program: str) -> list[FileChange]:
+    """Return what has to be written so that every file has its entry; nothing where it is there already."""
     changes = []
-    for place in places:
-        now = read_text(place.path)
-        with _naming(place):
-            if now is not None and place.right(now, program):
+    for entry in entries:
+        now = read_text(entry.path)
+        with _name_file(entry):
+            if now is not None and entry.is_right(now, program):
                 continue
-        before = _text_before(place, now)
-        with _naming(place):
-            after = _repointed(place, now, program) or place.add(before or "", program)
+        before = _text_before(entry, now)
+        with _name_file(entry):
+            after = _repoint_entry(entry, now, program) or entry.add(before or "", program)
         if after not in {now, before}:
-            changes.append(Change(place, now, after, _copy_to_keep(place, now)))
+            changes.append(FileChange(entry, now, after, _copy_to_keep(entry, now)))
     return changes
 
 
-def plan_uninstall(places: Iterable[Place]) -> list[Change]:
-    """What has to be written so that no place has ours."""
-    texts = [(place, read_text(place.path)) for place in places]
-    changes = [Change(place, now, _text_before(place, now), None) for place, now in texts]
+def plan_uninstall(entries: Iterable[ConfigEntry]) -> list[FileChange]:
+    """Return what has to be written so that no file has its entry."""
+    texts = [(entry, read_text(entry.path)) for entry in entries]
+    changes = [FileChange(entry, now, _text_before(entry, now), None) for entry, now in texts]
     return [change for change in changes if change.before != change.after]
 
 
-def strange_copies(places: Iterable[Place]) -> list[Path]:
-    """Copies beside files without ours: of an install that somebody took out by hand, or not of an install at all."""
-    found = [(place, copy_of(place.path)) for place in places]
-    return [copy for place, copy in found if os.path.lexists(copy) and not _has_ours(place, read_text(place.path))]
+def strange_copies(entries: Iterable[ConfigEntry]) -> list[Path]:
+    """Return copies beside files without ours: of an install taken out by hand, or not of an install at all."""
+    copies = [(entry, copy_of(entry.path)) for entry in entries]
+    return [copy for entry, copy in copies if os.path.lexists(copy) and not _has_ours(entry, read_text(entry.path))]
 
 
-def apply(change: Change, root: Path) -> None:
+def apply(change: FileChange, root: Path) -> None:
     """Write one change, the copy first; folders that it leaves empty below `root` go too."""
-    path, copy = change.place.path, copy_of(change.place.path)
+    path, copy = change.entry.path, copy_of(change.entry.path)
     if read_text(path) != change.before:
         raise SettingsError(
             f"{path} was changed in this moment, perhaps by its client: nothing was written; run it again"
@@ -131,38 +137,38 @@ def apply(change: Change, root: Path) -> None:
         _remove_empty(path.parent, root)
 
 
-def standing(place: Place) -> Standing:
-    """How it stands with a place."""
+def read_status(entry: ConfigEntry) -> EntryStatus:
+    """Return the state of an entry, read from its file."""
     try:
-        text = read_text(place.path) or ""
-        with _naming(place):
-            program = place.program(text)
-            partly = place.remove(text, "") != text
-            taken = text != "" and place.add(text, "/unabridged") == text
-            ignored = place.ignored(text) if program is not None else None
-            right = program is None or place.right(text, program)
+        text = read_text(entry.path) or ""
+        with _name_file(entry):
+            program = entry.program(text)
+            is_partly = entry.remove(text, "") != text
+            is_taken = text != "" and entry.add(text, "/unabridged") == text
+            ignored = entry.why_ignored(text) if program is not None else None
+            is_right = program is None or entry.is_right(text, program)
     except SettingsError as error:
-        return Standing(place.path, place.what, "unreadable", problem=str(error))
-    state = "installed" if program is not None else "partly" if partly else "other" if taken else "absent"
-    problem = f"{place.path} is ignored by its client: {ignored}" if ignored else None
-    if state == "partly" or not right:
-        problem = problem or f"{place.path} is not as this version installs it: install it again"
-    return Standing(place.path, place.what, state, program, problem)
+        return EntryStatus(entry.path, entry.what, "unreadable", problem=str(error))
+    state = "installed" if program is not None else "partly" if is_partly else "other" if is_taken else "absent"
+    problem = f"{entry.path} is ignored by its client: {ignored}" if ignored else None
+    if state == "partly" or not is_right:
+        problem = problem or f"{entry.path} is not as this version installs it: install it again"
+    return EntryStatus(entry.path, entry.what, state, program, problem)
 
 
 def copy_of(path: Path) -> Path:
-    """Where the text from before the install is kept."""
-    return path.with_name(path.name + COPY)
+    """Return where the text from before the install is kept."""
+    return path.with_name(path.name + COPY_SUFFIX)
 
 
-def root_of(client: Client, environ: Environ, project: Path | None) -> Path:
-    """The folder that stays, whatever is removed below it."""
+def root_of(client: CodingAgent, environ: Environ, project: Path | None) -> Path:
+    """Return the folder that stays, whatever is removed below it."""
     home, top = client.home(environ), user_home(environ)
     return project if project is not None else top if home.is_relative_to(top) else home.parent
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, byte for byte; None where there is no file."""
+    """Return the file's text, byte for byte; None where there is no file."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -175,72 +181,69 @@ def read_text(path: Path) -> str | None:
         raise SettingsError(f"can't read {path}: byte {error.start:,} is no UTF-8; nothing was changed") from None
 
 
-def _text_before(place: Place, now: str | None) -> str | None:
-    """The text without ours: the copy to the byte if nothing else was changed since, else with only ours taken out."""
-    if now is None or not _has_ours(place, now):
+def _text_before(entry: ConfigEntry, now: str | None) -> str | None:
+    """Return the text without ours: the copy to the byte if nothing else was changed, else with only ours taken out."""
+    if now is None or not _has_ours(entry, now):
         return now
-    copy = read_text(copy_of(place.path))
-    with _naming(place):
-        program = place.program(now)
-        if program is not None and _adds_up(place, copy, program, now):
+    copy = read_text(copy_of(entry.path))
+    with _name_file(entry):
+        program = entry.program(now)
+        if program is not None and _makes_text(entry, copy, program, now):
             return copy
-        without = place.remove(now, copy if copy is not None and _readable(place, copy) else "")
+        without = entry.remove(now, copy if copy is not None and _is_readable(entry, copy) else "")
     return None if copy is None and _NOTHING.fullmatch(without) else without
 
 
-def _has_ours(place: Place, text: str | None) -> bool:
-    with _naming(place):
-        return text is not None and place.remove(text, "") != text
+def _has_ours(entry: ConfigEntry, text: str | None) -> bool:
+    with _name_file(entry):
+        return text is not None and entry.remove(text, "") != text
 
 
-def _copy_to_keep(place: Place, now: str | None) -> str | None:
-    """The text from before the first install: the copy that is there if ours is in the file, else the text of now."""
-    copy = copy_of(place.path)
-    if _has_ours(place, now):
+def _copy_to_keep(entry: ConfigEntry, now: str | None) -> str | None:
+    """Return the text from before the first install: the copy if ours is in the file, else the text of now."""
+    copy = copy_of(entry.path)
+    if _has_ours(entry, now):
         return read_text(copy)
-    if os.path.lexists(copy) and not _is_copy(copy, now):
+    # A copy with the text of now is of an install that was stopped, or the file was put back by hand.
+    is_copy = now is not None and not copy.is_symlink() and os.path.lexists(copy) and read_text(copy) == now
+    if os.path.lexists(copy) and not is_copy:
         raise SettingsError(
-            f"{copy} is there already, though {place.path} has nothing of unabridged in it: it is somebody's own, or "
+            f"{copy} is there already, though {entry.path} has nothing of unabridged in it: it is somebody's own, or "
             "left from an install that was taken out by hand. Move it away, then run this again; nothing was changed"
         )
     return now
 
 
-def _is_copy(copy: Path, now: str | None) -> bool:
-    """Whether it has the very text of now: an install was stopped then, or the file was put back by hand."""
-    return now is not None and not copy.is_symlink() and read_text(copy) == now
-
-
-def _repointed(place: Place, now: str | None, program: str) -> str | None:
-    """The text of now with ours in its place, starting this program; None where more than the program is to change."""
-    old = place.program(now) if now is not None else None
+def _repoint_entry(entry: ConfigEntry, now: str | None, program: str) -> str | None:
+    """Return the text with ours in its place, starting this program; None where more than the program is to change."""
+    old = entry.program(now) if now is not None else None
     if now is None or old is None:
         return None
     text = repoint(now, old, program)
-    return text if place.right(text, program) and place.remove(text, "") == place.remove(now, "") else None
+    return text if entry.is_right(text, program) and entry.remove(text, "") == entry.remove(now, "") else None
 
 
-def _adds_up(place: Place, copy: str | None, program: str, now: str) -> bool:
-    """Whether the copy, or no file at all, with ours in it is the text of now."""
-    return _readable(place, copy or "") and place.add(copy or "", program) == now
+def _makes_text(entry: ConfigEntry, copy: str | None, program: str, now: str) -> bool:
+    """Return whether the copy, or no file at all, with ours in it is the text of now."""
+    return _is_readable(entry, copy or "") and entry.add(copy or "", program) == now
 
 
-def _readable(place: Place, text: str) -> bool:
+def _is_readable(entry: ConfigEntry, text: str) -> bool:
     try:
-        place.program(text)
-        place.add(text, "/unabridged")
+        entry.program(text)
+        entry.add(text, "/unabridged")
     except SettingsError:
         return False
     return True
 
 
 @contextmanager
-def _naming(place: Place) -> Iterator[None]:
-    """An error names the file."""
+def _name_file(entry: ConfigEntry) -> Iterator[None]:
+    """Have an error name the file."""
     try:
         yield
     except SettingsError as error:
-        raise SettingsError(f"can't change {place.path}: {error}. Mend it there; nothing was changed") from None
+        raise SettingsError(f"can't change {entry.path}: {error}. Mend it there; nothing was changed") from None
 
 
 def _remove_empty(folder: Path, root: Path) -> None:

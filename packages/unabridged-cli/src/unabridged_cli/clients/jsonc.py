@@ -32,35 +32,35 @@ MASK = "\u2026"
 
 
 @dataclass(slots=True, eq=False)
-class Child:
+class JsonChild:
     """One member or item: where it begins (a member with its key), and the comma behind it, if there is one."""
 
     name: str | int
     start: int
-    node: Node
+    node: JsonNode
     comma: int | None = None
 
     @property
     def after(self) -> int:
-        """Where the next one may begin."""
+        """Return where the next one may begin."""
         return self.node.end if self.comma is None else self.comma + 1
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class JsonNode:
     """A value and where it stands; `children` is None for what is neither an object nor a list."""
 
     start: int
     end: int
     value: Any
-    children: list[Child] | None = None
+    children: list[JsonChild] | None = None
 
-    def child(self, name: str | int) -> Child | None:
-        """The child of this name; of several with one name the last, which is the one that programs read."""
+    def child(self, name: str | int) -> JsonChild | None:
+        """Return the child of this name; of several with one name the last, which is the one that programs read."""
         return next((child for child in reversed(self.children or ()) if child.name == name), None)
 
-    def at(self, path: Path) -> Node | None:
-        """The value at the path."""
+    def at(self, path: Path) -> JsonNode | None:
+        """Return the value at the path."""
         if not path:
             return self
         child = self.child(path[0])
@@ -68,39 +68,39 @@ class Node:
 
 
 @lru_cache(maxsize=4)  # one edit looks at the same text several times, and a client's may be megabytes
-def read(text: str) -> Node:
-    """The document. A file that is empty, or holds nothing but comments, is an empty object at its end."""
+def read(text: str) -> JsonNode:
+    """Return the document. A file that is empty, or holds nothing but comments, is an empty object at its end."""
     start = _skip(text, 0)
     if start == len(text):
-        return Node(start, start, {}, [])
+        return JsonNode(start, start, {}, [])
     try:
         node = _read_value(text, start)
     except RecursionError:
         raise SettingsError("more brackets inside brackets than can be read") from None
     end = _skip(text, node.end)
     if end < len(text):
-        raise _wrong(text, end, "the end")
+        raise _syntax_error(text, end, "the end")
     return node
 
 
 def value_at(text: str, path: Path) -> Any:
-    """What stands at the path, None where nothing does."""
+    """Return what is at the path, None where nothing is."""
     node = read(text).at(path)
     return node and node.value
 
 
 def insert(text: str, path: tuple[str, ...], key: str | None, value: Any) -> str:
-    """The text with the value as the last in its place: under the key, or without one as an item of a list.
+    """Return the text with the value as the last in its place: under the key, or without one as an item of a list.
 
     What is missing on the way to that place is made. The result is read again, to have the value and all that it had.
     """
     wanted: tuple[str | None, ...] = (*path, key)
     added = _insert(text, wanted, value)
     try:
-        right = read(added).value == _with(read(text).value, wanted, value)
+        is_right = read(added).value == _with(read(text).value, wanted, value)
     except (SettingsError, RecursionError):
-        right = False
-    if not right:
+        is_right = False
+    if not is_right:
         raise SettingsError(f"it is written so that {_dotted(wanted)} can't be added: add it by hand")
     return added
 
@@ -121,7 +121,7 @@ def _insert(text: str, wanted: tuple[str | None, ...], value: Any) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """The text without what stands at the path; the same text where nothing does."""
+    """Return the text without what is at the path; the same text where nothing is."""
     document = read(text)
     parent = document.at(path[:-1])
     child = parent.child(path[-1]) if parent is not None else None
@@ -137,15 +137,15 @@ def remove(text: str, path: Path) -> str:
     return text[:start] + (rest.lstrip(_BLANKS) if alone else rest)
 
 
-def _gap_end(text: str, begin: int, child: Child) -> int:
-    """Where to cut in front of a child: behind the comments there, with the line's end where one needs it."""
+def _gap_end(text: str, begin: int, child: JsonChild) -> int:
+    """Return where to cut in front of a child: behind the comments there, with the line's end where one needs it."""
     gap = text[begin : child.start].rstrip(_BLANKS)
     ends_line = "//" in _LINE_END.split(gap)[-1] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
     return child.start if ends_line else begin + len(gap)
 
 
 def mask(text: str, shown: list[Path], near: list[Path]) -> str:
-    """The text, line for line, with nothing readable but what stands at `shown` and the keys on the way to `near`."""
+    """Return the text, line for line, with only what is at `shown` readable, and the keys on the way to `near`."""
     document = read(text)
     way = {path[:depth] for path in near for depth in range(len(path))}
     ours = [document.at(path) for path in shown]
@@ -157,8 +157,8 @@ def mask(text: str, shown: list[Path], near: list[Path]) -> str:
     return "".join([*kept, _without_comments(text[position:])])
 
 
-def _spans(node: Node, path: Path, shown: list[Node | None], way: set[Path]) -> Iterator[tuple[int, int, bool]]:
-    """Where each child that is shown, or is not, begins and ends; nothing for brackets on the way."""
+def _spans(node: JsonNode, path: Path, shown: list[JsonNode | None], way: set[Path]) -> Iterator[tuple[int, int, bool]]:
+    """Yield where each child that is shown, or is not, begins and ends; nothing for brackets on the way."""
     for child in node.children or ():
         inner = (*path, child.name)
         readable = child.node in shown  # by identity: a key may stand there twice
@@ -169,12 +169,12 @@ def _spans(node: Node, path: Path, shown: list[Node | None], way: set[Path]) -> 
 
 
 def _mask(text: str) -> str:
-    """A sign in the place of a text, over as many lines."""
+    """Return a sign in the place of a text, over as many lines."""
     return MASK + "".join(_LINE_END.findall(text))
 
 
 def _without_comments(gap: str) -> str:
-    """Blanks, brackets, commas and the keys of ours, without the comments between them."""
+    """Return blanks, brackets, commas and keys of ours without the comments between them."""
     return _COMMENT.sub(lambda found: f"{found[0][:2]} {_mask(found[0])}", gap)
 
 
@@ -182,31 +182,31 @@ def _without_comments(gap: str) -> str:
 
 
 def _skip(text: str, position: int) -> int:
-    """Past blanks and comments."""
+    """Return the position behind blanks and comments."""
     found = _SPACE.match(text, position)
     return found.end() if found else position
 
 
-def _read_value(text: str, start: int) -> Node:
+def _read_value(text: str, start: int) -> JsonNode:
     if text[start : start + 1] in _CLOSING:
-        return _read_box(text, start)
+        return _read_container(text, start)
     try:
         value, end = _READ_SCALAR(text, start)
     except json.JSONDecodeError:
-        raise _wrong(text, start, "a value") from None
+        raise _syntax_error(text, start, "a value") from None
     except ValueError:  # Python's own bound
-        raise _wrong(text, start, "a number of fewer digits, this one can't be read") from None
-    return Node(start, end, value)
+        raise _syntax_error(text, start, "a number of fewer digits, this one can't be read") from None
+    return JsonNode(start, end, value)
 
 
-def _read_box(text: str, start: int) -> Node:
-    """An object or a list, with all that is in it."""
+def _read_container(text: str, start: int) -> JsonNode:
+    """Return an object or a list, with all that is in it."""
     closing = _CLOSING[text[start]]
-    children: list[Child] = []
+    children: list[JsonChild] = []
     position = _skip(text, start + 1)
     while text[position : position + 1] != closing:
         if children and children[-1].comma is None:
-            raise _wrong(text, position, f"a comma or {closing}")
+            raise _syntax_error(text, position, f"a comma or {closing}")
         children.append(_read_child(text, position, len(children) if closing == "]" else None))
         position = _skip(text, children[-1].node.end)
         if text[position : position + 1] == ",":
@@ -214,22 +214,22 @@ def _read_box(text: str, start: int) -> Node:
             position = _skip(text, position + 1)
     pairs = ((child.name, child.node.value) for child in children)
     value: Any = [value for _, value in pairs] if closing == "]" else dict(pairs)
-    return Node(start, position + 1, value, children)
+    return JsonNode(start, position + 1, value, children)
 
 
-def _read_child(text: str, start: int, index: int | None) -> Child:
+def _read_child(text: str, start: int, index: int | None) -> JsonChild:
     if index is not None:
-        return Child(index, start, _read_value(text, start))
+        return JsonChild(index, start, _read_value(text, start))
     if text[start : start + 1] != '"':
-        raise _wrong(text, start, "a key in quotes")
+        raise _syntax_error(text, start, "a key in quotes")
     key = _read_value(text, start)
     colon = _skip(text, key.end)
     if text[colon : colon + 1] != ":":
-        raise _wrong(text, colon, "a colon")
-    return Child(key.value, start, _read_value(text, _skip(text, colon + 1)))
+        raise _syntax_error(text, colon, "a colon")
+    return JsonChild(key.value, start, _read_value(text, _skip(text, colon + 1)))
 
 
-def _wrong(text: str, position: int, expected: str) -> SettingsError:
+def _syntax_error(text: str, position: int, expected: str) -> SettingsError:
     lines = _LINE_END.split(text[:position])
     return SettingsError(f"line {len(lines)}, column {len(lines[-1]) + 1}: expected {expected}")
 
@@ -237,7 +237,7 @@ def _wrong(text: str, position: int, expected: str) -> SettingsError:
 # -- how it is written ------------------------------------------------------------------------------------------------
 
 
-def _check_kind(node: Node, kind: type, path: tuple[str | None, ...]) -> None:
+def _check_kind(node: JsonNode, kind: type, path: tuple[str | None, ...]) -> None:
     if not isinstance(node.value, kind):
         wanted = "a list" if kind is list else "an object"
         raise SettingsError(f"{_dotted(path) or 'the whole'} is not {wanted}")
@@ -248,14 +248,14 @@ def _dotted(path: tuple[str | None, ...]) -> str:
 
 
 def _wrap(names: tuple[str | None, ...], value: Any) -> Any:
-    """The value inside all that has to be made around it."""
+    """Return the value inside all that has to be created around it."""
     for name in reversed(names):
         value = [value] if name is None else {name: value}
     return value
 
 
 def _with(whole: Any, names: tuple[str | None, ...], value: Any) -> Any:
-    """The whole as it is with the value in its place."""
+    """Return the whole with the value in its place."""
     if not names:
         return value
     name, *rest = names
@@ -266,13 +266,13 @@ def _with(whole: Any, names: tuple[str | None, ...], value: Any) -> Any:
 
 
 def _newline(text: str) -> str:
-    """How lines end in it."""
+    """Return how lines end in the text."""
     return next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
 
 
-def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any) -> str:
-    """The text with one more child at the end of the box, behind the comments there."""
-    children = box.children or []
+def _insert_child(text: str, container: JsonNode, depth: int, key: str | None, value: Any) -> str:
+    """Return the text with one more child at the end of the container, behind the comments there."""
+    children = container.children or []
     newline = _newline(text)
     found = _INDENT.search(text)
     unit = found[1] if found else "  "
@@ -280,11 +280,11 @@ def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any)
     lead = "" if one_line else newline + unit * (depth + 1)
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + (":" if one_line else ": ")
     written = lead + name + _dump(value, None if one_line else unit, lead or newline)
-    begin = children[-1].after if children else box.start + 1
-    rest = text[begin : box.end - 1]
+    begin = children[-1].after if children else container.start + 1
+    rest = text[begin : container.end - 1]
     at = begin + len(rest.rstrip(_BLANKS))
     if not children:
-        written += "" if _LINE_END.search(text, at, box.end - 1) else newline + unit * depth
+        written += "" if _LINE_END.search(text, at, container.end - 1) else newline + unit * depth
     elif children[-1].comma is not None:
         written += ","
     else:
@@ -293,7 +293,7 @@ def _insert_child(text: str, box: Node, depth: int, key: str | None, value: Any)
 
 
 def _dump(value: Any, unit: str | None, newline: str) -> str:
-    """The value as JSON; with a unit over several lines, each led by `newline`."""
+    """Return the value as JSON; with a unit over several lines, each led by `newline`."""
     if unit is None:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline)

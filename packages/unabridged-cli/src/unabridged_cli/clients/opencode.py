@@ -9,9 +9,9 @@ from pathlib import Path
 
 from unabridged.errors import SettingsError
 from unabridged_cli.clients import jsonc
-from unabridged_cli.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
-from unabridged_cli.clients.entries import NAME as MCP_NAME
-from unabridged_cli.clients.entries import mcp_opencode, own_file
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from, session_files
+from unabridged_cli.clients.entries import SERVER_NAME, opencode_server
+from unabridged_cli.clients.own_file import OwnFileEntry
 
 NAME = "opencode"
 _SESSIONS = """
@@ -24,25 +24,25 @@ _SESSIONS = """
 
 
 def home(environ: Environ) -> Path:
-    """The folder with its configuration and plugins."""
+    """Return the folder with its configuration and plugins."""
     if environ.get("OPENCODE_CONFIG_DIR"):
         return folder_from(environ, "OPENCODE_CONFIG_DIR")
     return folder_from(environ, "XDG_CONFIG_HOME", ".config") / "opencode"
 
 
 def data(environ: Environ) -> Path:
-    """The folder with its sessions."""
+    """Return the folder with its sessions."""
     return folder_from(environ, "XDG_DATA_HOME", ".local", "share") / "opencode"
 
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
-    """The sessions in `opencode.db`, and those of older versions in `storage/session/PROJECT/ID.json`."""
-    yield from _in_database(data(environ) / "opencode.db")
+    """Yield the sessions in `opencode.db`, and those of older versions in `storage/session/PROJECT/ID.json`."""
+    yield from _read_database(data(environ) / "opencode.db")
     yield from session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
 
 
-def _in_database(path: Path) -> list[SessionFile]:
-    """The sessions in a database, opened for reading only; in one that is laid out otherwise, none."""
+def _read_database(path: Path) -> list[SessionFile]:
+    """Return the sessions in a database, opened for reading only; in one that is laid out otherwise, none."""
     import sqlite3  # noqa: PLC0415 - only where there is one
 
     if not path.is_file():
@@ -55,8 +55,8 @@ def _in_database(path: Path) -> list[SessionFile]:
     return [SessionFile(NAME, id_, path, size, updated / 1000) for id_, updated, size in rows]
 
 
-def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
-    """A plugin; the MCP server in the configuration that has it, else in the file with comments where there is one.
+def entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+    """Return a plugin and the MCP server: in the configuration that has it, else in the file with comments if any.
 
     opencode reads both files.
     """
@@ -66,31 +66,31 @@ def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
     plugins = (folder if project is None else project / ".opencode") / "plugins"
     template = files("unabridged_cli.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
     return (
-        own_file(plugins / "unabridged.ts", "plugin", template, project),
-        *map(mcp_opencode, having or [commented if commented.exists() else plain]),
+        OwnFileEntry(plugins / "unabridged.ts", "plugin", template, project),
+        *map(opencode_server, having or [commented if commented.exists() else plain]),
     )
 
 
 def _has_server(path: Path) -> bool:
-    """Whether a server of our name stands in the file; in one that can't be read, whether the name does."""
+    """Return whether a server of our name is in the file; in one that can't be read, whether the name is."""
     try:
         text = path.read_bytes().decode(errors="replace")
     except OSError:
         return False
     try:
-        return jsonc.value_at(text, ("mcp", MCP_NAME)) is not None
+        return jsonc.value_at(text, ("mcp", SERVER_NAME)) is not None
     except SettingsError:
-        return f'"{MCP_NAME}"' in text
+        return f'"{SERVER_NAME}"' in text
 
 
 def notes(_project: Path | None) -> tuple[str, ...]:
-    """What the user has to know after an install."""
+    """Return what the user has to know after an install."""
     return (
         "A session that runs already takes the plugin up when opencode is started again.",
         "opencode's summary stays a model's: what it loses is added to it, word for word.",
     )
 
 
-UNRUN = "start opencode again"
+REMEDY = "start opencode again"
 
-CLIENT = Client(NAME, "opencode", home, sessions, places, notes, UNRUN, data)
+CLIENT = CodingAgent(NAME, "opencode", home, sessions, entries, notes, REMEDY, data)

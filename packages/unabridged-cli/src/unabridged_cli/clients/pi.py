@@ -6,43 +6,40 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from unabridged_cli.clients.client import Client, Environ, Place, SessionFile, folder_from, session_files
-from unabridged_cli.clients.entries import own_file
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from, session_files
+from unabridged_cli.clients.own_file import OwnFileEntry
 
 NAME = "pi"
 
 
 def home(environ: Environ) -> Path:
-    """The folder with its settings, extensions and sessions."""
+    """Return the folder with its settings, extensions and sessions."""
     return folder_from(environ, "PI_CODING_AGENT_DIR", ".pi", "agent")
 
 
 def sessions(environ: Environ) -> Iterator[SessionFile]:
-    """`sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
+    """Yield `sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
     named = bool(environ.get("PI_CODING_AGENT_SESSION_DIR"))
-    return session_files(NAME, sessions_folder(environ), "*.jsonl" if named else "*/*.jsonl", _id_of)
+    pattern = "*.jsonl" if named else "*/*.jsonl"
+    return session_files(NAME, sessions_folder(environ), pattern, lambda path: path.stem.partition("_")[2] or None)
 
 
 def sessions_folder(environ: Environ) -> Path:
-    """The folder with its sessions: in its home, or where the user said."""
+    """Return the folder with its sessions: in its home, or where the user said."""
     if environ.get("PI_CODING_AGENT_SESSION_DIR"):
         return folder_from(environ, "PI_CODING_AGENT_SESSION_DIR")
     return home(environ) / "sessions"
 
 
-def _id_of(path: Path) -> str | None:
-    return path.stem.partition("_")[2] or None
-
-
-def places(environ: Environ, project: Path | None) -> tuple[Place, ...]:
-    """An extension, in the folder in which pi looks for them."""
+def entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+    """Return an extension, in the folder in which pi looks for them."""
     folder = home(environ) if project is None else project / ".pi"
     template = files("unabridged_cli.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
-    return (own_file(folder / "extensions" / "unabridged.ts", "extension", template, project),)
+    return (OwnFileEntry(folder / "extensions" / "unabridged.ts", "extension", template, project),)
 
 
 def notes(project: Path | None) -> tuple[str, ...]:
-    """What the user has to know after an install."""
+    """Return what the user has to know after an install."""
     trusted = ("pi loads extensions of a project only after you trusted it.",)
     return (
         "A session that runs already takes the extension up with /reload.",
@@ -51,6 +48,6 @@ def notes(project: Path | None) -> tuple[str, ...]:
     )
 
 
-UNRUN = "start pi again, or type /reload; in a project, trust it first"
+REMEDY = "start pi again, or type /reload; in a project, trust it first"
 
-CLIENT = Client(NAME, "pi", home, sessions, places, notes, UNRUN, sessions_folder)
+CLIENT = CodingAgent(NAME, "pi", home, sessions, entries, notes, REMEDY, sessions_folder)

@@ -1,4 +1,4 @@
-"""Whole archives: `archive copy`, and `archive sweep` for one with its messages in an object store."""
+"""`archive copy`, and `archive sweep` for an archive with its messages in an object store."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Annotated, Protocol, runtime_checkable
 
 import typer
+from rich.progress import MofNCompleteColumn, Progress
 
 from unabridged.archive.protocol import Archive
-from unabridged.copying import Copied, copy_archive
+from unabridged.copying import ArchiveCopy, copy_archive
 from unabridged.errors import SettingsError
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, require_thread
-from unabridged_cli.screen import counting, number_of, print_json, say, tell, working
+from unabridged_cli.screen import number_of, print_json, say, show_progress, show_spinner, tell
 
-_SHOWN = 20
-_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]+")
-_KEY = "A file with the key that {} is encrypted with: its bytes, or the same as hex digits."
+_PROBLEMS_SHOWN = 20
+_TEXT_BYTES = re.compile(rb"[\t\n\r\x20-\x7e]+")
+_KEY_HELP = "A file with the key that {} is encrypted with: its bytes, or the same as hex digits."
 
 
 def copy(
@@ -33,8 +34,8 @@ def copy(
     *,
     namespace: Annotated[str | None, typer.Option("--namespace", help="Only this namespace.")] = None,
     thread: Annotated[str | None, typer.Option("--thread", help="Only this conversation.")] = None,
-    from_key: Annotated[Path | None, typer.Option(help=_KEY.format("FROM"), readable=False)] = None,
-    to_key: Annotated[Path | None, typer.Option(help=_KEY.format("TO"), readable=False)] = None,
+    from_key: Annotated[Path | None, typer.Option(help=_KEY_HELP.format("FROM"), readable=False)] = None,
+    to_key: Annotated[Path | None, typer.Option(help=_KEY_HELP.format("TO"), readable=False)] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Copy an archive into another of any kind, and compare both sides by digest. Ends with 1 when something differs.
@@ -49,16 +50,16 @@ def copy(
     """
     if source == target and from_key == to_key:
         raise SettingsError("FROM and TO are the same archive: name another one to copy into")
-    with _opened(source, from_key) as here, _opened(target, to_key, new=True) as there:
+    with _open(source, from_key) as origin, _open(target, to_key, new=True) as destination:
         if thread is not None:
-            namespace, thread = require_thread(here, namespace, thread)
-        with counting("copying") as progress:
-            copied = copy_archive(here, there, namespace=namespace, thread=thread, tell=progress)
-        urls = {"from": here.url, "to": there.url}
+            namespace, thread = require_thread(origin, namespace, thread)
+        with show_progress("copying", *Progress.get_default_columns(), MofNCompleteColumn()) as progress:
+            copied = copy_archive(origin, destination, namespace=namespace, thread=thread, tell=progress)
+        urls = {"from": origin.url, "to": destination.url}
     if as_json:
         print_json({**urls, **asdict(copied)})
     else:
-        _say(copied, urls["to"])
+        _show(copied, urls["to"])
     if copied.problems:
         raise typer.Exit(1)
 
@@ -73,41 +74,41 @@ def sweep(
 ) -> None:
     """Remove the objects that no record refers to: what a crash left in the bucket of an archive with `bodies=`."""
     with open_store(archive) as store:
-        if not isinstance(store, Swept):
+        if not isinstance(store, Sweepable):
             raise SettingsError(f"{store.url} keeps its messages itself: only an archive with bodies= is swept")
-        with working("sweeping"):
-            gone = store.sweep(options.age(older_than))
-        where = store.url
+        with show_spinner("sweeping"):
+            removed = store.sweep(options.age(older_than))
+        url = store.url
     if as_json:
-        print_json({"archive": where, "removed": gone})
+        print_json({"archive": url, "removed": removed})
     else:
-        say(f"{number_of(gone, 'object')} that nothing refers to removed from {where}.")
+        say(f"{number_of(removed, 'object')} that nothing refers to removed from {url}.")
 
 
 @runtime_checkable
-class Swept(Protocol):
+class Sweepable(Protocol):
     """An archive that can leave something behind elsewhere."""
 
     def sweep(self, grace: float) -> int:
-        """Remove it; how many."""
+        """Remove what nothing refers to and is older than `grace` seconds; return how many objects that were."""
 
 
 @contextmanager
-def _opened(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]:
-    sealing = None if key is None else _read_key(key)
+def _open(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]:
+    secret = None if key is None else _read_key(key)
     with open_store(url, new=new) as archive:
-        if sealing is None:
+        if secret is None:
             yield archive
         else:
             from unabridged.archive.encrypted import EncryptedArchive  # noqa: PLC0415 - only with the extra
 
-            yield EncryptedArchive(archive, sealing)
+            yield EncryptedArchive(archive, secret)
 
 
 def _read_key(file: Path) -> bytes:
-    """The key in the file. Other text is refused: it would be taken for a key, and nobody could name it again."""
+    """Return the key in the file. Other text is refused: it would be used as a key, and nobody could name it again."""
     data = file.read_bytes()
-    if not _TEXT.fullmatch(data):
+    if not _TEXT_BYTES.fullmatch(data):
         return data
     try:
         return bytes.fromhex(data.decode("ascii"))
@@ -115,14 +116,14 @@ def _read_key(file: Path) -> bytes:
         raise SettingsError(f"{file} holds text that is no key: write the key as hex digits, or as its bytes") from None
 
 
-def _say(copied: Copied, where: str) -> None:
+def _show(copied: ArchiveCopy, url: str) -> None:
     same = copied.threads - copied.new - copied.grown
     states = f"{copied.new:,} new, {copied.grown:,} brought up to date, {same:,} there already"
-    say(f"{number_of(copied.threads, 'thread')} in {where} as in the source: {states}.")
+    say(f"{number_of(copied.threads, 'thread')} in {url} as in the source: {states}.")
     written = f"{number_of(copied.records, 'record')} and {number_of(copied.messages, 'message')}"
     say(f"Written: {written} ({copied.size:,} bytes), {number_of(copied.notes, 'note')}.")
     say(f"Both sides have the digest {copied.digest}.")
-    for problem in copied.problems[:_SHOWN]:
+    for problem in copied.problems[:_PROBLEMS_SHOWN]:
         tell(problem)
-    if len(copied.problems) > _SHOWN:
-        tell(f"and {len(copied.problems) - _SHOWN:,} more like that; --json lists them all")
+    if len(copied.problems) > _PROBLEMS_SHOWN:
+        tell(f"and {len(copied.problems) - _PROBLEMS_SHOWN:,} more like that; --json lists them all")

@@ -1,4 +1,4 @@
-"""`check`: what a provider would refuse, and a mended copy."""
+"""`check`: find what a provider would refuse, and write a mended copy."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from unabridged.legal import PROVIDERS, Finding, repair
-from unabridged.legal import check as findings_of
+from unabridged.legality import PROVIDERS, Finding, repair
+from unabridged.legality import check as find_findings
 from unabridged.sessions import Loaded, save
 from unabridged_cli import options
-from unabridged_cli.screen import console, fail, number_of, print_json, say, table, working
+from unabridged_cli.screen import console, fail, number_of, print_json, say, show_spinner, table
 
 Provider = Annotated[
     list[str] | None,
@@ -34,7 +34,7 @@ def check(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """What a provider would refuse, with message and rule; by default the provider of the file's own format.
+    """Find what a provider would refuse, with message and rule; by default the provider of the file's own format.
 
     Ends with 1 when something would be refused, and with 0 when nothing would, or when it was mended.
     """
@@ -43,44 +43,44 @@ def check(
     if out is not None and not mend:
         fail("-o is for the mended copy: say --repair, too", 2)
     loaded = options.load_file(file, format_, which, max_size)
-    chosen = provider or [loaded.format]
-    if mend and len(chosen) > 1:
+    providers = provider or [loaded.format]
+    if mend and len(providers) > 1:
         fail("a copy is mended for one provider: name one", 2)
     how: dict[str, Any] = {"model": model or loaded.model, "format": loaded.format, "pending": pending}
-    with working("checking"):
-        found = {name: findings_of(loaded.messages, name, **how) for name in chosen}
+    with show_spinner("checking"):
+        findings = {name: find_findings(loaded.messages, name, **how) for name in providers}
     mended = None
     if mend and out is not None:
-        done = repair(loaded.messages, chosen[0], **how)
+        done = repair(loaded.messages, providers[0], **how)
         save(loaded, done.messages, out)
         mended = done.findings
     if as_json:
-        print_json(_report(loaded, found, mended, out))
+        print_json(_report(loaded, findings, mended, out))
     else:
-        _show(loaded, found, mended)
+        _show(loaded, findings, mended)
         if out is not None:
             say(f"Written to {out}.")
-    if any(found.values()) and not mend:
+    if any(findings.values()) and not mend:
         raise typer.Exit(1)
 
 
 def _report(
-    loaded: Loaded, found: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
+    loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
 ) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
         "kind": loaded.kind,
         "format": loaded.format,
         "messages": len(loaded.messages),
-        "findings": {name: [asdict(finding) for finding in findings] for name, findings in found.items()},
-        "mended": None if mended is None else [asdict(finding) for finding in mended],
+        "findings": {name: list(map(asdict, of_one)) for name, of_one in findings.items()},
+        "mended": None if mended is None else list(map(asdict, mended)),
         "out": str(out) if out else None,
     }
 
 
-def _show(loaded: Loaded, found: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
-    for name, findings in found.items():
-        shown = mended if mended is not None else findings
+def _show(loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
+    for name, of_one in findings.items():
+        shown = of_one if mended is None else mended
         if not shown:
             say(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.")
             continue

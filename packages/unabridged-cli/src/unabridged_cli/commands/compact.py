@@ -1,4 +1,4 @@
-"""`compact`: make a conversation fit its window; show what went, what stayed, and the summary that stands for it."""
+"""`compact`: make a conversation fit its window; show what went, what stayed, and the summary turn."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from rich.text import Text
 from unabridged.compactor import Compaction
 from unabridged.formats import Message, format_named
 from unabridged.marks import is_ours
-from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of
 from unabridged.sessions import Loaded
-from unabridged.sessions.files import pieces_with
-from unabridged.sessions.loaded import Match, match
-from unabridged.settings import Settings, limits
-from unabridged.sizes import keep_of, number, trigger_of
+from unabridged.sessions.base import Match, match_messages
+from unabridged.sessions.files import render_with
+from unabridged.settings import Settings, resolve_limits
+from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import family_of
 from unabridged_cli import options
 from unabridged_cli.archives import open_compactor
-from unabridged_cli.picture import Fate, Piece, before_and_after
-from unabridged_cli.screen import console, facts, plain, print_json, receipt_rows, say, tell, track, working
+from unabridged_cli.picture import BarPiece, Fate, before_and_after
+from unabridged_cli.screen import console, facts_table, plain, print_json, receipt_rows, say, show_spinner, tell, track
 from unabridged_cli.targets import Target, target_of
 from unabridged_corpus.works import fit_loaded, require_legal
 
@@ -71,111 +71,114 @@ def compact(
     client's session gets the compaction as its client would write one, in lines behind those that are there.
     """
     target = target_of(file, out, write=write)
-    target.check_place()
-    wanted = settings_of(trigger, keep, window)
+    target.check_path()
+    settings = settings_from(trigger, keep, window)
     loaded = options.load_file(target.file, format_, which, max_size)
     target.check_layout(loaded)
     agent = model or loaded.model
-    wanted |= {"agent": agent, "model": None if dry_run else summariser}
-    look = dry_run or (target.out is None and archive is None)
-    place = (_MEMORY if look else archive, namespace, target.thread if thread is None else thread)
-    with open_compactor(loaded, target.file, *place, new=True, **wanted) as (compactor, name), working("compacting"):
-        done = fit_loaded(compactor, loaded, name, now=now)
+    settings |= {"agent": agent, "model": None if dry_run else summariser}
+    is_preview = dry_run or (target.out is None and archive is None)
+    where = (_MEMORY if is_preview else archive, namespace, target.thread if thread is None else thread)
+    with (
+        open_compactor(loaded, target.file, *where, new=True, **settings) as (compactor, name),
+        show_spinner("compacting"),
+    ):
+        compaction = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
-    written = _write(target, loaded, done, agent, dry_run=dry_run)
+    is_written = _write(target, loaded, compaction, agent, dry_run=dry_run)
     if as_json:
-        print_json(_outcome(loaded, done, target.out if written else None))
+        print_json(_outcome(loaded, compaction, target.out if is_written else None))
         return
-    _show(loaded, done, budget, agent)
+    _show(loaded, compaction, budget, agent)
     if target.out is not None:
         why = "--dry-run" if dry_run else "there is nothing to compact"
-        say(f"Written to {target.out}." if written else f"Nothing was written: {why}.")
-    elif look and done.changed and not dry_run:
+        say(f"Written to {target.out}." if is_written else f"Nothing was written: {why}.")
+    elif is_preview and compaction.changed and not dry_run:
         tell(f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result")
 
 
-def _write(target: Target, loaded: Loaded, done: Compaction, agent: str | None, *, dry_run: bool) -> bool:
-    """Write the result where it goes, if it goes anywhere; whether it was written."""
-    if target.in_place and not done.changed:
+def _write(target: Target, loaded: Loaded, compaction: Compaction, agent: str | None, *, dry_run: bool) -> bool:
+    """Write the result where it goes, if it goes anywhere; return whether it was written."""
+    if target.is_in_place and not compaction.changed:
         return False  # a session that stays as it is, is its client's to mend
-    require_legal(loaded, done, agent, f"unabridged check {target.file} --repair -o OUT")
+    require_legal(loaded, compaction, agent, f"unabridged check {target.file} --repair -o OUT")
     if target.out is None or dry_run:
         return False
-    target.write(loaded, pieces_with(loaded, done.messages, tokens_before=done.tokens_before), backup=False)
+    target.write(loaded, render_with(loaded, compaction.messages, tokens_before=compaction.tokens_before), backup=False)
     return True
 
 
-def settings_of(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
-    """What a compactor is told of these options; what contradicts itself is said before a large file is read."""
-    given = {"trigger": trigger_of(trigger)} if trigger else {}
-    settings = Settings(**given, **({"keep": keep_of(keep)} if keep else {}))
-    tokens = number(window, "a window") if window else None
+def settings_from(trigger: list[str] | None, keep: list[str] | None, window: str | None) -> dict[str, Any]:
+    """Return what these options mean to a compactor; raise `SettingsError` before a large file is read."""
+    chosen: dict[str, Any] = {"trigger": trigger_from_texts(trigger)} if trigger else {}
+    settings = Settings(**chosen, **({"keep": keep_from_texts(keep)} if keep else {}))
+    tokens = parse_size(window, "a window") if window else None
     if tokens is not None:
-        limits(settings, tokens)
+        resolve_limits(settings, tokens)
     return {"settings": settings, "window": tokens}
 
 
-def _outcome(loaded: Loaded, done: Compaction, out: Path | None) -> dict[str, Any]:
+def _outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
         "kind": loaded.kind,
         "format": loaded.format,
-        "changed": done.changed,
-        "tokens_before": done.tokens_before,
-        "tokens_after": done.tokens_after,
+        "changed": compaction.changed,
+        "tokens_before": compaction.tokens_before,
+        "tokens_after": compaction.tokens_after,
         "messages_before": len(loaded.messages),
-        "messages_after": len(done.messages),
+        "messages_after": len(compaction.messages),
         "legal": f"legal for {loaded.format}",
-        "why": done.why,
-        "namespace": done.namespace,
-        "thread": done.thread,
-        "receipt": asdict(done.receipt) if done.receipt else None,
+        "why": compaction.why,
+        "namespace": compaction.namespace,
+        "thread": compaction.thread,
+        "receipt": asdict(compaction.receipt) if compaction.receipt else None,
         "out": str(out) if out else None,
-        "messages": done.messages,
+        "messages": compaction.messages,
     }
 
 
-def _show(loaded: Loaded, done: Compaction, budget: int, agent: str | None) -> None:
+def _show(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
     screen = console()
     reader = format_named(loaded.format)
     meter = Meter(model=agent, family=family_of(agent, reader.family))
-    matches = match(loaded, done.messages)
-    before, after = _pieces(loaded, matches, meter)
-    fixed = meter.overhead(loaded.system, loaded.tools)
-    head = [Piece("system", "stayed", fixed)] if fixed else []
-    totals = (done.tokens_before, done.tokens_after)
+    matches = match_messages(loaded, compaction.messages)
+    before, after = _bar_pieces(loaded, matches, meter)
+    overhead = meter.overhead(loaded.system, loaded.tools)
+    head = [BarPiece("system", "stayed", overhead)] if overhead else []
+    totals = (compaction.tokens_before, compaction.tokens_after)
     screen.print(before_and_after(head + before, head + after, totals, budget, screen.width))
     screen.print()
-    views = (reader.read(found.message) for found in matches if found.index is None)
+    views = (reader.read(match.message) for match in matches if match.index is None)
     summary = next((view.text for view in views if is_ours(view) and view.text.startswith("[unabridged summary ")), "")
     if summary:
         screen.print(Panel(Text(plain(summary)), title="the summary turn", border_style="red"))
-    screen.print(facts("what became of the messages", _count_fates(before, after)))
-    screen.print(facts("receipt", _receipt(loaded, done, budget)))
+    screen.print(facts_table("what became of the messages", _count_fates(before, after)))
+    screen.print(facts_table("receipt", _receipt(loaded, compaction, budget)))
 
 
-def _pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[Piece], list[Piece]]:
-    """Every message of both lists with its size and its fate."""
+def _bar_pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[BarPiece], list[BarPiece]]:
+    """Return every message of both lists with its size and its fate."""
     reader = format_named(loaded.format)
 
-    def piece(message: Message, fate: Fate, index: int | None) -> Piece:
+    def piece(message: Message, fate: Fate, index: int | None) -> BarPiece:
         view = reader.read(message)
         whose: str = view.origin if index is None else loaded.origins.get(index, view.origin)
         if view.role == "system":
             whose = "system"
         elif index is None and is_ours(view):
             whose = "summary"
-        return Piece(whose, fate, meter.message(view, message))
+        return BarPiece(whose, fate, meter.message(view, message))
 
-    fates: dict[int | None, Fate] = {found.index: "stayed" if found.same else "changed" for found in matches}
+    fates: dict[int | None, Fate] = {match.index: "stayed" if match.is_unchanged else "changed" for match in matches}
     listed = enumerate(track(loaded.messages, "drawing"))
     before = [piece(message, fates.get(index, "went"), index) for index, message in listed]
     after = [piece(new.message, "new" if new.index is None else fates[new.index], new.index) for new in matches]
     return before, after
 
 
-def _count_fates(before: list[Piece], after: list[Piece]) -> list[tuple[str, str]]:
-    def count(pieces: list[Piece], fate: Fate) -> str:
+def _count_fates(before: list[BarPiece], after: list[BarPiece]) -> list[tuple[str, str]]:
+    def count(pieces: list[BarPiece], fate: Fate) -> str:
         chosen = [piece.tokens for piece in pieces if piece.fate == fate]
         return f"{len(chosen):,} with {sum(chosen):,} tokens"
 
@@ -188,15 +191,15 @@ def _count_fates(before: list[Piece], after: list[Piece]) -> list[tuple[str, str
     ]
 
 
-def _receipt(loaded: Loaded, done: Compaction, budget: int) -> list[tuple[str, str]]:
-    share = f" ({done.tokens_after / done.tokens_before:.0%})" if done.tokens_before else ""
+def _receipt(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[str, str]]:
+    share = f" ({compaction.tokens_after / compaction.tokens_before:.0%})" if compaction.tokens_before else ""
     rows = [
-        ("tokens", f"{done.tokens_before:,} → {done.tokens_after:,}{share}, budget {budget:,}"),
-        ("messages", f"{len(loaded.messages):,} → {len(done.messages):,}"),
+        ("tokens", f"{compaction.tokens_before:,} → {compaction.tokens_after:,}{share}, budget {budget:,}"),
+        ("messages", f"{len(loaded.messages):,} → {len(compaction.messages):,}"),
         ("check", f"legal for {loaded.format}"),
     ]
-    receipt = done.receipt
+    receipt = compaction.receipt
     if receipt is None:
-        return [*rows, ("unchanged", done.why or "below the trigger: nothing to do")]
+        return [*rows, ("unchanged", compaction.why or "below the trigger: nothing to do")]
     where = "in the file that was read" if receipt.archive == _MEMORY else f"{receipt.archive}, thread {receipt.thread}"
     return [*rows, *receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

@@ -1,4 +1,4 @@
-"""`eval`: what an agent still has after its conversation was shortened, measured on real conversations."""
+"""`eval`: measure what an agent still has after its conversation was shortened, on real conversations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.text import Text
 
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
-from unabridged.sizes import number
-from unabridged_cli.options import writable
-from unabridged_cli.screen import console, number_of, plain, print_json, say, table, tell, track, working
+from unabridged.sizes import parse_size
+from unabridged_cli.options import require_writable
+from unabridged_cli.screen import console, number_of, plain, print_json, say, show_spinner, table, tell, track
 
 Data = Annotated[
     Path,
@@ -68,7 +68,7 @@ def evaluate(
         Path | None, typer.Option("--keep", help="Keep every text, prompt, reply and mark in this new folder.")
     ] = None,
 ) -> None:
-    """What an agent needs next and still has after a compaction, at equal budgets of tokens.
+    """Measure what an agent needs next and still has after a compaction, at equal budgets of tokens.
 
     Each conversation is replayed and cut where the window would be full. Reported are the file names and identifiers
     that the next 60 calls use, stood before the cut, and are still in the context; people's messages kept word for
@@ -87,7 +87,7 @@ def evaluate(
     from unabridged_corpus.evaluate.plot import plot  # noqa: PLC0415 - likewise
     from unabridged_corpus.evaluate.report import evaluate as measure  # noqa: PLC0415 - likewise
 
-    size, budgets = budgets_of(window, budget)
+    size, budgets = budgets_from(window, budget)
     if reader is None and (text or keep):
         raise SettingsError("--text and --keep are for readings: name a model that reads, --reader provider:name")
     if reader is not None and (arm or plot_file):
@@ -95,25 +95,27 @@ def evaluate(
     to_stdout = str(json_file) == "-"
     for out in (plot_file, None if to_stdout else json_file):
         if out is not None:
-            writable(out, data)
+            require_writable(out, data)
     if reader is not None:
         how = {"model": model, "window": size, "budget": max(budgets), "probes": probes, "readings": readings}
-        read = _read(conversations(data, limit=limit, warn=tell), reader, _folders(text or []), keep, how)
-        _give(read, json_file, _show_readings)
+        readings_report = _read(
+            conversations(data, limit=limit, warn=tell), reader, _text_folders(text or []), keep, how
+        )
+        _output(readings_report, json_file, _show_readings)
         return
-    found = track(conversations(data, limit=limit, warn=tell), "measuring")
-    report = measure(data, found, window=size, budgets=budgets, arms=arm or (), model=model)
+    measured = track(conversations(data, limit=limit, warn=tell), "measuring")
+    report = measure(data, measured, window=size, budgets=budgets, arms=arm or (), model=model)
     if not report.needs and not report.questions:
         raise SettingsError(f"no conversation in {data} is longer than {size:,} tokens: try a smaller --window")
     if plot_file is not None:
         write_whole(plot_file, [plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644)
-    _give(report, json_file, _show)
+    _output(report, json_file, _show)
 
 
-def budgets_of(window: str, budget: str) -> tuple[int, list[int]]:
-    """The window and the budgets that these options name."""
-    budgets = [number(part, "a budget") for part in budget.split(",") if part.strip()]
-    size = number(window, "a window")
+def budgets_from(window: str, budget: str) -> tuple[int, list[int]]:
+    """Return the window and the budgets that these options name."""
+    budgets = [parse_size(part, "a budget") for part in budget.split(",") if part.strip()]
+    size = parse_size(window, "a window")
     if not budgets or min(budgets) < 50:
         raise SettingsError(f"--budget {budget}: name at least 50 tokens, such as 1k or 1k,3k")
     if size < 1_000:
@@ -121,8 +123,8 @@ def budgets_of(window: str, budget: str) -> tuple[int, list[int]]:
     return size, budgets
 
 
-def _give(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:
-    """The report as JSON where that is asked for, and as tables unless that is on standard output."""
+def _output(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:
+    """Write the report as JSON where that is asked for, and as tables unless that is on standard output."""
     if str(json_file) == "-":
         print_json(asdict(report))
         return
@@ -147,24 +149,24 @@ def _show(report: Any) -> None:
         console().print(table(title, columns, rows))
 
 
-def _folders(texts: list[str]) -> dict[str, Path]:
-    """NAME=FOLDER, each."""
-    found: dict[str, Path] = {}
+def _text_folders(texts: list[str]) -> dict[str, Path]:
+    """Return the folder of each name; each text is NAME=FOLDER."""
+    folders: dict[str, Path] = {}
     for text in texts:
         name, equals, folder = text.partition("=")
-        if not name or not equals or not Path(folder).is_dir() or name in found:
+        if not name or not equals or not Path(folder).is_dir() or name in folders:
             raise SettingsError(f"--text {text}: write NAME=FOLDER, a new name and a folder that is there")
-        found[name] = Path(folder)
-    return found
+        folders[name] = Path(folder)
+    return folders
 
 
-def _read(found: Iterable[Any], reader: str, texts: dict[str, Path], keep: Path | None, how: dict[str, Any]) -> Any:
-    """The readings, told on the screen as they are made; what failed is said."""
+def _read(data: Iterable[Any], reader: str, texts: dict[str, Path], keep: Path | None, how: dict[str, Any]) -> Any:
+    """Return the readings, shown on the screen as they are made; warn of what failed."""
     from unabridged_corpus.evaluate.readings import read_all  # noqa: PLC0415 - likewise
 
-    with working("reading") as status:
+    with show_spinner("reading") as status:
         read = read_all(
-            found, reader, texts=texts, folder=keep, tell=lambda what: status.update(Text(plain(what))), **how
+            data, reader, texts=texts, folder=keep, tell=lambda what: status.update(Text(plain(what))), **how
         )
     for what in (*read.failed, *(f"{name}: no window of {how['window']:,} tokens is full" for name in read.skipped)):
         tell(what)
@@ -179,9 +181,9 @@ def _show_readings(read: Any) -> None:
     rows = []
     for row in read.rows:
         how = {"clear": row.clear, "narrow": row.narrow, "tie": row.tied}
-        told = ", ".join(f"{count} {name}" for name, count in how.items() if count)
+        ways = ", ".join(f"{count} {name}" for name, count in how.items() if count)
         points, first = f"{row.points} of {row.most}", f"{row.preferred:g} of {row.readings}"
-        rows.append([row.candidate, row.characters, points, row.share, first, told, row.false])
+        rows.append([row.candidate, row.characters, points, row.share, first, ways, row.false])
     console().print(table(title, columns, rows))
     for who, cost in read.cost.items():
         say(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))

@@ -1,4 +1,4 @@
-"""`inspect`: a local web page on the archive."""
+"""`inspect`: show the archive in a local web page."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""`measure`: what fills the window, where windows would have been crossed, and what it costs."""
+"""`measure`: show what fills the window, where windows would have been crossed, and what it costs."""
 
 from __future__ import annotations
 
 from rich.table import Table
 from rich.text import Text
 
-from unabridged.measure.models import model_info
 from unabridged.sessions import Loaded
+from unabridged.tokens.models import model_info
 from unabridged_cli import options
-from unabridged_cli.picture import COLORS, OTHER
-from unabridged_cli.screen import console, facts, number_of, one_line, print_json, say, table, track
+from unabridged_cli.picture import COLORS, OTHER_COLOR
+from unabridged_cli.screen import console, facts_table, number_of, one_line, print_json, say, table, track
 from unabridged_corpus.weigh import WINDOWS, Cost, Weight, cost, largest, ordered, report_of, weigh
 
 
@@ -22,7 +22,7 @@ def measure(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """What fills the window: by whom and by tool, the largest messages, the windows crossed, the cost.
+    """Show what fills the window: by whom and by tool, the largest messages, the windows crossed, the cost.
 
     Counts what the client would send now: the conversation since its last compaction. Tokens are estimates that err on
     the high side; costs are at list prices.
@@ -49,15 +49,15 @@ def _show(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None)
         for large in largest(loaded, weight)
     ]
     screen.print(table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
-    screen.print(facts("windows", _crossings(weight, agent)))
-    screen.print(facts("cost", _costs(price, agent)))
+    screen.print(facts_table("windows", _crossings(weight, agent)))
+    screen.print(facts_table("cost", _costs(price, agent)))
 
 
 def _shares(weight: Weight, cells: int) -> Table:
     most = max((share.tokens for share in weight.shares.values()), default=1)
     rows = []
     for name, share in ordered(weight):
-        bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER))
+        bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER_COLOR))
         rows.append((one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
     return table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
 

@@ -1,4 +1,4 @@
-"""Texts that stand in every summary turn of a thread: `pin`, `unpin`, `pins`."""
+"""`pin`, `unpin` and `pins`: texts that are in every summary turn of a thread."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from unabridged.archive import pins as pinned
-from unabridged.archive.protocol import Archive, Scope
-from unabridged.history import DEFAULT
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, require_thread
 from unabridged_cli.screen import fail, number_of, plain, print_json, say
@@ -27,11 +26,11 @@ def pin(
 ) -> None:
     """Keep a text in every summary turn of a thread, from the next compaction on."""
     with open_store(archive) as store:
-        found = pinned.pin(store, _scope(store, namespace, thread), text)
+        texts = pinned.pin(store, _scope(store, namespace, thread), text)
     if as_json:
-        print_json({"thread": thread, "pins": list(found)})
+        print_json({"thread": thread, "pins": list(texts)})
     else:
-        say(f"Pinned. Thread {plain(thread)} has {number_of(len(found), 'pin')}.")
+        say(f"Pinned. Thread {plain(thread)} has {number_of(len(texts), 'pin')}.")
 
 
 def unpin(
@@ -63,21 +62,21 @@ def pins(
 ) -> None:
     """List the texts that are pinned to a thread."""
     with open_store(archive) as store:
-        found = pinned.pins_of(store, _scope(store, namespace, thread))
+        texts = pinned.pins_of(store, _scope(store, namespace, thread))
     if as_json:
-        print_json({"thread": thread, "pins": list(found)})
-    elif not found:
+        print_json({"thread": thread, "pins": list(texts)})
+    elif not texts:
         say(f"Thread {plain(thread)} has no pins.")
-    for text in found if not as_json else ():
+    for text in texts if not as_json else ():
         say(f"- {plain(text)}")
 
 
 def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
     spaces = [namespace] if namespace is not None else store.namespaces()
-    known = any(thread in store.threads(space) for space in spaces)
+    is_known = any(thread in store.threads(space) for space in spaces)
     return (
         require_thread(store, namespace, thread)
-        if known
-        else Scope(DEFAULT if namespace is None else namespace, thread)
+        if is_known
+        else Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)
     )

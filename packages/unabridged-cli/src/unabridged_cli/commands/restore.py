@@ -1,4 +1,4 @@
-"""The record, used: `replay`, `undo`, `export`."""
+"""`replay`, `undo` and `export`: use the record."""
 
 from __future__ import annotations
 
@@ -12,21 +12,29 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from unabridged.archive import codec
 from unabridged.archive.protocol import Part, Record
 from unabridged.compactor import Compactor
-from unabridged.errors import ArchiveError, UnabridgedError
+from unabridged.errors import UnabridgedError
 from unabridged.formats import Message, format_named
 from unabridged.marks import marked_ids
 from unabridged.sessions import Loaded, write_whole
-from unabridged.sessions.files import CLIENTS, pieces_with
+from unabridged.sessions.files import SESSION_FORMATS, render_with
 from unabridged_cli import options
-from unabridged_cli.archives import open_compactor, open_store, require_thread, scope_of
-from unabridged_cli.clients.taken_back import TakenBack, take_back
-from unabridged_cli.screen import fail, number_of, print_json, say, spans, tell, working
+from unabridged_cli.archives import (
+    decode_part,
+    open_compactor,
+    open_store,
+    render_messages,
+    require_thread,
+    scope_of,
+)
+from unabridged_cli.clients.file_undo import UndoneFile, undo_in_file
+from unabridged_cli.screen import fail, number_of, print_json, say, show_spinner, spans, tell
 from unabridged_cli.targets import Target, target_of
 
 Layout = Literal["messages", "text", "all"]
+_Where = tuple[str | None, str | None, str | None]
+"""The URL of an archive, a namespace and a thread."""
 _ANY_WINDOW = 1_000_000
 """Where nothing is compacted, any will do."""
 
@@ -44,19 +52,17 @@ def replay(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """The whole conversation again, exactly: every compaction that stands in the file is taken back.
+    """Restore the whole conversation, exactly: every compaction that is in the file is taken back.
 
     In a client's session also those that the client made: what they replaced is still in its file.
     """
-    target = _restored_to(file, out, write=write)
-    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
-    target.check_layout(loaded)
-    place = (archive, namespace, thread or target.thread)
-    if (taken := _take_back(loaded, every=True)) is not None:
-        _write_taken(target, loaded, taken, as_json=as_json)
+    target = _find_target(file, out, write=write)
+    loaded = _load(target, format_, which, max_size)
+    if (undone := _undo_in_file(loaded, every=True)) is not None:
+        _write_undone(target, loaded, undone, as_json=as_json)
         return
-    _require_compaction(loaded)
-    with open_compactor(loaded, target.file, *place, window=_ANY_WINDOW) as (compactor, name), working("replaying"):
+    where = (archive, namespace, thread or target.thread)
+    with _open_compactor(loaded, target, where) as (compactor, name), show_spinner("replaying"):
         _write(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
@@ -73,57 +79,62 @@ def undo(
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
-    """The conversation as it was before its newest compaction, and what came since; the compaction is retired.
+    """Restore the conversation before its newest compaction, with what came since; the compaction is retired.
 
     In a client's session it may be one that the client made. Its lines go, and all others stay as they are.
     """
-    target = _restored_to(file, out, write=write)
-    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
-    target.check_layout(loaded)
-    place = (archive, namespace, thread or target.thread)
-    if (taken := _take_back(loaded)) is not None:
-        _write_taken(target, loaded, taken, as_json=as_json)
+    target = _find_target(file, out, write=write)
+    loaded = _load(target, format_, which, max_size)
+    where = (archive, namespace, thread or target.thread)
+    if (undone := _undo_in_file(loaded)) is not None:
+        _write_undone(target, loaded, undone, as_json=as_json)
         with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
-            _retire(loaded, target.file, taken.messages, place)
+            _retire(loaded, target.file, undone.messages, where)
         return
-    _require_compaction(loaded)
-    with open_compactor(loaded, target.file, *place, window=_ANY_WINDOW) as (compactor, name), working("undoing"):
+    with _open_compactor(loaded, target, where) as (compactor, name), show_spinner("undoing"):
         _write(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
-def _take_back(loaded: Loaded, *, every: bool = False) -> TakenBack | None:
-    with working("looking for compactions"):
-        return take_back(loaded, every=every)
-
-
-def _require_compaction(loaded: Loaded) -> None:
-    """End here if nothing in a client's session names a compaction of ours: no archive would help."""
-    reader = format_named(loaded.format)
-    if loaded.kind in CLIENTS and not any(marked_ids(reader.read(message)) for message in loaded.messages):
-        fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
-
-
-def _restored_to(file: Path, out: Path | None, *, write: bool) -> Target:
-    """Where it comes from and goes to, which has to be named."""
+def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
+    """Return where the session comes from and goes to, which has to be named."""
     target = target_of(file, out, write=write)
     if target.out is None:
         fail(f"say where it goes: -o OUT{', or --write to write the session back' if target.session else ''}", 2)
-    target.check_place()
+    target.check_path()
     return target
 
 
-def _retire(
-    loaded: Loaded, file: Path, before: list[Message], place: tuple[str | None, str | None, str | None]
-) -> None:
+def _load(target: Target, format_: str | None, which: str | None, max_size: str) -> Loaded:
+    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
+    target.check_layout(loaded)
+    return loaded
+
+
+def _undo_in_file(loaded: Loaded, *, every: bool = False) -> UndoneFile | None:
+    with show_spinner("looking for compactions"):
+        return undo_in_file(loaded, every=every)
+
+
+@contextlib.contextmanager
+def _open_compactor(loaded: Loaded, target: Target, where: _Where) -> Iterator[tuple[Compactor, str]]:
+    """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
+    reader = format_named(loaded.format)
+    if loaded.kind in SESSION_FORMATS and not any(marked_ids(reader.read(message)) for message in loaded.messages):
+        fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
+    with open_compactor(loaded, target.file, *where, window=_ANY_WINDOW) as opened:
+        yield opened
+
+
+def _retire(loaded: Loaded, file: Path, before: list[Message], where: _Where) -> None:
     """Take the records that were undone out of look-ups: one compaction of a file may have been several."""
-    url, namespace, thread = place
+    url, namespace, thread = where
     with open_store(url) as store:
         scope = scope_of(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
         with Compactor(archive=store, namespace=scope.namespace, window=_ANY_WINDOW, **source) as compactor:
-            messages, left = loaded.messages, list[Message]()
-            while messages not in (left, before):
-                left, messages = messages, compactor.undo(messages, thread=scope.thread)
+            messages, last = loaded.messages, list[Message]()
+            while messages not in (last, before):
+                last, messages = messages, compactor.undo(messages, thread=scope.thread)
 
 
 def export(
@@ -138,7 +149,7 @@ def export(
     namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """What a thread has in the archive, as a file: what left its context, in order.
+    """Write what a thread has in the archive to a file: what left its context, in order.
 
     Not in the archive is what stayed in the context: system message, pinned messages, a person's newest message, the
     newest part.
@@ -147,37 +158,35 @@ def export(
         scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
-        write_whole(out, (text.encode("utf-8", "replace") for text in _layout(layout, parts, records)))
-    known = [-1, *sorted({part.turn for part in parts})]
-    stayed = [(before + 1, turn) for before, turn in pairwise(known) if turn - before > 1]  # half-open ranges
+        write_whole(out, (text.encode("utf-8", "replace") for text in _render(layout, parts, records)))
+    turns = [-1, *sorted({part.turn for part in parts})]
+    stayed = [(before + 1, turn) for before, turn in pairwise(turns) if turn - before > 1]  # half-open ranges
     if as_json:
         counts = {"messages": len(parts), "compactions": len(records)}
         print_json({"thread": thread, **counts, "stayed": stayed, "out": str(out)})
     else:
         say(f"{number_of(len(parts), 'message')} written to {out}.")
         if parts:
-            turns = f"turns {spans(stayed)}, and " if stayed else ""
-            tell(f"not in the archive, because it had not left the context: {turns}all after turn {parts[-1].turn}.")
+            gaps = f"turns {spans(stayed)}, and " if stayed else ""
+            tell(f"not in the archive, because it had not left the context: {gaps}all after turn {parts[-1].turn}.")
 
 
 def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
     """Write what the archive gave back."""
     if messages is loaded.messages:
         fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
-    target.write(loaded, pieces_with(loaded, messages), backup=False)
-    _tell_written(target, loaded, messages, as_json=as_json, thread=thread)
+    target.write(loaded, render_with(loaded, messages), backup=False)
+    _report(target, loaded, messages, as_json=as_json, thread=thread)
 
 
-def _write_taken(target: Target, loaded: Loaded, taken: TakenBack, *, as_json: bool) -> None:
+def _write_undone(target: Target, loaded: Loaded, undone: UndoneFile, *, as_json: bool) -> None:
     """Write a session without its compactions; in place, the file as it was stays beside it."""
-    with working("writing"):
-        target.write(loaded, taken.lines, backup=True)
-    _tell_written(target, loaded, taken.messages, as_json=as_json, thread=target.thread)
+    with show_spinner("writing"):
+        target.write(loaded, undone.lines, backup=True)
+    _report(target, loaded, undone.messages, as_json=as_json, thread=target.thread)
 
 
-def _tell_written(
-    target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None
-) -> None:
+def _report(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None) -> None:
     if as_json:
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
         print_json({"thread": thread, **counts, "out": str(target.out)})
@@ -185,24 +194,14 @@ def _tell_written(
         say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {target.out}.")
 
 
-def _layout(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
-    """The originals as they were, a line each; for people; or, with every record, as one document."""
-    if layout == "messages":
-        yield from (json.dumps(_decode(part), ensure_ascii=False, default=str) + "\n" for part in parts)
-    elif layout == "text":
-        yield from (f"[{part.turn}] {part.origin} ({part.role})\n{part.text}\n\n" for part in parts)
-    else:
-        messages = [
-            {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": _decode(part)}
-            for part in parts
-        ]
-        whole = {"records": [asdict(record) for record in records], "messages": messages}
-        yield json.dumps(whole, default=str, indent=1) + "\n"
-
-
-def _decode(part: Part) -> Any:
-    """The message; an SDK's object whose package is not here as what is readable in it."""
-    try:
-        return codec.decode(part.body)
-    except ArchiveError:
-        return {"role": part.role, "content": part.text}
+def _render(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
+    """Yield the originals as they were, a line each; as text for people; or, with every record, as one document."""
+    if layout != "all":
+        yield from render_messages(parts, as_text=layout == "text")
+        return
+    messages = [
+        {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": decode_part(part)}
+        for part in parts
+    ]
+    document = {"records": [asdict(record) for record in records], "messages": messages}
+    yield json.dumps(document, default=str, indent=1) + "\n"

@@ -1,4 +1,4 @@
-"""`mcp`: search and read as tools, for an agent's host: of one thread, or of a coding agent's sessions."""
+"""`mcp`: serve search and read as tools for an agent's host, of one thread or of a coding agent's sessions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from unabridged.archive.names import check_name
-from unabridged.archive.protocol import Archive, Scope
-from unabridged.history import DEFAULT
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.recall.tools import Tools
 from unabridged_cli import mcp_server, options
 from unabridged_cli.archives import describe_missing, find_thread, open_store
-from unabridged_cli.clients.current import Asking, client_named, who_asks
-from unabridged_cli.clients.tools import SessionTools
+from unabridged_cli.clients.current_session import ToolCaller, client_named, find_caller
+from unabridged_cli.clients.session_tools import SessionTools
 from unabridged_cli.screen import fail, tell
 
 
@@ -52,19 +51,19 @@ def mcp(
     how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
         if thread is None:
-            space = check_name(DEFAULT if namespace is None else namespace, "namespace")
-            mcp_server.serve_tools(SessionTools(store, _who_asks, space), **how)
+            space = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
+            mcp_server.serve_tools(SessionTools(store, _find_caller, space), **how)
         else:
             mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
 
 
-def _who_asks() -> Asking:
-    return who_asks(os.environ, Path.cwd(), client_named(mcp_server.CLIENT.get()))
+def _find_caller() -> ToolCaller:
+    return find_caller(os.environ, Path.cwd(), client_named(mcp_server.CLIENT.get()))
 
 
 def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
-    """The thread that was named, which may come to be while this serves."""
+    """Return the thread that was named, which may come to be while this serves."""
     scope = find_thread(store, namespace, thread)
     if scope is None:
         tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
-    return scope or Scope(DEFAULT if namespace is None else namespace, thread)
+    return scope or Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)

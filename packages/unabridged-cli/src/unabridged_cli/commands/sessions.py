@@ -1,9 +1,8 @@
-"""`sessions`: what coding agents have on this machine, and what of it is in the archive."""
+"""`sessions`: list what coding agents have on this machine, and what of it is in the archive."""
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +12,9 @@ from unabridged.errors import SettingsError
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, scopes
 from unabridged_cli.clients import CLIENTS, SessionFile
-from unabridged_cli.clients.found import Look, all_sessions, is_within, look_at, short_names
-from unabridged_cli.clients.threads import session_of, thread_of
-from unabridged_cli.screen import console, fail, print_json, say, table, tell, track
+from unabridged_cli.clients.session_lookup import SessionOverview, all_sessions, is_within, read_overview, short_names
+from unabridged_cli.clients.threads import session_of
+from unabridged_cli.screen import console, fail, local_minute, print_json, say, table, tell, track
 
 
 def sessions(
@@ -28,7 +27,7 @@ def sessions(
     namespace: options.Namespace = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Every session of Claude Code, Codex, pi and opencode on this machine, newest first.
+    """List every session of Claude Code, Codex, pi and opencode on this machine, newest first.
 
     With its size, how often it was compacted, by whomever, and when it was last archived. The name in the first column
     is what compact, replay, undo, search and show take. Sessions of opencode are only listed.
@@ -36,25 +35,25 @@ def sessions(
     if client is not None and client not in CLIENTS:
         fail(f"unknown client {client!r}: choose one of {', '.join(CLIENTS)}", 2)
     known = all_sessions(os.environ, client)
-    looks = [(session, look_at(session)) for session in track(known, "reading")]
+    overviews = [(session, read_overview(session)) for session in track(known, "reading")]
     if project is not None:
-        looks = [(session, look) for session, look in looks if is_within(look.project, str(project))]
-    archived = _archived(archive, namespace)
-    names = short_names((session for session, _ in looks), known)
+        overviews = [pair for pair in overviews if is_within(pair[1].project, str(project))]
+    archived = _archive_times(archive, namespace)
+    names = short_names((session for session, _ in overviews), known)
     if as_json:
-        print_json({"sessions": [_facts(session, look, archived) for session, look in looks]})
-    elif not looks:
+        print_json({"sessions": [_facts(*pair, archived) for pair in overviews]})
+    elif not overviews:
         say("There are no sessions.")
     else:
         columns = ("session", "project", "changed", "size", "compactions", "archived")
-        rows = [_row(names[session.path], session, look, archived) for session, look in looks]
-        made = table("Sessions", columns, rows)
-        made.columns[0].no_wrap = True  # it is there to be copied
-        console().print(made)
+        rows = [_cells(names[session.path], session, overview, archived) for session, overview in overviews]
+        result = table("Sessions", columns, rows)
+        result.columns[0].no_wrap = True  # it is there to be copied
+        console().print(result)
 
 
-def _archived(url: str | None, namespace: str | None) -> dict[str, float | None]:
-    """When each thread was archived last; nothing where there is no archive, which is said if one was named."""
+def _archive_times(url: str | None, namespace: str | None) -> dict[str, float | None]:
+    """Return when each thread was archived last; nothing where there is no archive, with a warning if one was named."""
     try:
         with open_store(url) as store:
             times: dict[str, float | None] = {}
@@ -68,36 +67,36 @@ def _archived(url: str | None, namespace: str | None) -> dict[str, float | None]
         return {}
 
 
-def _facts(session: SessionFile, look: Look, archived: dict[str, float | None]) -> dict[str, Any]:
-    thread = thread_of(session.client, session.id)
+def _facts(session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]) -> dict[str, Any]:
+    thread = session.thread
     return {
         "client": session.client,
         "id": session.id,
         "path": str(session.path),
-        "project": look.project or None,
+        "project": overview.project or None,
         "size": session.size,
         "modified": session.modified,
-        "compactions": look.compactions,
+        "compactions": overview.compactions,
         "thread": thread,
         "in_archive": thread in archived,
         "archived": archived.get(thread),
     }
 
 
-def _row(name: str, session: SessionFile, look: Look, archived: dict[str, float | None]) -> tuple[object, ...]:
-    thread = thread_of(session.client, session.id)
-    when = _minute(archived[thread]) if thread in archived else "no"
+def _cells(
+    name: str, session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]
+) -> tuple[object, ...]:
+    time = archived.get(session.thread)
+    when = local_minute(time) if time else "yes" if session.thread in archived else "no"
     home = f"{Path.home()}{os.sep}"
-    project = f"~{os.sep}{look.project.removeprefix(home)}" if look.project.startswith(home) else look.project
-    return name, project, _minute(session.modified), _size(session.size), look.compactions, when
-
-
-def _minute(moment: float | None) -> str:
-    return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d %H:%M") if moment else "yes"
+    project = (
+        f"~{os.sep}{overview.project.removeprefix(home)}" if overview.project.startswith(home) else overview.project
+    )
+    return name, project, local_minute(session.modified), _size(session.size), overview.compactions, when
 
 
 def _size(count: int) -> str:
-    """Bytes as people read them: 812 B, 4.1 kB, 200.0 MB."""
+    """Return bytes as people read them: 812 B, 4.1 kB, 200.0 MB."""
     amount, units = float(count), ["B", "kB", "MB", "GB"]
     while amount >= 1_000 and len(units) > 1:
         amount, units = amount / 1_000, units[1:]

@@ -1,4 +1,4 @@
-"""`watch`: follow a growing session file, and see its window fill."""
+"""`watch`: follow a growing session file, and show its window fill."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from unabridged.measure.models import model_info
 from unabridged.sessions import Loaded, SessionFileError, load
 from unabridged.settings import FALLBACK_WINDOW
-from unabridged.sizes import number
+from unabridged.sizes import parse_size
+from unabridged.tokens.models import model_info
 from unabridged_cli import options
-from unabridged_cli.picture import COLORS, Piece, bar
+from unabridged_cli.picture import COLORS, BarPiece, bar
 from unabridged_cli.screen import console, fail, number_of, plain, print_json, say
 from unabridged_corpus.weigh import weigh
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What the file looked like at one look."""
+class _WindowFill:
+    """What the file had at one look."""
 
     messages: int
     shares: dict[str, int]
     tokens: int
     window: int
     grown: int | None = None
-    """Tokens since the look before."""
+    """Tokens since the last look."""
     problem: str = ""
-    """Why the file can't be read now; the numbers are those of the look before."""
+    """Why the file can't be read now; the numbers are the last ones."""
 
     def facts(self) -> dict[str, Any]:
-        """The look, for `--json`."""
+        """Return the numbers for `--json`."""
         facts = {"messages": self.messages, "tokens": self.tokens, "window": self.window, "shares": self.shares}
         return {**facts, "full": self.tokens / self.window, "problem": self.problem or None}
 
     def line(self) -> str:
-        """The look, for people."""
+        """Return the numbers for people."""
         grown = "" if self.grown is None else f" ({self.grown:+,})"
         full = f"{self.tokens:,} of {self.window:,} tokens, {self.tokens / self.window:.0%} full{grown}"
         return plain(f"{number_of(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}")
@@ -70,10 +70,10 @@ def watch(
     """
     if options.is_stdin(file):
         fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
-    tokens = number(window, "a window") if window else None
-    most = number(max_size, "a size")
-    read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=most)
-    looks = _looks(file, lambda: _look(read(), model, tokens), interval)
+    tokens = parse_size(window, "a window") if window else None
+    max_bytes = parse_size(max_size, "a size")
+    read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=max_bytes)
+    looks = _follow(file, lambda: _measure(read(), model, tokens), interval)
     screen = console()
     live = screen.is_terminal and not (as_json or once)
     try:
@@ -89,18 +89,18 @@ def watch(
         raise typer.Exit(0) from None
 
 
-def _look(loaded: Loaded, model: str | None, window: int | None) -> _Look:
+def _measure(loaded: Loaded, model: str | None, window: int | None) -> _WindowFill:
     agent = model or loaded.model
     info = model_info(agent)
     weight = weigh(loaded, agent, loaded.messages)
     shares = {name: share.tokens for name, share in weight.shares.items()}
-    return _Look(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))
+    return _WindowFill(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))
 
 
-def _looks(file: Path, look_at: Callable[[], _Look], interval: float) -> Iterator[_Look]:
-    """A look now, and one after each change. A file that can't be read is an error at first, and later a problem."""
+def _follow(file: Path, measure: Callable[[], _WindowFill], interval: float) -> Iterator[_WindowFill]:
+    """Yield a look now, and one after each change. A file that can't be read is an error at first only."""
     stamp, started = _stamp(file), time.monotonic()
-    look = look_at()
+    look = measure()
     while True:
         pause = max(interval, time.monotonic() - started)  # a large file is not looked at all the time
         yield look
@@ -108,7 +108,7 @@ def _looks(file: Path, look_at: Callable[[], _Look], interval: float) -> Iterato
             time.sleep(pause)
         stamp, started = _stamp(file), time.monotonic()
         try:
-            new = look_at()
+            new = measure()
             look = replace(new, grown=new.tokens - look.tokens)
         except (SessionFileError, OSError) as error:
             look = replace(look, grown=None, problem=str(error))
@@ -122,10 +122,10 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return (info.st_size, info.st_mtime_ns)
 
 
-def _draw(look: _Look, trigger: float, width: int) -> RenderableType:
+def _draw(look: _WindowFill, trigger: float, width: int) -> RenderableType:
     cells = max(10, width - 2)
     order = [*COLORS, *look.shares]
-    pieces = (Piece(name, "stayed", look.shares[name]) for name in sorted(look.shares, key=order.index))
+    pieces = (BarPiece(name, "stayed", look.shares[name]) for name in sorted(look.shares, key=order.index))
     full = bar(pieces, cells, look.window)[:cells]
     free = ["·"] * cells
     free[round(cells * trigger) - 1] = "╎"

@@ -1,47 +1,44 @@
-"""What changes the archive, or takes something out of it: told first, then done, with a word that holds for a while."""
+"""What changes the archive, or takes something out of it: asked first, then done for a word that holds for a while."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable
 from typing import Any, Final
 
-from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Part, Scope
+from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.events import COMPACTIONS
 
-PATIENCE: Final = 300.0
-"""Seconds within which the second yes must come."""
-_MOST: Final = 100
+CONFIRM_SECONDS: Final = 300.0
+"""Time within which the second yes must come."""
+_MAX_WAITING: Final = 100
 
 Work = Callable[[], dict[str, Any]]
 
 
-class Asked:
-    """What was asked for once, each under a word of its own; the same word does it, once."""
+class PendingChanges:
+    """Changes that were asked for, each under a word of its own; the same word does it, once."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[float, Work]] = {}
         self._lock = threading.Lock()
 
     def ask(self, question: str, work: Work) -> dict[str, Any]:
-        """The question for the person, and the word that answers it with yes."""
+        """Return the question for the person, and the word that answers it with yes."""
         word = secrets.token_urlsafe(16)
         with self._lock:
             now = time.monotonic()
             kept = {name: item for name, item in self._waiting.items() if item[0] > now}
-            self._waiting = dict(list(kept.items())[-_MOST:])
-            self._waiting[word] = (now + PATIENCE, work)
+            self._waiting = dict(list(kept.items())[-_MAX_WAITING:])
+            self._waiting[word] = (now + CONFIRM_SECONDS, work)
         return {"question": question, "word": word}
 
     def answer(self, word: str) -> dict[str, Any]:
-        """Do what the word stands for."""
+        """Do what the word stands for, and return its result."""
         with self._lock:
             until, work = self._waiting.pop(word, (0.0, None))
         if work is None or until < time.monotonic():
@@ -50,13 +47,13 @@ class Asked:
 
 
 def undo(archive: Archive, scope: Scope) -> tuple[str, Work]:
-    """Retire the thread's newest compaction, if it is still the newest then."""
-    record = next((record for record in archive.newest(scope) if record.kind in COMPACTIONS), None)
+    """Return the question and the work that retires the thread's newest compaction, if it is still the newest then."""
+    record = _newest_compaction(archive, scope)
     if record is None:
         raise ArchiveError("there is no compaction to undo in this thread")
 
     def work() -> dict[str, Any]:
-        newest = next((one for one in archive.newest(scope) if one.kind in COMPACTIONS), None)
+        newest = _newest_compaction(archive, scope)
         if newest is None or newest.id != record.id:
             raise ArchiveError("the thread was compacted again meanwhile: look at it, and ask again")
         archive.retire(scope, record.id)
@@ -70,10 +67,14 @@ def undo(archive: Archive, scope: Scope) -> tuple[str, Work]:
     return question, work
 
 
+def _newest_compaction(archive: Archive, scope: Scope) -> Record | None:
+    return next((record for record in archive.newest(scope) if record.kind in COMPACTIONS), None)
+
+
 def forget(archive: Archive, scope: Scope) -> tuple[str, Work]:
-    """Remove the thread for good."""
-    held = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
-    if held is None:
+    """Return the question and the work that removes the thread for good."""
+    contents = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
+    if contents is None:
         raise ArchiveError("there is nothing of this thread in the archive")
 
     def work() -> dict[str, Any]:
@@ -81,30 +82,7 @@ def forget(archive: Archive, scope: Scope) -> tuple[str, Work]:
         return {"forgotten": True}
 
     question = (
-        f"Remove this thread from {archive.url} for good, with all of its {held.messages:,} messages? "
+        f"Remove this thread from {archive.url} for good, with all of its {contents.messages:,} messages? "
         "Lists that were compacted with it can't be replayed or undone afterwards."
     )
     return question, work
-
-
-def export(archive: Archive, scope: Scope, layout: str) -> Iterator[str]:
-    """What left the context: the messages, a line each; or, as `text`, for people."""
-    for part in archive.parts(scope):
-        if layout == "text":
-            yield f"[{part.turn}] {part.origin} ({part.role})\n{part.text}\n\n"
-        else:
-            yield json.dumps(_decoded(part), ensure_ascii=False, default=_plain) + "\n"
-
-
-def _decoded(part: Part) -> Any:
-    try:
-        return codec.decode(part.body)
-    except ArchiveError:
-        return {"role": part.role, "content": part.text}
-
-
-def _plain(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if dump is not None:
-        return dump(mode="json", exclude_unset=True)
-    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)

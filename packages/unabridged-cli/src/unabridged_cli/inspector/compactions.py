@@ -10,93 +10,102 @@ from typing import Any, Final, Literal
 
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.events import Receipt, receipt_from
-from unabridged.history.difference import pairs
-from unabridged.history.lookup import turns_of
-from unabridged.history.replay import Standing, find_record
+from unabridged.history.difference import find_exchanged
+from unabridged.history.lookup import find_original_turns
+from unabridged.history.replay import AppliedRecord, find_record
 from unabridged.marks import CLEARED, framed_id, is_stub
-from unabridged.measure.estimate import estimate
 from unabridged.settings import Prices
-from unabridged_cli.inspector.listing import Gone
-from unabridged_cli.inspector.threads import is_compaction, parts_of, place_records, read_view
+from unabridged.tokens.estimate import estimate
+from unabridged_cli.inspector.listing import NotInArchive
+from unabridged_cli.inspector.threads import describe_records, is_compaction, parts_of, read_view
 
 Fate = Literal["stayed", "cleared", "shortened", "changed", "went", "put in"]
-Place = tuple[int, str | None]
+MessagePosition = tuple[int, str | None]
 """Turn and hash: of an original the turn, of what was put in the hash, of a stub both."""
-_LEVELS: Final = 64
-"""Compactions that are gone back to find out who put something in."""
-_LOOKED_AT: Final = 400
+_MAX_LEVELS: Final = 64
+"""Compactions that are gone back to find out which one put something in."""
+_MAX_ESTIMATED: Final = 400
 """Messages before a change whose size is estimated."""
-_MOST_SOURCES: Final = 4_000
+_MAX_SOURCES: Final = 4_000
 
 
 def describe(archive: Archive, scope: Scope, record_id: str) -> dict[str, Any]:
-    """The compaction with this id. `before` and `after` hold [fate, turn, hash, the place in the other list]."""
-    record = _find(archive, scope, record_id)
+    """Return the compaction with this id. `before` and `after` hold [fate, turn, hash, the place in the other list]."""
+    record = _find_compaction(archive, scope, record_id)
     receipt = receipt_from(record.data["receipt"])
-    base = _places_before(archive, record, receipt.messages_before)
+    original = _positions_before(archive, record, receipt.messages_before)
     stop = record.start + len(record.before)
     summary = _summary_turn(archive, record)
     return {
-        **place_records([record])[0],
+        **describe_records([record])[0],
         "live": any(one.id == record.id for one in archive.keyed(scope, [record.key])),
         "receipt": asdict(receipt),
         "start": record.start,
-        "head": [list(place) for place in base[: record.start]],
-        "before": _before(record, base, fates := _fates(archive, record)),
-        "after": _after(record, base, fates),
-        "tail": _spans([turn for turn, _ in base[stop : receipt.messages_before]]),
+        "head": [list(position) for position in original[: record.start]],
+        "before": _before(record, original, fates := _fates(archive, record)),
+        "after": _after(record, original, fates),
+        "tail": _spans([turn for turn, _ in original[stop : receipt.messages_before]]),
         "summary": summary,
         "sources": _sources(record) if summary else [],
         "prose": bool(record.data.get("prose")),
-        "cache": _cache(archive, record, receipt, [turn for turn, _ in base[: record.start]]),
+        "cache": _cache(archive, record, receipt, [turn for turn, _ in original[: record.start]]),
     }
 
 
 def context_after(archive: Archive, scope: Scope, record_id: str) -> dict[str, Any]:
-    """The list that a compaction left, as [turn, hash]; behind it come the turns from `next` on."""
-    record = _find(archive, scope, record_id)
-    return {"rows": [list(place) for place in _places_after(archive, record)], "next": record.data["next_turn"]}
+    """Return the list that a compaction left, as [turn, hash]; behind it come the turns from `next` on."""
+    record = _find_compaction(archive, scope, record_id)
+    return {
+        "rows": [list(position) for position in _positions_after(archive, record)],
+        "next": record.data["next_turn"],
+    }
 
 
-def _find(archive: Archive, scope: Scope, record_id: str) -> Record:
+def _find_compaction(archive: Archive, scope: Scope, record_id: str) -> Record:
     record = archive.record(scope, record_id)
     if record is None or not is_compaction(record):
-        raise Gone(f"there is no compaction {record_id!r} in this thread: the thread was forgotten, or begun anew")
+        raise NotInArchive(
+            f"there is no compaction {record_id!r} in this thread: the thread was forgotten, or begun anew"
+        )
     return record
 
 
-def _places_after(archive: Archive, record: Record, levels: int = _LEVELS) -> list[Place]:
-    """Turn and hash of every message that it left, up to the end of what changed.
+def _positions_after(archive: Archive, record: Record, levels: int = _MAX_LEVELS) -> list[MessagePosition]:
+    """Return turn and hash of every message that the compaction left, up to the end of what changed.
 
     What stayed has no hash of its own here; if an earlier compaction put it in, that one knows it.
     """
     turns = record.data["turns"]
     if record.start == 0 and None not in record.after:
         return list(zip(turns, record.after, strict=False))
-    base = _places_before(archive, record, 0, levels - 1)
+    original = _positions_before(archive, record, 0, levels - 1)
     came_from = {slot: i for i, slot in enumerate(record.before) if isinstance(slot, int)}
-    found = base[: record.start]
+    positions = original[: record.start]
     for j, (turn, name) in enumerate(zip(turns[record.start :], record.after, strict=False)):
         stayed = came_from.get(j) if name is None else None
-        found.append((turn, name) if stayed is None else (turn, base[record.start + stayed][1]))
-    return found
+        positions.append((turn, name) if stayed is None else (turn, original[record.start + stayed][1]))
+    return positions
 
 
-def _places_before(archive: Archive, record: Record, count: int, levels: int = _LEVELS) -> list[Place]:
-    """Turn and hash of every message of the list that it was made for; the turn is -1 for what was put in before."""
+def _positions_before(archive: Archive, record: Record, count: int, levels: int = _MAX_LEVELS) -> list[MessagePosition]:
+    """Return turn and hash of every message of the original list; the turn is -1 for what was put in before."""
     prior = find_record(archive, record.scope, record.prior) if record.prior else None
-    turns = turns_of(Standing(prior, prior.start) if prior else None, max(count, record.start + len(record.before)))
-    known = _places_after(archive, prior, levels) if prior is not None and levels > 0 else []
-    return [known[i] if i < len(known) else (turn, None) for i, turn in enumerate(turns)]
+    turns = find_original_turns(
+        AppliedRecord(prior, prior.start) if prior else None, max(count, record.start + len(record.before))
+    )
+    earlier = _positions_after(archive, prior, levels) if prior is not None and levels > 0 else []
+    return [earlier[i] if i < len(earlier) else (turn, None) for i, turn in enumerate(turns)]
 
 
 def _fates(archive: Archive, record: Record) -> dict[int, tuple[int, Fate]]:
-    """For each place of `after` whose message stands for one that went: that one's place, and what became of it."""
-    found = pairs(record)
+    """Return, for each place of `after` whose message replaces one, that one's place, and what became of it."""
+    exchanged = find_exchanged(record)
     if record.kind == "clearing":
-        return {j: (i, "cleared") for j, i in found.items()}
-    texts = {part.hash: part.text for part in parts_of(archive, record.scope, _hashes(record.after[j] for j in found))}
-    return {j: (i, _fate(texts.get(str(record.after[j]), ""))) for j, i in found.items()}
+        return {j: (i, "cleared") for j, i in exchanged.items()}
+    texts = {
+        part.hash: part.text for part in parts_of(archive, record.scope, _hashes(record.after[j] for j in exchanged))
+    }
+    return {j: (i, _fate(texts.get(str(record.after[j]), ""))) for j, i in exchanged.items()}
 
 
 def _fate(text: str) -> Fate:
@@ -105,11 +114,11 @@ def _fate(text: str) -> Fate:
     return "shortened" if "was left out to fit the window]" in text else "changed"
 
 
-def _before(record: Record, base: Sequence[Place], fates: dict[int, tuple[int, Fate]]) -> list[list[Any]]:
+def _before(record: Record, original: Sequence[MessagePosition], fates: dict[int, tuple[int, Fate]]) -> list[list[Any]]:
     became = {i: (j, fate) for j, (i, fate) in fates.items()}
     rows: list[list[Any]] = []
     for i, item in enumerate(record.before):
-        turn, name = base[record.start + i]
+        turn, name = original[record.start + i]
         if isinstance(item, int):
             rows.append(["stayed", turn, name, item])
         else:
@@ -118,7 +127,7 @@ def _before(record: Record, base: Sequence[Place], fates: dict[int, tuple[int, F
     return rows
 
 
-def _after(record: Record, base: Sequence[Place], fates: dict[int, tuple[int, Fate]]) -> list[list[Any]]:
+def _after(record: Record, original: Sequence[MessagePosition], fates: dict[int, tuple[int, Fate]]) -> list[list[Any]]:
     stayed = {slot: i for i, slot in enumerate(record.before) if isinstance(slot, int)}
     turns = record.data["turns"][record.start :]
     rows: list[list[Any]] = []
@@ -126,7 +135,7 @@ def _after(record: Record, base: Sequence[Place], fates: dict[int, tuple[int, Fa
         turn = turns[j] if j < len(turns) else -1
         if item is None:
             i = stayed.get(j)
-            rows.append(["stayed", turn, None if i is None else base[record.start + i][1], i])
+            rows.append(["stayed", turn, None if i is None else original[record.start + i][1], i])
         else:
             i, fate = fates.get(j, (None, "put in"))
             rows.append([fate, turn, item, i])
@@ -134,7 +143,7 @@ def _after(record: Record, base: Sequence[Place], fates: dict[int, tuple[int, Fa
 
 
 def _summary_turn(archive: Archive, record: Record) -> dict[str, Any] | None:
-    """The summary turn that was put in, whole."""
+    """Return the summary turn that was put in, whole."""
     for part in parts_of(archive, record.scope, _hashes(record.after)):
         view = read_view(part.body)
         if view is not None and framed_id(view):
@@ -143,21 +152,21 @@ def _summary_turn(archive: Archive, record: Record) -> dict[str, Any] | None:
 
 
 def _sources(record: Record) -> list[list[Any]]:
-    """[text, turn] of each file and name of the ledger: lines of a summary that say no turn are led back by these."""
+    """Return [text, turn] of each file and name of the ledger, to lead back from lines of a summary without a turn."""
     ledger: Any = json.loads(record.data.get("ledger") or "{}")
     files = [[file["path"], file["turn"]] for file in ledger.get("files") or ()]
-    return [*files, *([name["text"], name["turn"]] for name in ledger.get("names") or ())][:_MOST_SOURCES]
+    return [*files, *([name["text"], name["turn"]] for name in ledger.get("names") or ())][:_MAX_SOURCES]
 
 
 def _cache(archive: Archive, record: Record, receipt: Receipt, head: Sequence[int]) -> dict[str, Any]:
-    """What it does to a provider's cache of the prefix: what is written anew, and when that has paid for itself."""
-    known = 0
-    exact = len(head) <= _LOOKED_AT
+    """Return what it does to a provider's cache of the prefix: what is written anew, and when that has paid off."""
+    prefix = 0
+    exact = len(head) <= _MAX_ESTIMATED
     if head and exact:
         texts = {part.turn: part.text for part in archive.parts(record.scope, 0, max(head) + 1) if part.turn in head}
         exact = all(turn in texts for turn in head)
-        known = sum(map(estimate, texts.values()))
-    rewritten = max(0, receipt.tokens_after - known)
+        prefix = sum(map(estimate, texts.values()))
+    rewritten = max(0, receipt.tokens_after - prefix)
     saved, prices = receipt.tokens_before - receipt.tokens_after, Prices()
     pays = ceil(rewritten * prices.rewriting() / (saved * prices.read)) if saved > 0 else None
     return {
@@ -171,11 +180,11 @@ def _hashes(items: Any) -> list[str]:
 
 
 def _spans(turns: Sequence[int]) -> list[list[int]]:
-    """The turns as half-open ranges."""
-    found: list[list[int]] = []
+    """Return the turns as half-open ranges."""
+    spans: list[list[int]] = []
     for turn in turns:
-        if found and found[-1][1] == turn:
-            found[-1][1] += 1
+        if spans and spans[-1][1] == turn:
+            spans[-1][1] += 1
         else:
-            found.append([turn, turn + 1])
-    return found
+            spans.append([turn, turn + 1])
+    return spans

@@ -1,4 +1,4 @@
-"""All threads of the archive, in order and by page: names and times at once, what they hold only when it is shown.
+"""All threads of the archive, in order and by page: names and times at once, their contents only when shown.
 
 A thread is named to the page by a digest: a name may be anything, an address may not.
 """
@@ -8,20 +8,21 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
 from unabridged.archive import store_rules
-from unabridged.archive.protocol import Archive, Holding, Scope
+from unabridged.archive.protocol import Archive, Scope, ThreadContents
 from unabridged.errors import ArchiveError
 from unabridged.events import COMPACTIONS
 from unabridged_cli.inspector import sessions
 
-FRESH: Final = 5.0
-"""Seconds for which a list holds. Only who begins at its top gets a new one: while somebody scrolls, rows keep their
+LIFETIME_SECONDS: Final = 5.0
+"""How long a list is used. Only who begins at its top gets a new one: while somebody scrolls, rows keep their
 places, and nothing is read again."""
-NAME: Final = 240
+NAME_CHARACTERS: Final = 240
 """Characters of a name in a list."""
 
 
@@ -29,7 +30,7 @@ Row = tuple[str, str, float]
 """A thread: its namespace, its name, and when it was used last. There may be a hundred thousand: plain tuples."""
 
 
-class Gone(ArchiveError):  # noqa: N818 - the others are called so, too
+class NotInArchive(ArchiveError):  # noqa: N818 - no error of the library ends with Error but the base
     """Raised for a thread or a compaction that the archive does not have (any more)."""
 
 
@@ -39,53 +40,52 @@ class Listing:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._lock = threading.Lock()
-        self._made = 0.0
+        self._read_at = 0.0
         self._rows: list[Row] = []
         self._ordered: dict[tuple[str, str, str], list[Row]] = {}
         self._scopes: dict[str, Scope] = {}
         self._words: dict[Scope, str] = {}
 
     def namespaces(self) -> list[dict[str, Any]]:
-        """Each namespace with the number of its threads."""
-        counts: dict[str, int] = {}
-        for namespace, _, _ in self._all(new=True):
-            counts[namespace] = counts.get(namespace, 0) + 1
+        """Return each namespace with the number of its threads."""
+        counts = Counter(namespace for namespace, _, _ in self._all(new=True))
         return [{"id": digest(name), "name": cut(name), "threads": count} for name, count in sorted(counts.items())]
 
     def page(self, namespace: str, order: str, contains: str, first: int, count: int) -> dict[str, Any]:
-        """How many threads there are, and so many of them from `first` on, with what they hold."""
+        """Return how many threads there are, and so many of them from `first` on, with their contents."""
         rows = self._in_order(namespace, order, contains, new=first == 0)
         shown = {Scope(*row[:2]): row[2] for row in rows[first : first + count]}
-        held = self._held(list(shown))
+        contents = self._read_contents(list(shown))
         with self._lock:
             self._scopes.update({thread_id(scope): scope for scope in shown})
-        return {"total": len(rows), "rows": [self._told(scope, used, held.get(scope)) for scope, used in shown.items()]}
+        described = [self._describe(scope, used, contents.get(scope)) for scope, used in shown.items()]
+        return {"total": len(rows), "rows": described}
 
     def newest_first(self) -> list[Scope]:
-        """Every thread, the one used last first."""
+        """Return every thread, the one used last first."""
         return [Scope(*row[:2]) for row in self._in_order("", "used", "", new=False)]
 
     def find(self, name: str) -> Scope:
-        """The thread that the page calls so; `Gone` when it is not there (any more)."""
+        """Return the thread that the page calls so; raise `NotInArchive` when it is not there (any more)."""
         known = self._scopes.get(name)
         if known is not None:
             return known
         for row in self._all(new=True):
             if digest(*row[:2]) == name:
                 return self._scopes.setdefault(name, Scope(*row[:2]))
-        raise Gone("there is no such thread: it was forgotten, or this is another archive")
+        raise NotInArchive("there is no such thread: it was forgotten, or this is another archive")
 
     def forget(self) -> None:
-        """Have the next list made anew."""
+        """Have the next list read anew."""
         with self._lock:
-            self._made = 0.0
+            self._read_at = 0.0
             self._scopes.clear()
             self._words.clear()
 
-    def _told(self, scope: Scope, used: float, held: Holding | None) -> dict[str, Any]:
-        kinds = held.kinds if held else {}
+    def _describe(self, scope: Scope, used: float, contents: ThreadContents | None) -> dict[str, Any]:
+        kinds = contents.kinds if contents else {}
         session = sessions.describe(self._archive, scope)
-        made = sum(count for kind, count in kinds.items() if kind in COMPACTIONS)
+        own = sum(count for kind, count in kinds.items() if kind in COMPACTIONS)
         return {
             "id": thread_id(scope),
             "namespace": cut(scope.namespace),
@@ -93,65 +93,67 @@ class Listing:
             "words": self._words_of(scope),
             "session": session,
             "used": used or None,
-            "compactions": session["compactions"] if session and session["own"] else made,
-            "messages": held.messages if held else 0,
-            "bytes": held.size if held else 0,
+            "compactions": session["compactions"] if session and session["own"] else own,
+            "messages": contents.messages if contents else 0,
+            "bytes": contents.size if contents else 0,
         }
 
     def _words_of(self, scope: Scope) -> str:
-        """The first words of a thread, which stay the same once there are some."""
+        """Return the first words of a thread, which stay the same once there are some."""
         words = self._words.get(scope) or sessions.first_words(self._archive, scope)
         if words:
             self._words[scope] = words
         return words
 
-    def _held(self, scopes: Sequence[Scope]) -> dict[Scope, Holding]:
+    def _read_contents(self, scopes: Sequence[Scope]) -> dict[Scope, ThreadContents]:
         spaces = dict.fromkeys(scope.namespace for scope in scopes)
         return {
-            Scope(space, held.thread): held
+            Scope(space, contents.thread): contents
             for space in spaces
-            for held in self._archive.holdings(space, [scope.thread for scope in scopes if scope.namespace == space])
+            for contents in self._archive.holdings(
+                space, [scope.thread for scope in scopes if scope.namespace == space]
+            )
         }
 
     def _all(self, *, new: bool) -> list[Row]:
         with self._lock:
-            if not self._made or (new and time.monotonic() - self._made > FRESH):
-                self._rows = list(self._read())
+            if not self._read_at or (new and time.monotonic() - self._read_at > LIFETIME_SECONDS):
+                self._rows = list(self._read_rows())
                 self._ordered = {}
-                self._made = time.monotonic()
+                self._read_at = time.monotonic()
             return self._rows
 
-    def _read(self) -> Iterator[Row]:
+    def _read_rows(self) -> Iterator[Row]:
         for namespace in self._archive.namespaces():
             yield from ((namespace, name, used or 0.0) for name, used in self._archive.last_used(namespace).items())
 
     def _in_order(self, namespace: str, order: str, contains: str, *, new: bool) -> list[Row]:
         rows = self._all(new=new)
-        wanted = (namespace, order, contains.casefold().strip())
+        key = (namespace, order, contains.casefold().strip())
         with self._lock:
-            if wanted in self._ordered:
-                return self._ordered[wanted]
+            if key in self._ordered:
+                return self._ordered[key]
         if namespace:
             spaces = {space for space in {row[0] for row in rows} if digest(space) == namespace}
             rows = [row for row in rows if row[0] in spaces]
-        if wanted[2]:
-            rows = [row for row in rows if wanted[2] in row[1].casefold()]
+        if key[2]:
+            rows = [row for row in rows if key[2] in row[1].casefold()]
         rows = sorted(rows) if order == "name" else sorted(rows, key=itemgetter(2), reverse=True)
         with self._lock:
-            self._ordered[wanted] = rows
+            self._ordered[key] = rows
         return rows
 
 
 def thread_id(scope: Scope) -> str:
-    """What the page calls a thread."""
+    """Return what the page calls a thread."""
     return digest(*scope)
 
 
 def digest(*names: str) -> str:
-    """Names of any kind as one that can stand in an address."""
+    """Return names of any kind as one that can be part of an address."""
     return hashlib.sha256(store_rules.join_names(*names)).hexdigest()[:20]
 
 
 def cut(name: str) -> str:
-    """The beginning of a name, for a list."""
-    return name if len(name) <= NAME else f"{name[:NAME]}…"
+    """Return the beginning of a name, for a list."""
+    return name if len(name) <= NAME_CHARACTERS else f"{name[:NAME_CHARACTERS]}…"

@@ -31,33 +31,33 @@ SCRIPTS: Final = (
 )  # fmt: skip
 """Each uses only what stands before it."""
 SERVED: Final = frozenset({"/", "/app.js", "/style.css"})
-FROZEN: Final = 20_000
+FROZEN_CHARACTERS: Final = 20_000
 """Characters of one message in a frozen page; `unabridged read` shows the rest."""
 _IMPORT: Final = re.compile(r"^import [^;]{1,400};\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const)\b)", re.MULTILINE)
-_MARK: Final = "<!-- here -->"
+_PLACEHOLDER: Final = "<!-- here -->"
 
 
-def served(path: str) -> tuple[bytes, str]:
-    """One of the three pieces, and its type."""
+def read_page(path: str) -> tuple[bytes, str]:
+    """Return one of the three pieces, and its type."""
     if path == "/app.js":
         return script().encode(), "text/javascript; charset=utf-8"
     if path == "/style.css":
-        return _file("style.css").encode(), "text/css; charset=utf-8"
+        return _read_file("style.css").encode(), "text/css; charset=utf-8"
     head = '<link rel="stylesheet" href="/style.css">\n<script src="/app.js" defer></script>'
-    return _file("index.html").replace(_MARK, head).encode(), "text/html; charset=utf-8"
+    return _read_file("index.html").replace(_PLACEHOLDER, head).encode(), "text/html; charset=utf-8"
 
 
 @cache
 def script() -> str:
-    """All scripts as one, in a scope of its own."""
-    bodies = (_EXPORT.sub("", _IMPORT.sub("", _file(name))) for name in SCRIPTS)
+    """Return all scripts as one, in a scope of its own."""
+    bodies = (_EXPORT.sub("", _IMPORT.sub("", _read_file(name))) for name in SCRIPTS)
     return '"use strict";\n(() => {\n' + "\n".join(bodies) + "\n})();\n"
 
 
 def freeze(archive: Archive, scope: Scope) -> str:
-    """The page of one thread with all of its data, as one file that fetches nothing."""
-    style, code = _file("style.css"), f"\n{script()}"
+    """Return the page of one thread with all of its data, as one file that fetches nothing."""
+    style, code = _read_file("style.css"), f"\n{script()}"
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -67,20 +67,23 @@ def freeze(archive: Archive, scope: Scope) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n<style>{style}</style>\n'
         f'<script type="application/json" id="frozen">{data}</script>'
     )
-    page = _file("index.html").replace(_MARK, head)
+    page = _read_file("index.html").replace(_PLACEHOLDER, head)
     return page.replace("</body>", f"<script>{code}</script>\n</body>")
 
 
 def frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
-    """Every answer that the page of one thread may need."""
+    """Return every answer that the page of one thread may need."""
     thread = threads.describe(archive, scope)
     ids = [record["id"] for record in thread["compactions"] if record["id"]]  # a client's own have none
     records = {record_id: compactions.describe(archive, scope, record_id) for record_id in ids}
     put_in = {row[2] for record in records.values() for row in (*record["before"], *record["after"]) if row[2]}
     parts = archive.parts(scope)
     put_in -= {part.hash for part in parts}
-    messages = [threads.tell_message(scope, part, FROZEN) for part in parts]
-    messages += [threads.tell_message(scope, part, FROZEN) for part in threads.parts_of(archive, scope, sorted(put_in))]
+    messages = [threads.describe_message(scope, part, FROZEN_CHARACTERS) for part in parts]
+    messages += [
+        threads.describe_message(scope, part, FROZEN_CHARACTERS)
+        for part in threads.parts_of(archive, scope, sorted(put_in))
+    ]
     return {
         "about": {
             "archive": without_credentials(archive.url), "write": False, "threads": 1,
@@ -93,10 +96,10 @@ def frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _file(name: str) -> str:
+def _read_file(name: str) -> str:
     return (files("unabridged_cli.inspector") / "web" / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
-    """How a policy names one inline style or script."""
+    """Return how a policy names one inline style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""The door: one person on this machine. No content without the key that only the printed address has.
+"""The server: for one person on this machine. No content without the token that only the printed address has.
 
 The address holds a token that works once; who brings it gets a cookie, which no script can read and no other site's
 request carries. A request for another host name, or from another origin, is refused before anything else is looked at.
@@ -22,12 +22,12 @@ from unabridged.archive.protocol import Archive
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged_cli.inspector import pages
 from unabridged_cli.inspector.api import Api, Download, NotAllowed
-from unabridged_cli.inspector.listing import Gone
+from unabridged_cli.inspector.listing import NotInArchive
 
 log = logging.getLogger("unabridged.inspector")
 
 HOST: Final = "127.0.0.1"
-MOST: Final = 65_536
+MAX_BODY_BYTES: Final = 65_536
 """Bytes of a request's body: what the page sends is tiny."""
 _HEADERS: Final = {
     "Content-Security-Policy": pages.POLICY,
@@ -38,7 +38,7 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_UNKNOWN: Final = (
+_OPEN_ADDRESS: Final = (
     "Open the address that `unabridged inspect` printed. It works once: for another browser start it again."
 )
 
@@ -67,24 +67,24 @@ class Inspector(ThreadingHTTPServer):
         self.url = f"http://{HOST}:{number}/?token={self._token}"
         threading.Thread(target=self.api.warm_up, daemon=True).start()
 
-    def take_token(self, given: str) -> str | None:
-        """The session for who brings the token, the first time it is brought; else None."""
+    def take_token(self, token: str) -> str | None:
+        """Return the session for who brings the token, the first time it is brought; else None."""
         with self._lock:
-            if self._token is None or not secrets.compare_digest(given.encode(), self._token.encode()):
+            if self._token is None or not secrets.compare_digest(token.encode(), self._token.encode()):
                 return None
             self._token = None
             return self._session
 
-    def knows(self, given: str) -> bool:
-        """Whether this is the session's secret."""
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self._session.encode())
+    def is_session(self, secret: str) -> bool:
+        """Return whether this is the session's secret."""
+        return secrets.compare_digest(secret.encode("utf-8", "replace"), self._session.encode())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is nothing to tell."""
+        """Log a browser that went away for who debugs, and for nobody else."""
         log.debug("the connection %s of %s broke off", request, client_address)
 
 
-class _Refused(Exception):  # noqa: N818 - an answer, not a fault
+class _RequestRefused(Exception):  # noqa: N818 - an answer, not a fault
     def __init__(self, status: HTTPStatus, words: str) -> None:
         super().__init__(words)
         self.status = status
@@ -97,32 +97,32 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 120
 
     def version_string(self) -> str:
-        """What stands in the header `Server`."""
+        """Return the header `Server`."""
         return "unabridged"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class calls it so
-        """Nothing: what people look at is nobody's business."""
+        """Log nothing: what people look at is nobody's business."""
 
     def do_GET(self) -> None:
-        """A page, its parts, or an answer of the API."""
+        """Answer with a page, its parts, or an answer of the API."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """Something that is to be done."""
+        """Do what is to be done."""
         self._answer(self._post)
 
     def _answer(self, work: Callable[[str, dict[str, str]], None]) -> None:
         try:
             self._check_sender()
             path, _, query = self.path.partition("?")
-            asked = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
-            work(path, asked)
-        except _Refused as refused:
+            arguments = {name: values[-1] for name, values in parse_qs(query, keep_blank_values=True).items()}
+            work(path, arguments)
+        except _RequestRefused as refused:
             self.close_connection = True
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
         except NotAllowed as error:
             self._send_json({"error": str(error)}, HTTPStatus.FORBIDDEN)
-        except Gone as error:
+        except NotInArchive as error:
             self._send_json({"error": str(error)}, HTTPStatus.NOT_FOUND)
         except UnabridgedError as error:
             self._send_json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
@@ -139,61 +139,63 @@ class _Handler(BaseHTTPRequestHandler):
         """Refuse a host name that is not ours (rebinding), and a page of another origin, whatever it wants."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
-            raise _Refused(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not served here.")
+            raise _RequestRefused(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not served here.")
         origin = self.headers.get("Origin")
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
-            raise _Refused(HTTPStatus.FORBIDDEN, "Another origin may not ask here.")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "Another origin may not ask here.")
         site = self.headers.get("Sec-Fetch-Site", "none")
         if site not in {"none", "same-origin"} and self.headers.get("Sec-Fetch-Mode") != "navigate":
-            raise _Refused(HTTPStatus.FORBIDDEN, "Another site may not ask here.")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "Another site may not ask here.")
 
     def _is_known(self) -> bool:
         try:
             cookies = SimpleCookie(self.headers.get("Cookie", ""))
         except CookieError:
             return False
-        found = cookies.get(self.server.cookie)
-        return found is not None and self.server.knows(found.value)
+        cookie = cookies.get(self.server.cookie)
+        return cookie is not None and self.server.is_session(cookie.value)
 
     def _require_known(self) -> None:
         if not self._is_known():
-            raise _Refused(HTTPStatus.UNAUTHORIZED, _UNKNOWN)
+            raise _RequestRefused(HTTPStatus.UNAUTHORIZED, _OPEN_ADDRESS)
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
-    def _get(self, path: str, asked: dict[str, str]) -> None:
-        if path == "/" and "token" in asked:
-            self._welcome(asked["token"])
+    def _get(self, path: str, arguments: dict[str, str]) -> None:
+        if path == "/" and "token" in arguments:
+            self._welcome(arguments["token"])
             return
         self._require_known()
         if path in pages.SERVED:
-            body, kind = pages.served(path)
+            body, kind = pages.read_page(path)
             self._send(HTTPStatus.OK, body, kind)
         elif path.startswith("/api/"):
-            found = self.server.api.get(path.removeprefix("/api/"), asked)
-            if isinstance(found, Download):
-                self._send(HTTPStatus.OK, found.body, found.kind, found.headers)
+            answer = self.server.api.get(path.removeprefix("/api/"), arguments)
+            if isinstance(answer, Download):
+                self._send(HTTPStatus.OK, answer.body, answer.kind, answer.headers)
             else:
-                self._send_json(found)
+                self._send_json(answer)
         else:
-            raise _Refused(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            raise _RequestRefused(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
-    def _post(self, path: str, asked: dict[str, str]) -> None:
+    def _post(self, path: str, arguments: dict[str, str]) -> None:
         self._require_known()
         if self.headers.get("Origin") is None:  # every browser sends it with a POST
-            raise _Refused(HTTPStatus.FORBIDDEN, "Only the page itself may ask for this.")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "Only the page itself may ask for this.")
         length = self.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdecimal() or int(length) > MOST:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body of up to {MOST:,} bytes is needed.")
+        if not length.isascii() or not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+            raise _RequestRefused(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body of up to {MAX_BODY_BYTES:,} bytes is needed."
+            )
         body = self.rfile.read(int(length))
         if self.headers.get("Content-Type", "").partition(";")[0].strip() != "application/json":
-            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is needed.")
+            raise _RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is needed.")
         try:
-            given = json.loads(body)
+            value = json.loads(body)
         except ValueError as error:
-            raise _Refused(HTTPStatus.BAD_REQUEST, f"This is no JSON: {error}.") from error
-        del asked
-        fields = {name: str(value) for name, value in given.items()} if isinstance(given, dict) else {}
+            raise _RequestRefused(HTTPStatus.BAD_REQUEST, f"This is no JSON: {error}.") from error
+        del arguments
+        fields = {name: str(field) for name, field in value.items()} if isinstance(value, dict) else {}
         self._send_json(self.server.api.post(path.removeprefix("/api/"), fields))
 
     def _welcome(self, token: str) -> None:
@@ -203,7 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         """
         session = self.server.take_token(token)
         if session is None and not self._is_known():
-            raise _Refused(HTTPStatus.UNAUTHORIZED, _UNKNOWN)
+            raise _RequestRefused(HTTPStatus.UNAUTHORIZED, _OPEN_ADDRESS)
         cookie = f"{self.server.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"
         body = (
             b'<!doctype html><html lang="en"><title>unabridged</title><link rel="icon" href="data:,">'
@@ -229,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve(archive: Archive, *, port: int, write: bool, on_listen: Callable[[str], object]) -> None:
-    """Serve until it is interrupted; `on_listen` is told the address before anything is answered."""
+    """Serve until it is interrupted; call `on_listen` with the address before anything is answered."""
     with Inspector(archive, port=port, write=write) as server:
         on_listen(server.url)
         try:

@@ -1,39 +1,32 @@
 """Sessions of coding agents: whose a thread is, and where its client compacted it itself.
 
 The hooks copy a session line by line, so its thread has every message and no compaction of ours. What the client did is
-told by what each copy notes (`clients/hook/copying.py`), and by the client's summaries, which stand among the messages.
+in the facts of each copy (`clients/hook/session_copy.py`), and in the client's summaries, which are among the messages.
 """
 
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.measure.estimate import estimate
+from unabridged.tokens.estimate import estimate
 from unabridged_cli.clients import CLIENTS
-from unabridged_cli.clients.found import names_a_client
-from unabridged_cli.clients.hook.copying import COPY, Session, session_facts
+from unabridged_cli.clients.hook.session_copy import COPY, SessionFacts, session_facts
+from unabridged_cli.clients.session_lookup import names_a_client
 from unabridged_cli.clients.threads import session_of
 
-WORDS: Final = 120
+WORDS_CHARACTERS: Final = 120
 """Characters of what a person said first."""
-_LOOK_AT: Final = 40
+_RECORDS_READ: Final = 40
 """Records that are looked at for the newest copy; others stand between."""
-_BEGINNING: Final = ((0, 4), (4, 16), (16, 64))
+_FIRST_TURNS: Final = ((0, 4), (4, 16), (16, 64))
 """Turns in which a person's first words are looked for: few at first, for a tool's answer may be long."""
 
 
-class Course(NamedTuple):
-    """How a session's context grew: the client's compactions, and the tokens at the end, both estimated."""
-
-    compactions: list[dict[str, Any]]
-    tokens: int
-
-
 def describe(archive: Archive, scope: Scope) -> dict[str, Any] | None:
-    """Client, session and project of a thread that the hooks made; None for any other."""
-    facts = _facts(archive, scope)
+    """Return client, session and project of a thread that the hooks made; None for any other."""
+    facts = _read_facts(archive, scope)
     if facts is None:
         return None
     client, _, session = session_of(scope.thread).partition(":")
@@ -44,49 +37,49 @@ def describe(archive: Archive, scope: Scope) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _facts(archive: Archive, scope: Scope) -> Session | None:
+def _read_facts(archive: Archive, scope: Scope) -> SessionFacts | None:
     if not names_a_client(scope.thread):
         return None
     records = archive.newest(Scope(scope.namespace, session_of(scope.thread)))
-    newest = next((record for record in islice(records, _LOOK_AT) if record.kind == COPY), None)
+    newest = next((record for record in islice(records, _RECORDS_READ) if record.kind == COPY), None)
     return None if newest is None else session_facts(newest)
 
 
 def first_words(archive: Archive, scope: Scope) -> str:
-    """How the first message of a person begins that the thread has; empty when there is none near its beginning."""
-    for first, last in _BEGINNING:
+    """Return how the thread's first message of a person begins; empty when there is none near its beginning."""
+    for first, last in _FIRST_TURNS:
         for part in archive.parts(scope, first, last):
-            if part.origin == "person" and (words := " ".join(part.text[: 4 * WORDS].split())):
-                return words if len(words) <= WORDS else f"{words[: WORDS - 1]}…"
+            if part.origin == "person" and (words := " ".join(part.text[: 4 * WORDS_CHARACTERS].split())):
+                return words if len(words) <= WORDS_CHARACTERS else f"{words[: WORDS_CHARACTERS - 1]}…"
     return ""
 
 
 def describe_shortly(archive: Archive, scope: Scope) -> dict[str, Any]:
-    """What tells a thread from others wherever it is named: first words, session, and when it was used last."""
+    """Return what tells a thread from others wherever it is named: first words, session, and when it was used last."""
     session, used = describe(archive, scope), archive.newest_time(scope)
     return {"words": first_words(archive, scope), "session": session, "used": used}
 
 
-def course(archive: Archive, scope: Scope) -> Course:
-    """The client's compactions with their turns, and about how many tokens the context had before and after.
+def read_course(archive: Archive, scope: Scope) -> tuple[list[dict[str, Any]], int]:
+    """Return the client's compactions, with the tokens of the context before and after, and the tokens at the end.
 
     Tokens are estimated from the texts, without the client's own prompt and tools, and as if nothing but the summary
     had stayed. `turn` is the length of the conversation with the summary, which stands at `summary`.
     """
-    facts = _facts(archive, scope) or Session()
+    facts = _read_facts(archive, scope) or SessionFacts()
     times = {int(turn or 0): time for turn, time in facts.compactions}
-    found: list[dict[str, Any]] = []
+    compactions: list[dict[str, Any]] = []
     tokens = 0
     for part in archive.parts(scope):
         size = estimate(part.text)
         if part.turn in times:
-            found.append(_told(part.turn, times.pop(part.turn), tokens, size))
+            compactions.append(_compaction(part.turn, times.pop(part.turn), tokens, size))
             tokens = 0
         tokens += size
-    return Course(found, tokens)
+    return compactions, tokens
 
 
-def _told(turn: int, created: float | None, before: int, after: int) -> dict[str, Any]:
+def _compaction(turn: int, created: float | None, before: int, after: int) -> dict[str, Any]:
     return {
         "id": "", "kind": "summary", "client": True, "created": created, "turn": turn + 1, "summary": turn,
         "before": before, "after": after, "reason": "", "summariser": "", "limits": None,

@@ -8,65 +8,65 @@ from typing import Any, Final
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.references import reference
 from unabridged.errors import UnabridgedError
 from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.formats import detect
 from unabridged.marks import framed_id
 from unabridged.messages import View
-from unabridged.recall.excerpts import pieces_of
-from unabridged.recall.lookup import reference
+from unabridged.recall.excerpts import split_by_voice
 from unabridged_cli.inspector import sessions
-from unabridged_cli.inspector.listing import Gone, thread_id
+from unabridged_cli.inspector.listing import NotInArchive, thread_id
 
-MOST_RECORDS: Final = 2_000
-"""Compactions of one thread that are told at once: the newest."""
-PREVIEW: Final = 280
+MAX_RECORDS: Final = 2_000
+"""Compactions of one thread that are shown at once: the newest."""
+PREVIEW_CHARACTERS: Final = 280
 """Characters of a message in a list."""
-LONGEST: Final = 400_000
+MESSAGE_CHARACTERS: Final = 400_000
 """Characters of one message in the page: `unabridged read` shows more."""
 
 
-def describe(archive: Archive, scope: Scope, most: int = MOST_RECORDS) -> dict[str, Any]:
-    """The thread with the newest compactions that hold, oldest first, and what stands beside them."""
-    held = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
-    if held is None:
-        raise Gone("this thread is not in the archive any more: it was forgotten since it was listed")
+def describe(archive: Archive, scope: Scope, count: int = MAX_RECORDS) -> dict[str, Any]:
+    """Return the thread with its newest compactions that count, oldest first, and the records beside them."""
+    contents = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
+    if contents is None:
+        raise NotInArchive("this thread is not in the archive any more: it was forgotten since it was listed")
     shortly = sessions.describe_shortly(archive, scope)
     session = shortly["session"]
-    most = MOST_RECORDS if session else min(most, MOST_RECORDS)
-    newest = list(islice(archive.newest(scope), most + 1))
-    records = newest[:most][::-1]
-    told = place_records(list(filter(is_compaction, records)))
-    course = sessions.course(archive, scope) if session and session["own"] else sessions.Course([], 0)
+    count = MAX_RECORDS if session else min(count, MAX_RECORDS)
+    newest = list(islice(archive.newest(scope), count + 1))
+    records = newest[:count][::-1]
+    own = describe_records(list(filter(is_compaction, records)))
+    clients, tokens = sessions.read_course(archive, scope) if session and session["own"] else ([], 0)
     return {
         "id": thread_id(scope),
         "namespace": scope.namespace,
         "name": scope.thread,
         **shortly,
-        "messages": held.messages,
-        "bytes": held.size,
-        "turns": max([held.turns, *(record["turn"] for record in told)]),
-        "tokens": course.tokens,
-        "count": sum(count for kind, count in held.kinds.items() if kind in COMPACTIONS) + len(course.compactions),
-        "compactions": [*told, *course.compactions],
-        "others": [_beside(record) for record in records if not is_compaction(record)],
+        "messages": contents.messages,
+        "bytes": contents.size,
+        "turns": max([contents.turns, *(record["turn"] for record in own)]),
+        "tokens": tokens,
+        "count": sum(number for kind, number in contents.kinds.items() if kind in COMPACTIONS) + len(clients),
+        "compactions": [*own, *clients],
+        "others": [_describe_other(record) for record in records if not is_compaction(record)],
         "more": len(newest) > len(records),
         "limits": records[-1].data.get("limits") if records else None,
     }
 
 
 def is_compaction(record: Record) -> bool:
-    """Whether it changed a list, and tells how: what another program stored may lack that."""
+    """Return whether the record changed a list, and says how: what another program stored may lack that."""
     return record.kind in COMPACTIONS and {"receipt", "turns", "next_turn"} <= record.data.keys()
 
 
-def place_records(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """What a chart and a list tell of each compaction; `turn` is the length of the conversation when it was made."""
+def describe_records(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return what a chart and a list show of each compaction; `turn` is the length of the conversation then."""
     found: list[dict[str, Any]] = []
     for record in records:
         receipt = receipt_from(record.data["receipt"])
-        known = record.data["turns"]
-        turn = record.data["next_turn"] + max(0, receipt.messages_after - len(known))
+        new = max(0, receipt.messages_after - len(record.data["turns"]))
+        turn = record.data["next_turn"] + new
         found.append(
             {
                 "id": record.id,
@@ -87,23 +87,23 @@ def place_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     return found
 
 
-def _beside(record: Record) -> dict[str, Any]:
+def _describe_other(record: Record) -> dict[str, Any]:
     reason = record.data.get("receipt", {}).get("reason", "")
     return {"id": record.id, "kind": record.kind, "created": record.created, "reason": reason}
 
 
 def list_messages(archive: Archive, scope: Scope, first: int, last: int) -> list[dict[str, Any]]:
-    """The beginnings of the archived messages with first <= turn < last; a turn may have several, in branches."""
-    return [_line(scope, part) for part in archive.parts(scope, first, last)]
+    """Return the beginnings of the archived messages with first <= turn < last; with branches several of a turn."""
+    return [_describe_line(scope, part) for part in archive.parts(scope, first, last)]
 
 
 def list_put_in(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[dict[str, Any]]:
-    """The beginnings of messages by their hashes: those that compactions put in have no turn."""
-    return [_line(scope, part) for part in parts_of(archive, scope, hashes)]
+    """Return the beginnings of messages by their hashes: those that compactions put in have no turn."""
+    return [_describe_line(scope, part) for part in parts_of(archive, scope, hashes)]
 
 
 def parts_of(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[Part]:
-    """The thread's messages with these hashes, in this order, as far as they are there; the turn is -1."""
+    """Return the thread's messages with these hashes, in this order, as far as they are there; the turn is -1."""
     bodies = archive.bodies(scope, hashes)
     found: list[Part] = []
     for name in dict.fromkeys(hashes):
@@ -116,7 +116,7 @@ def parts_of(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[Part
 
 
 def read_view(body: bytes) -> View | None:
-    """What a stored message says; None where it can't be read here."""
+    """Return what a stored message says; None where it can't be read here."""
     try:
         message = codec.decode(body)
         return detect([message]).read(message)
@@ -125,26 +125,26 @@ def read_view(body: bytes) -> View | None:
 
 
 def read_message(archive: Archive, scope: Scope, turn: int, name: str) -> dict[str, Any] | None:
-    """One message whole, piece by piece and each with whose words it is; None where the archive has it not."""
+    """Return one message whole, piece by piece and each with whose words it is; None where the archive has it not."""
     if turn >= 0:
         parts = [part for part in archive.parts(scope, turn, turn + 1) if not name or part.hash == name]
     else:
         parts = parts_of(archive, scope, [name])
     if not parts:
         return None
-    return {**tell_message(scope, parts[0], LONGEST), "versions": len(parts)}
+    return {**describe_message(scope, parts[0], MESSAGE_CHARACTERS), "versions": len(parts)}
 
 
-def tell_message(scope: Scope, part: Part, room: int) -> dict[str, Any]:
-    """A message as `list_messages` tells it, with so many characters of what it says, piece by piece."""
+def describe_message(scope: Scope, part: Part, room: int) -> dict[str, Any]:
+    """Return a message as in `list_messages`, with so many characters of what it says, piece by piece."""
     pieces: list[dict[str, Any]] = []
-    for piece in pieces_of(part):
+    for piece in split_by_voice(part):
         pieces.append({"whose": piece.whose, "text": piece.text[:room], "length": len(piece.text)})
         room = max(0, room - len(piece.text))
-    return {**_line(scope, part), "pieces": pieces}
+    return {**_describe_line(scope, part), "pieces": pieces}
 
 
-def _line(scope: Scope, part: Part) -> dict[str, Any]:
+def _describe_line(scope: Scope, part: Part) -> dict[str, Any]:
     view = read_view(part.body) if part.turn < 0 else None
     return {
         "turn": part.turn,
@@ -154,5 +154,5 @@ def _line(scope: Scope, part: Part) -> dict[str, Any]:
         "origin": part.origin,
         "length": len(part.text),
         "summary": view is not None and framed_id(view) is not None,
-        "text": " ".join(part.text[: 4 * PREVIEW].split())[:PREVIEW],
+        "text": " ".join(part.text[: 4 * PREVIEW_CHARACTERS].split())[:PREVIEW_CHARACTERS],
     }

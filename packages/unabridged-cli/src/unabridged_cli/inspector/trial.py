@@ -1,4 +1,4 @@
-"""What other settings would have done: the conversation fed again, message by message, to a compactor without a model.
+"""A trial of other settings: the conversation is fed again, message by message, to a compactor without a model.
 
 Nothing is stored: its archive is in memory, and gone afterwards. What still stands in the context is not in the
 archive, so the conversation ends with the last message that left.
@@ -16,74 +16,74 @@ from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
 from unabridged.formats import Message, detect
 from unabridged.settings import Settings
-from unabridged.sizes import keep_of, number, trigger_of
+from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 
-PATIENCE: Final = 20.0
-"""Seconds after which a trial ends where it is."""
-_POINTS: Final = 1_500
-_NEEDS: Final = "a trial needs the messages of the thread, and"
+TIME_LIMIT_SECONDS: Final = 20.0
+"""Time after which a trial ends where it is."""
+_MAX_POINTS: Final = 1_500
+_PROBLEM: Final = "a trial needs the messages of the thread, and"
 
 
 def run(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) -> dict[str, Any]:
-    """The tokens over the turns, and every compaction, with these settings."""
+    """Return the tokens over the turns, and every compaction, with these settings."""
     settings: dict[str, Any] = {}
     if trigger.strip():
-        settings["trigger"] = trigger_of(trigger.split(","))
+        settings["trigger"] = trigger_from_texts(trigger.split(","))
     if keep.strip():
-        settings["keep"] = keep_of(keep.split(","))
-    tokens = number(window, "a window")
-    messages = _messages(archive.parts(scope))
-    until, points, made = time.monotonic() + PATIENCE, [[0, 0]], []
+        settings["keep"] = keep_from_texts(keep.split(","))
+    tokens = parse_size(window, "a window")
+    messages = _read_messages(archive.parts(scope))
+    until, points, compactions = time.monotonic() + TIME_LIMIT_SECONDS, [[0, 0]], []
     sent = 0
     with Compactor(window=tokens, archive="memory:", settings=Settings(**settings)) as compactor:
-        held: list[Message] = []
+        working: list[Message] = []
         turn, stopped = 0, ""
-        for step in _steps(messages):
-            held = [*held, *step]
+        for step in _requests(messages):
+            working = [*working, *step]
             turn += len(step)
             try:
-                fitted = compactor.fit(held, thread="trial")
+                fitted = compactor.fit(working, thread="trial")
             except UnabridgedError as error:
                 stopped = str(error)
                 break
-            held = fitted.messages
+            working = fitted.messages
             sent += fitted.tokens_after
             points.append([turn, fitted.tokens_before])
             if fitted.changed and fitted.receipt is not None:
                 points.append([turn, fitted.tokens_after])
-                made.append(
+                compactions.append(
                     {"turn": turn, "kind": fitted.receipt.kind, "before": fitted.tokens_before,
                      "after": fitted.tokens_after, "reason": fitted.receipt.reason}
                 )  # fmt: skip
             if time.monotonic() > until:
-                stopped = f"it took longer than {PATIENCE:g} seconds"
+                stopped = f"it took longer than {TIME_LIMIT_SECONDS:g} seconds"
                 break
         limits = compactor.limits
     bounds = [condition["tokens"] for condition in limits.trigger if set(condition) == {"tokens"}]
     return {
-        "turns": turn, "of": len(messages), "points": _thinned(points), "compactions": made, "sent": sent,
-        "requests": len(points) - 1 - len(made), "last": points[-1][1], "stopped": stopped,
+        "turns": turn, "of": len(messages), "points": _thin_out(points), "compactions": compactions, "sent": sent,
+        "requests": len(points) - 1 - len(compactions), "last": points[-1][1], "stopped": stopped,
         "limits": {"window": limits.window, "budget": limits.budget, **({"trigger": min(bounds)} if bounds else {})},
     }  # fmt: skip
 
 
-def _messages(parts: Sequence[Part]) -> list[Message]:
-    """The conversation from its first turn on, as far as it is whole."""
+def _read_messages(parts: Sequence[Part]) -> list[Message]:
+    """Return the conversation from its first turn on, as far as it is whole."""
     by_turn = {part.turn: part for part in reversed(parts)}
     turns = sorted(by_turn)
     if not turns:
-        raise SettingsError(f"{_NEEDS} none of them left its context yet")
-    found: list[Message] = []
-    for turn in turns:  # what is missing between them still stands in the context
+        raise SettingsError(f"{_PROBLEM} none of them left its context yet")
+    messages: list[Message] = []
+    for turn in turns:  # what is missing between them still is in the context
         try:
-            found.append(codec.decode(by_turn[turn].body))
+            messages.append(codec.decode(by_turn[turn].body))
         except ArchiveError as error:
-            raise SettingsError(f"{_NEEDS} turn {turn} can't be read here: {error}") from error
-    return found
+            raise SettingsError(f"{_PROBLEM} turn {turn} can't be read here: {error}") from error
+    return messages
 
 
-def _steps(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """What is new at each request: a model is asked after a person's message, or after all results of its calls."""
+def _requests(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield what is new at each request: a model is asked after a person's message, or all results of its calls."""
     if not messages:
         return
     format_ = detect(list(messages[:50]))
@@ -101,11 +101,11 @@ def _steps(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield step
 
 
-def _thinned(points: list[list[int]]) -> list[list[int]]:
-    """So many points that a chart is whole to the eye: every fall stays."""
-    if len(points) <= _POINTS:
+def _thin_out(points: list[list[int]]) -> list[list[int]]:
+    """Return so many points that a chart is whole to the eye: every fall stays."""
+    if len(points) <= _MAX_POINTS:
         return points
-    every = len(points) // _POINTS + 1
+    every = len(points) // _MAX_POINTS + 1
     falls = {i for i in range(1, len(points)) if points[i][1] < points[i - 1][1]}
     kept = falls | {i - 1 for i in falls} | set(range(0, len(points), every)) | {len(points) - 1}
     return [points[i] for i in sorted(kept)]

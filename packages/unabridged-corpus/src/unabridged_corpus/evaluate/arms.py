@@ -1,4 +1,4 @@
-"""The ways to shorten a conversation that are compared, each within the same budget of tokens.
+"""Shorten a conversation in the ways that are compared, each within the same budget of tokens.
 
 An arm is begun anew for every conversation and budget, and then asked at one cut after another: what it carries over is
 what a long-running agent would.
@@ -15,57 +15,59 @@ from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Failed
 from unabridged.formats import format_named
-from unabridged.ledger.entries import Ledger
-from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
-from unabridged.outcome import Compaction
+from unabridged.results import Compaction
 from unabridged.settings import Settings
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import render
+from unabridged.summary.ledger import Ledger
 from unabridged_corpus.evaluate import peers
-from unabridged_corpus.evaluate.moments import Arm, Begin, Count, Moment, last_texts
+from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, Count, CutPoint, last_texts
 
-SUMMARY = "[unabridged summary "
-KEPT = 20
+SUMMARY_START = "[unabridged summary "
+KEPT_MESSAGES = 20
 """Messages that LangChain's middleware keeps by default, and `unabridged+20` for comparison."""
 
 
 def unabridged(budget: int, count: Count) -> Arm:
-    """Our summary turn without a model, each made from the ledger of the one before and what came since."""
+    """Return our summary turns without a model, each made from the ledger of the one before and what came since."""
     start, prior = 0, Ledger()
 
-    def arm(moment: Moment) -> str:
+    def arm(cut_point: CutPoint) -> str:
         nonlocal start, prior
-        prior = gather(moment.before[start:], prior=prior, first_turn=start)
-        start = moment.place
-        return render(prior, budget, count, kept=moment.kept).text()
+        prior = gather(cut_point.before[start:], prior=prior, first_turn=start)
+        start = cut_point.place
+        return render(prior, budget, count, kept=cut_point.kept).text()
 
     return arm
 
 
 def with_last_messages(budget: int, count: Count) -> Arm:
-    """The same beside the last 20 messages: what compares with a peer that keeps those on top of its summary."""
+    """Return the same beside the last 20 messages, to compare with a peer that keeps those on top of its summary."""
     summary = unabridged(budget, count)
-    return lambda moment: "\n".join([summary(moment), *(view.whole_text() for view in moment.before[-KEPT:])])
+    return lambda cut_point: "\n".join(
+        [summary(cut_point), *(view.whole_text() for view in cut_point.before[-KEPT_MESSAGES:])]
+    )
 
 
 def plain_tail(budget: int, count: Count) -> Arm:
-    """The last messages, as many as fit."""
-    return lambda moment: last_texts(moment.before, budget, count)
+    """Return the last messages, as many as fit."""
+    return lambda cut_point: last_texts(cut_point.before, budget, count)
 
 
-def with_model(model: Any) -> Begin:
-    """Our summary turn with a model's prose in it."""
+def with_model(model: Any) -> ArmFactory:
+    """Return our summary turns with a model's prose in them."""
 
     def begin(budget: int, _count: Count) -> Arm:
         shorten = shortener(model, budget)
         carried: list[Any] = []
         start = 0
 
-        def arm(moment: Moment) -> str:
+        def arm(cut_point: CutPoint) -> str:
             nonlocal start, carried
-            carried = [*carried, *moment.conversation.messages[start : moment.place]]
-            start = moment.place
-            carried = list(shorten(carried, moment.conversation.name).messages)
-            return summary_in(carried, moment.conversation.format)
+            carried = [*carried, *cut_point.conversation.messages[start : cut_point.place]]
+            start = cut_point.place
+            carried = list(shorten(carried, cut_point.conversation.name).messages)
+            return summary_in(carried, cut_point.conversation.format)
 
         return arm
 
@@ -75,9 +77,9 @@ def with_model(model: Any) -> Begin:
 def shortener(
     model: Any, budget: int, pay: Callable[[Mapping[str, float]], None] = lambda _: None
 ) -> Callable[[list[Any], str], Compaction]:
-    """Compacts a conversation to our summary turn and its last two messages; `SettingsError` where that fails.
+    """Return a function that compacts a conversation to our summary turn and its last two messages.
 
-    `pay` is told what the model took, for nothing or not.
+    It raises `SettingsError` where that fails, and calls `pay` with what the model took, even for nothing.
     """
     settings = Settings(trigger=None, keep=("messages", 2), summary=budget)
     events = deque[Event](maxlen=10)
@@ -99,20 +101,20 @@ def shortener(
 
 
 def summary_in(messages: Iterable[Any], format_: str) -> str:
-    """The summary turn of a list that was compacted."""
+    """Return the summary turn of a list that was compacted."""
     read = format_named(format_).read
-    return "\n".join(text for text in (read(one).text for one in messages) if text.startswith(SUMMARY))
+    return "\n".join(text for text in (read(one).text for one in messages) if text.startswith(SUMMARY_START))
 
 
-def choose_arms(names: list[str], model: Any = None) -> dict[str, Begin]:
-    """The arms with these names; by default all that can run here."""
-    known: dict[str, Begin] = {"unabridged": unabridged}
+def choose_arms(names: list[str], model: Any = None) -> dict[str, ArmFactory]:
+    """Return the arms with these names; by default all that can run here."""
+    known: dict[str, ArmFactory] = {"unabridged": unabridged}
     if model is not None:
         known["model"] = with_model(model)
     known["tail"] = plain_tail
-    if peers.installed():
+    if peers.is_installed():
         known |= {
-            "langchain": peers.langchain(trim=peers.DEFAULT_TRIM),
+            "langchain": peers.langchain(trim=peers.DEFAULT_TRIM_TOKENS),
             "langchain-untrimmed": peers.langchain(trim=None),
             "unabridged+20": with_last_messages,
         }

@@ -1,4 +1,4 @@
-"""The texts that a reader compares: ours, a plain prompt's, and any that were brought; and where it is cut for them."""
+"""Make the texts that a reader compares: ours, a plain prompt's, and any that the caller brings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.errors import SettingsError, SummaryFailed
-from unabridged.summarise.prompt import draw_key
+from unabridged.summary.prompt import draw_key
 from unabridged_corpus.evaluate.arms import shortener, summary_in
-from unabridged_corpus.evaluate.data import Conversation
-from unabridged_corpus.evaluate.reader import Voice, part, set_off, shown
+from unabridged_corpus.evaluate.data import EvalConversation
+from unabridged_corpus.evaluate.reader import ReadingModel, part, set_off, shown
 from unabridged_corpus.evaluate.score import cuts
 
-AFTER = 40
+MESSAGES_AFTER = 40
 """Messages after the cut that a reader is shown."""
-OWN = ("unabridged", "model", "plain")
-"""What the candidates are called that are made here."""
+OWN_NAMES = ("unabridged", "model", "plain")
+"""The names of the candidates that are made here."""
 
 _FRAME = re.compile(r"^\[unabridged summary [^\n]*\n|^\[end of summary [^\]\n]*\]", re.MULTILINE)
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -26,16 +26,16 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What stands in for the past in each case, by name; and the messages that stay beside it, whoever wrote it."""
+    """The texts in place of the past, by name; and the indices of the messages that stay beside each."""
 
     texts: Mapping[str, str]
     stays: Sequence[int]
 
 
-def place_to_cut(conversation: Conversation, window: int) -> int | None:
-    """Where its file says; else the last place where a window is full and enough follows. None where none is full."""
+def place_to_cut(conversation: EvalConversation, window: int) -> int | None:
+    """Return the cut of its file, else the last place where a window is full and enough follows; None without one."""
     full = cuts(conversation.messages, window)
-    places = [place for place in full if len(conversation.messages) - place >= AFTER]
+    places = [place for place in full if len(conversation.messages) - place >= MESSAGES_AFTER]
     place = conversation.cut or next(iter(places[-1:] or full), None)
     while place is not None and place < len(conversation.views) - 1 and conversation.views[place].answers:
         place += 1  # a call and its answers stay together
@@ -43,10 +43,10 @@ def place_to_cut(conversation: Conversation, window: int) -> int | None:
 
 
 def candidates(
-    conversation: Conversation, place: int, budget: int, writer: Voice | None, texts: Mapping[str, Path]
+    conversation: EvalConversation, place: int, budget: int, writer: ReadingModel | None, texts: Mapping[str, Path]
 ) -> Candidates:
-    """Every text that can be made or found for this conversation."""
-    brought = dict(_brought(conversation, texts))  # before anything is paid for
+    """Return every text that can be made or found for this conversation."""
+    brought = dict(_read_brought(conversation, texts))  # before anything is paid for
     before = list(conversation.messages[:place])
     done = shortener(None, budget)(before, conversation.name)
     kept = {id(message) for message in done.messages}
@@ -61,17 +61,17 @@ def candidates(
 
 
 def file_name(name: str) -> str:
-    """The name of a conversation as that of a file."""
+    """Return the name of a conversation as that of a file."""
     return _UNSAFE.sub("-", name).strip(".-")[:100] or "conversation"
 
 
 def _body(messages: Sequence[Any], format_: str) -> str:
-    """Our summary turn without the frame that says whose it is."""
+    """Return our summary turn without the frame that says whose it is."""
     return _FRAME.sub("", summary_in(messages, format_)).strip()
 
 
-def _plain(conversation: Conversation, place: int, characters: int, writer: Voice) -> str:
-    """What the same model makes of the whole conversation when it is asked in three sentences."""
+def _plain(conversation: EvalConversation, place: int, characters: int, writer: ReadingModel) -> str:
+    """Return what the same model makes of the whole conversation when it is asked in three sentences."""
     text = shown(conversation.views[:place], 0, writer.room)
     key = draw_key(text)
     reply = writer.ask(
@@ -82,8 +82,8 @@ def _plain(conversation: Conversation, place: int, characters: int, writer: Voic
     return reply.text.strip()
 
 
-def _brought(conversation: Conversation, texts: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """The texts that were brought: in each folder the file that is named after the conversation."""
+def _read_brought(conversation: EvalConversation, texts: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the texts that were brought: in each folder the file that is named after the conversation."""
     for name, folder in texts.items():
         files = [folder / f"{file_name(conversation.name)}{suffix}" for suffix in (".md", ".txt")]
         file = next((file for file in files if file.is_file()), None)

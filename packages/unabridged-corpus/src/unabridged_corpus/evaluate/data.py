@@ -1,4 +1,4 @@
-"""Conversations to measure on, from files and folders, with the questions that go with them.
+"""Read conversations to measure on, from files and folders, with the questions that go with them.
 
 Every layout that `sessions` reads: JSON, JSON Lines of messages or of whole conversations, and the sessions of Claude
 Code, Codex CLI and pi. A conversation that is an object may have `questions`, each with the words of the `question` and
@@ -22,38 +22,38 @@ from unabridged.errors import SettingsError
 from unabridged.formats import format_named
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, Loaded, SessionFileError, load
-from unabridged.sessions.document import conversation as messages_in
-from unabridged.sessions.document import wire_format
-from unabridged.sessions.files import kind_of_file
-from unabridged.sessions.text import check, read_lines
+from unabridged.sessions.document import detect_wire_format
+from unabridged.sessions.document import find_messages as messages_in
+from unabridged.sessions.files import detect_kind
+from unabridged.sessions.text import check_file, read_lines
 
 Warn = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question, and where in the conversation its evidence stands."""
+class EvidenceQuestion:
+    """A question, and the messages that hold its evidence."""
 
     text: str
     evidence: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation as the measurements want it."""
+class EvalConversation:
+    """A conversation to measure on."""
 
     name: str
     format: str
     messages: Sequence[Any]
     views: Sequence[View]
     """What each message says, and whose words it is."""
-    questions: tuple[Question, ...] = ()
+    questions: tuple[EvidenceQuestion, ...] = ()
     cut: int | None = None
-    """How many messages stand before the cut at which it is read; None where the file does not say."""
+    """How many messages are before the cut at which it is read; None where the file does not say."""
 
 
 def files_in(data: Path) -> list[Path]:
-    """The files to read: the one that is named, or every `.json` and `.jsonl` below the folder."""
+    """Return the files to read: the one that is named, or every `.json` and `.jsonl` below the folder."""
     if not data.exists():
         raise SettingsError(f"there is no file or folder {data}: name the conversations to measure on")
     if data.is_file():
@@ -64,80 +64,82 @@ def files_in(data: Path) -> list[Path]:
     return found
 
 
-def conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[Conversation]:
-    """Every conversation in the file or folder, at most `limit`; a file in a folder that holds none is warned of."""
-    given = 0
+def conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[EvalConversation]:
+    """Yield every conversation in the file or folder, at most `limit`; warn of a file in a folder that holds none."""
+    number = 0
     for path in files_in(data):
         try:
-            for found in _in_file(path):
-                if limit is not None and given >= limit:
+            for conversation in _read_file(path):
+                if limit is not None and number >= limit:
                     return
-                given += 1
-                yield found
+                number += 1
+                yield conversation
         except SessionFileError as error:
             if path == data or warn is None:
                 raise
             warn(f"{error}; passed over")
-    if not given:
+    if not number:
         raise SettingsError(f"{data} holds no conversation: see docs/evaluation.md for what is read")
 
 
-def _in_file(path: Path) -> Iterator[Conversation]:
-    stamp = check(path, MAX_SIZE)
-    kind, document = kind_of_file(path, stamp)
+def _read_file(path: Path) -> Iterator[EvalConversation]:
+    stamp = check_file(path, MAX_SIZE)
+    kind, document = detect_kind(path, stamp)
     if kind == "jsonl-conversations":
         for line in read_lines(path, stamp):
             if line.problem:
                 raise SessionFileError(f"line {line.number + 1} of {path} is not JSON: {line.problem}")
             if line.value is not None:
-                yield _conversation(path, line.number, line.value, f"line {line.number + 1} of {path}")
+                yield _read_object(path, line.number, line.value, f"line {line.number + 1} of {path}")
     elif kind == "json" and isinstance(document, dict):
-        yield _conversation(path, 0, document, str(path))
+        yield _read_object(path, 0, document, str(path))
     else:
         loaded = load(path)
         yield made(path.stem, loaded.format, loaded.messages)
 
 
-def _conversation(path: Path, number: int, value: Any, where: str) -> Conversation:
+def _read_object(path: Path, number: int, value: Any, where: str) -> EvalConversation:
     found = messages_in(value)
     if found is None:
         raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
     name = f"{path.stem}:{holder.get('id', number)}"
-    return _with_questions(name, wire_format(found[1], None, holder), found[1], holder, where)
+    return _with_questions(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
 
 
-def conversation_of(name: str, loaded: Loaded, value: Any) -> Conversation:
-    """A conversation that was loaded, with the questions in the object that it was read from."""
+def conversation_of(name: str, loaded: Loaded, value: Any) -> EvalConversation:
+    """Return a conversation that was loaded, with the questions in the object that it was read from."""
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
     return _with_questions(name, loaded.format, loaded.messages, holder, name)
 
 
 def _with_questions(
     name: str, format_: str, messages: Sequence[Any], holder: Mapping[str, Any], where: str
-) -> Conversation:
-    questions = _questions(holder.get("questions"), messages, where)
+) -> EvalConversation:
+    questions = _read_questions(holder.get("questions"), messages, where)
     cut = holder.get("cut")
     if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
         raise SessionFileError(f"the cut of {where} is no number of messages between 1 and {len(messages) - 1}")
     return replace(made(name, format_, messages, questions), cut=cut)
 
 
-def made(name: str, format_: str, messages: Sequence[Any], questions: Sequence[Question] = ()) -> Conversation:
-    """A conversation from messages that are already there."""
+def made(
+    name: str, format_: str, messages: Sequence[Any], questions: Sequence[EvidenceQuestion] = ()
+) -> EvalConversation:
+    """Return a conversation with these messages."""
     read = format_named(format_).read
-    return Conversation(name, format_, messages, with_origins([read(one) for one in messages]), tuple(questions))
+    return EvalConversation(name, format_, messages, with_origins([read(one) for one in messages]), tuple(questions))
 
 
-def _questions(given: Any, messages: Sequence[Any], where: str) -> tuple[Question, ...]:
-    """The questions whose evidence is known; evidence that names no message is an error of the file's."""
+def _read_questions(entries: Any, messages: Sequence[Any], where: str) -> tuple[EvidenceQuestion, ...]:
+    """Return the questions whose evidence is known; raise `SessionFileError` for one without a text."""
     places = {message["id"]: i for i, message in enumerate(messages) if isinstance(message.get("id"), str | int)}
-    found = []
-    for number, entry in enumerate(given or ()):
+    questions = []
+    for number, entry in enumerate(entries or ()):
         if not isinstance(entry, dict) or not isinstance(entry.get("question"), str):
             raise SessionFileError(f"question {number} of {where} has no text: expected `question` and `evidence`")
         evidence = entry.get("evidence") or []
         known = tuple(places[item] for item in evidence if item in places)
         if known and len(known) == len(evidence):
-            found.append(Question(entry["question"], known))
-    return tuple(found)
+            questions.append(EvidenceQuestion(entry["question"], known))
+    return tuple(questions)

@@ -1,4 +1,4 @@
-"""LangChain's `SummarizationMiddleware`, with the same extractive summariser behind it as our own.
+"""Run LangChain's `SummarizationMiddleware` with the same extractive summariser behind it as our own.
 
 The middleware decides what is summarised, what its summariser gets to see (by default the last 4,000 tokens of it) and
 what is kept; the text comes from `extract`. Needs the extra `langchain`.
@@ -10,34 +10,34 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from unabridged.ledger.gather import gather
-from unabridged.ledger.summary_turn import render
 from unabridged.messages import View
-from unabridged_corpus.evaluate.moments import Arm, Begin, Count, Moment
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import render
+from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, Count, CutPoint
 
-DEFAULT_TRIM = 4_000
+DEFAULT_TRIM_TOKENS = 4_000
 """`trim_tokens_to_summarize` as it comes."""
 
 
-def installed() -> bool:
-    """Whether LangChain is there."""
+def is_installed() -> bool:
+    """Return whether LangChain is installed."""
     return find_spec("langchain") is not None and find_spec("langgraph") is not None
 
 
-def langchain(trim: int | None) -> Begin:
-    """The middleware with its defaults but for `trim_tokens_to_summarize`."""
+def langchain(trim: int | None) -> ArmFactory:
+    """Return the middleware with its defaults but for `trim_tokens_to_summarize`."""
 
     def begin(budget: int, count: Count) -> Arm:
         peer: Peer | None = None
         start = 0
 
-        def arm(moment: Moment) -> str:
+        def arm(cut_point: CutPoint) -> str:
             nonlocal peer, start
             if peer is None:
-                peer = Peer(moment.conversation.views, budget, count, trigger=("messages", 1), trim=trim)
-            for i in range(start, moment.place):
+                peer = Peer(cut_point.conversation.views, budget, count, trigger=("messages", 1), trim=trim)
+            for i in range(start, cut_point.place):
                 peer.add(i)
-            start = moment.place
+            start = cut_point.place
             peer.shorten()
             return peer.text()
 
@@ -47,7 +47,7 @@ def langchain(trim: int | None) -> Begin:
 
 
 class Peer:
-    """One conversation in the middleware's hands."""
+    """One conversation that the middleware shortens."""
 
     def __init__(
         self, views: Sequence[View], budget: int, count: Count, *, trigger: tuple[str, int], trim: int | None
@@ -57,8 +57,8 @@ class Peer:
 
         self._views, self._budget, self._count = views, budget, count
         self._messages: list[Any] = []
-        made: Any = SummarizationMiddleware  # its generics are no concern of ours
-        self._middleware = made(
+        middleware: Any = SummarizationMiddleware  # its generics are no concern of ours
+        self._middleware = middleware(
             FakeListChatModel(responses=["never asked"]),
             trigger=trigger,
             trim_tokens_to_summarize=trim,
@@ -67,31 +67,31 @@ class Peer:
         )
 
     def add(self, index: int) -> None:
-        """The next message of the conversation."""
+        """Add the message with this index."""
         self._messages += _convert(index, self._views[index])
 
     def shorten(self) -> bool:
-        """Let the middleware look at the conversation, as before a model call; whether it summarised."""
-        done = self._middleware.before_model({"messages": self._messages}, None)
-        if done is None:
+        """Run the middleware as before a model call; return whether it summarised."""
+        update = self._middleware.before_model({"messages": self._messages}, None)
+        if update is None:
             return False
-        self._messages = [message for message in done["messages"] if message.type != "remove"]
+        self._messages = [message for message in update["messages"] if message.type != "remove"]
         return True
 
     def text(self) -> str:
-        """Everything that stands in the context."""
+        """Return everything that is in the context."""
         return "\n".join(map(_text, self._messages))
 
     def _summarise(self, messages: Sequence[Any]) -> str:
         views: list[View] = []
         for message in messages:
-            found = self._view(message)
-            if not views or views[-1] is not found:
-                views.append(found)
+            view = self._view(message)
+            if not views or views[-1] is not view:
+                views.append(view)
         return render(gather(views), self._budget, self._count).text()
 
     def _view(self, message: Any) -> View:
-        """The view a message was made from; its own summaries are what the middleware makes of them: a user's words."""
+        """Return the view a message was made from; a summary is a user's words, as the middleware has it."""
         place = str(message.id).partition(".")[0].removeprefix("v")
         return self._views[int(place)] if place.isdecimal() else View("user", "person", _text(message))
 

@@ -1,4 +1,4 @@
-"""Recall against tokens, as an SVG drawing: each arm a line, names solid and files dashed."""
+"""Draw recall against tokens as SVG: each arm a line, names solid and files dashed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLE = "font-family='sans-serif' font-size='12' fill='#333'"
 
 
 def plot(rows: Sequence[NeedsRow], title: str) -> str:
-    """The drawing; tokens on a logarithmic scale, since arms that keep messages take many more."""
+    """Return the drawing; tokens on a logarithmic scale, since arms that keep messages take many more."""
     tokens = [max(row.tokens, 1) for row in rows] or [1]
     low, high = log10(min(tokens)) - 0.1, log10(max(tokens)) + 0.1
     scale = _Scale(low, max(high, low + 0.3))
@@ -31,7 +31,7 @@ def plot(rows: Sequence[NeedsRow], title: str) -> str:
 
 
 class _Scale:
-    """Where a number of tokens and a share stand on the drawing."""
+    """The positions of tokens and shares on the drawing."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
@@ -68,8 +68,8 @@ def _arm(arm: str, rows: Sequence[NeedsRow], scale: _Scale, place: int) -> Itera
         line = " ".join(f"{x},{y}" for x, y, _ in spots)
         yield f"<polyline points='{line}' fill='none' stroke='{colour}' stroke-width='2'{dashes}/>"
         for x, y, row in spots:
-            told = f"{arm}: {getattr(row, kind):.1%} of {kind} in {row.tokens:,} tokens"
-            yield f"<circle cx='{x}' cy='{y}' r='4' fill='{colour}'><title>{escape(told)}</title></circle>"
+            title = f"{arm}: {getattr(row, kind):.1%} of {kind} in {row.tokens:,} tokens"
+            yield f"<circle cx='{x}' cy='{y}' r='4' fill='{colour}'><title>{escape(title)}</title></circle>"
     y = _TOP + 14 + 20 * place
     x = WIDTH - _RIGHT + 16
     yield f"<line x1='{x}' x2='{x + 20}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='3'/>"

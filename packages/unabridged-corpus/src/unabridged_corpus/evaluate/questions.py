@@ -1,4 +1,4 @@
-"""Questions about a long conversation: whether the evidence is in the context, or one search brings it back.
+"""Score the questions about a long conversation: the evidence is in the context, or one search brings it back.
 
 The conversation is replayed message by message inside a window. A question is answered when every message of its
 evidence stands in the context word for word; or there, or in the first tokens of what one search of the archive with
@@ -16,19 +16,19 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
 from unabridged.formats import format_named
 from unabridged.recall.tools import SEARCH, tools
-from unabridged.settings import Settings, limits
+from unabridged.settings import Settings, resolve_limits
 from unabridged.text_tools import neutral, one_line
 from unabridged_corpus.evaluate import peers
-from unabridged_corpus.evaluate.data import Conversation, Question
-from unabridged_corpus.evaluate.moments import AGENT, Count, exact, last_texts
+from unabridged_corpus.evaluate.cut_points import AGENT, Count, is_exact, last_texts
+from unabridged_corpus.evaluate.data import EvalConversation, EvidenceQuestion
 
-ROOM = 4_000
+SEARCH_TOKENS = 4_000
 """Tokens of a search's answer that count."""
-_HERE = "eval"
+_THREAD = "eval"
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class QuestionScore:
     """How many questions of one conversation have their evidence, under one arm."""
 
     conversation: str
@@ -44,11 +44,17 @@ class Answered:
     """In the context, or found by one search; None where there is nothing to search."""
 
 
-def ours(conversation: Conversation, window: int, count: Count, model: Any = None) -> Answered:
-    """Inside our window, with the archive to search."""
+def score_unabridged(conversation: EvalConversation, window: int, count: Count, model: Any = None) -> QuestionScore:
+    """Return the score inside our window, with the archive to search."""
     archive = MemoryArchive()
     compactor = Compactor(
-        model, agent=AGENT, exact=exact(), window=window, archive=archive, namespace=_HERE, format=conversation.format
+        model,
+        agent=AGENT,
+        exact=is_exact(),
+        window=window,
+        archive=archive,
+        namespace=_THREAD,
+        format=conversation.format,
     )
     reader = format_named(conversation.format)
     messages: list[Any] = []
@@ -58,23 +64,23 @@ def ours(conversation: Conversation, window: int, count: Count, model: Any = Non
         return "\n".join(reader.read(message).whole_text() for message in messages)
 
     for place, message in enumerate(conversation.messages, 1):
-        fitted = compactor.fit([*messages, message], thread=_HERE)
+        fitted = compactor.fit([*messages, message], thread=_THREAD)
         messages = fitted.messages
         if fitted.changed:
             shares += _share(conversation, text(), place)
-    recall = tools(archive, Scope(_HERE, _HERE), format=reader)
+    recall = tools(archive, Scope(_THREAD, _THREAD), format=reader)
     shown = text()
     reached = 0
     for question in conversation.questions:
-        found = _first(recall.call(SEARCH, {"query": question.text}), ROOM, count)
+        found = _first(recall.call(SEARCH, {"query": question.text}), SEARCH_TOKENS, count)
         reached += _holds(conversation, f"{one_line(shown)}\n{found}", question)
     compactor.close()
-    return _answered(conversation, shown, shares, count, reached)
+    return _score(conversation, shown, shares, count, reached)
 
 
-def langchain(conversation: Conversation, window: int, count: Count, trim: int | None) -> Answered:
-    """Inside LangChain's middleware, told the same trigger in tokens; its summaries may be as long as ours in talk."""
-    bounds = limits(Settings(), window)
+def score_langchain(conversation: EvalConversation, window: int, count: Count, trim: int | None) -> QuestionScore:
+    """Return the score in LangChain's middleware, with the same trigger and summaries as long as ours in talk."""
+    bounds = resolve_limits(Settings(), window)
     trigger = bounds.trigger[0]["tokens"]
     longest = bounds.summary + bounds.people
     peer = peers.Peer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
@@ -83,39 +89,39 @@ def langchain(conversation: Conversation, window: int, count: Count, trim: int |
         peer.add(place)
         if peer.shorten():
             shares += _share(conversation, peer.text(), place + 1)
-    return _answered(conversation, peer.text(), shares, count)
+    return _score(conversation, peer.text(), shares, count)
 
 
-def plain_tail(conversation: Conversation, tokens: int, count: Count) -> Answered:
-    """The last messages, as many as fit into so many tokens."""
-    return _answered(conversation, last_texts(conversation.views, tokens, count), [], count)
+def score_tail(conversation: EvalConversation, tokens: int, count: Count) -> QuestionScore:
+    """Return the score of the last messages, as many as fit into so many tokens."""
+    return _score(conversation, last_texts(conversation.views, tokens, count), [], count)
 
 
-def _answered(
-    conversation: Conversation, text: str, shares: Sequence[float], count: Count, reached: int | None = None
-) -> Answered:
+def _score(
+    conversation: EvalConversation, text: str, shares: Sequence[float], count: Count, reached: int | None = None
+) -> QuestionScore:
     shown = one_line(text)
     in_context = sum(_holds(conversation, shown, question) for question in conversation.questions)
     asked = len(conversation.questions)
     after = sum(shares) / len(shares) if shares else in_context / max(asked, 1)
-    return Answered(conversation.name, asked, in_context, after, len(shares), count(text), reached)
+    return QuestionScore(conversation.name, asked, in_context, after, len(shares), count(text), reached)
 
 
-def _share(conversation: Conversation, text: str, place: int) -> list[float]:
-    """The share of the questions about what stood before `place` that this text answers; none when there are none."""
+def _share(conversation: EvalConversation, text: str, place: int) -> list[float]:
+    """Return the share of the questions about what is before `place` that this text answers; [] without any."""
     shown = one_line(text)
     known = [question for question in conversation.questions if max(question.evidence) < place]
     return [sum(_holds(conversation, shown, question) for question in known) / len(known)] if known else []
 
 
-def _holds(conversation: Conversation, shown: str, question: Question) -> bool:
-    """Whether every message of the evidence stands in the text, on one line; quoted or as it was."""
+def _holds(conversation: EvalConversation, shown: str, question: EvidenceQuestion) -> bool:
+    """Return whether every message of the evidence is in the text, on one line; quoted or as it was."""
     texts = (one_line(conversation.views[i].text) for i in question.evidence)
     return all(text in shown or neutral(text) in shown for text in texts)
 
 
 def _first(text: str, tokens: int, count: Count) -> str:
-    """As much of the text as that many tokens hold."""
+    """Return as much of the text as that many tokens hold."""
     while (size := count(text)) > tokens:
         text = text[: min(len(text) - 1, len(text) * tokens // size)]
     return text

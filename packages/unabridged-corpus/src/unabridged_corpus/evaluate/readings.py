@@ -1,4 +1,4 @@
-"""Readings: a model writes probes from what happened next, then marks texts whose authors it does not know.
+"""Have a model write probes from what happened next, then mark texts whose authors it does not know.
 
 It writes the probes before it sees a text; the texts stand under random letters, and a second reading shows them in the
 order turned around. A reply that is not as asked is asked for once more; then the reading has failed, and that is said.
@@ -18,20 +18,27 @@ from typing import Any
 
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.sessions import write_whole
-from unabridged.summarise.prompt import KEY, draw_key, sendable
-from unabridged_corpus.evaluate.candidates import AFTER, OWN, Candidates, candidates, file_name, place_to_cut
-from unabridged_corpus.evaluate.data import Conversation
-from unabridged_corpus.evaluate.reader import Keep, Probe, Voice, ask_marks, ask_probes, part, set_off, shown
+from unabridged.summary.prompt import KEY, draw_key, remove_unsendable
+from unabridged_corpus.evaluate.candidates import (
+    MESSAGES_AFTER,
+    OWN_NAMES,
+    Candidates,
+    candidates,
+    file_name,
+    place_to_cut,
+)
+from unabridged_corpus.evaluate.data import EvalConversation
+from unabridged_corpus.evaluate.reader import Probe, ReadingModel, SaveText, ask_marks, ask_probes, part, set_off, shown
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Letters that say nothing about a place or a rank."""
-MOST_BROUGHT = 9
-PROMPT = 10_000
+MAX_BROUGHT = 9
+PROMPT_CHARACTERS = 10_000
 """Characters that the tasks and the probes take of an ask."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BlindReading:
     """One reading of one conversation's texts, by their names."""
 
     conversation: str
@@ -47,8 +54,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What one candidate got in all readings."""
+class CandidateRow:
+    """The marks of one candidate in all readings."""
 
     candidate: str
     characters: int
@@ -72,15 +79,15 @@ class Readings:
     reader: str
     cost: Mapping[str, Mapping[str, float]]
     """Of the reader and the writer: calls, tokens and, where prices are known, dollars."""
-    rows: list[Row] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
+    rows: list[CandidateRow] = field(default_factory=list)
+    readings: list[BlindReading] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     """Conversations in which no window of that size is full."""
 
 
 def read_all(
-    conversations: Iterable[Conversation],
+    conversations: Iterable[EvalConversation],
     reader: Any,
     *,
     model: Any = None,
@@ -98,13 +105,13 @@ def read_all(
     kept in `folder`, where the texts stand under their letters; the folder `letters` in it says whose they are.
     """
     brought = dict(texts or {})
-    if taken := [name for name in brought if name in OWN]:
+    if taken := [name for name in brought if name in OWN_NAMES]:
         raise SettingsError(f"{taken[0]!r} is the name of a text that is made here: call yours something else")
-    if len(brought) > MOST_BROUGHT:
-        raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MOST_BROUGHT}")
+    if len(brought) > MAX_BROUGHT:
+        raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MAX_BROUGHT}")
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingsError(f"{folder} is there and not empty: name a new folder to keep the readings in")
-    keep, voice, writer = _keeper(folder), Voice(reader), None if model is None else Voice(model)
+    save, voice, writer = _saver(folder), ReadingModel(reader), None if model is None else ReadingModel(model)
     found = Readings(voice.asker.name, cost={"reader": voice.cost} | ({"writer": writer.cost} if writer else {}))
     with ExitStack() as stack:
         for one in filter(None, (voice, writer)):
@@ -114,22 +121,22 @@ def read_all(
             if place is None:
                 found.skipped.append(name)
                 continue
-            with _noted(f"{name}: the texts and the probes", found.failed, tell):
+            with _note_failure(f"{name}: the texts and the probes", found.failed, tell):
                 made = candidates(conversation, place, budget, writer, brought)
-                sheet = _Sheet(f"{number:03}-{file_name(name)}", conversation, place, made, voice, keep)
-                asked = ask_probes(voice, sheet.head, probes, sheet.keep)
+                sheet = _Sheet(f"{number:03}-{file_name(name)}", conversation, place, made, voice, save)
+                asked = ask_probes(voice, sheet.head, probes, sheet.save)
                 for turn in range(1, readings + 1):
-                    with _noted(f"{name}: reading {turn} of {readings}", found.failed, tell):
+                    with _note_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
     names = dict.fromkeys(name for reading in found.readings for name in reading.characters)
     found.rows.extend(_row(name, [one for one in found.readings if name in one.marks]) for name in names)
-    keep("report.json", json.dumps(asdict(found), indent=1))
+    save("report.json", json.dumps(asdict(found), indent=1))
     return found
 
 
 @contextmanager
-def _noted(what: str, failed: list[str], tell: Callable[[str], None]) -> Iterator[None]:
-    """Say what is done; where it fails, note why, and go on with the next."""
+def _note_failure(what: str, failed: list[str], tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell what is done in this block; where it fails, note why and go on behind it."""
     tell(what)
     try:
         yield
@@ -141,29 +148,35 @@ class _Sheet:
     """One conversation at its cut, as a reader gets it: texts under letters, and what came before and after."""
 
     def __init__(  # noqa: PLR0917 - made in one place
-        self, folder: str, conversation: Conversation, place: int, made: Candidates, voice: Voice, keep: Keep
+        self,
+        folder: str,
+        conversation: EvalConversation,
+        place: int,
+        made: Candidates,
+        voice: ReadingModel,
+        save: SaveText,
     ) -> None:
         self.name, self.made, self.voice = conversation.name, made, voice
-        self.keep: Keep = lambda file, text: keep(f"{folder}/{file}", text)
+        self.save: SaveText = lambda file, text: save(f"{folder}/{file}", text)
         dealt = Random(conversation.name).sample(LETTERS, len(made.texts))  # noqa: S311 - dealt the same way again
         self.letters = dict(sorted(zip(dealt, made.texts, strict=True)))
-        after = shown(conversation.views[place : place + AFTER], place, voice.room // 5)
-        left = voice.room - len(after) - sum(map(len, made.texts.values())) - PROMPT
+        after = shown(conversation.views[place : place + MESSAGES_AFTER], place, voice.room // 5)
+        left = voice.room - len(after) - sum(map(len, made.texts.values())) - PROMPT_CHARACTERS
         before = shown(conversation.views[:place], 0, left)
         self.key = draw_key(before, after, *made.texts.values())
         blocks = [set_off("conversation", before, self.key), set_off("after", after, self.key)]
         self.head = "\n\n".join([part("intro", cut=place, key=self.key), *blocks])
         for letter, text in (*self.texts(1).items(), ("before", before), ("after", after)):
-            self.keep(f"{letter}.md", text.replace(KEY, "#"))
-        keep(f"letters/{folder}.json", json.dumps(self.letters, indent=1))
+            self.save(f"{letter}.md", text.replace(KEY, "#"))
+        save(f"letters/{folder}.json", json.dumps(self.letters, indent=1))
 
     def texts(self, turn: int) -> dict[str, str]:
-        """The texts by letter, in the order of this reading: every other one is turned around."""
+        """Return the texts by letter, in the order of this reading: every other one is turned around."""
         order = list(self.letters)[:: 1 if turn % 2 else -1]
         return {letter: self.made.texts[self.letters[letter]] for letter in order}
 
-    def read(self, turn: int, probes: Sequence[Probe]) -> Reading:
-        """The reader's marks, by the names of the texts."""
+    def read(self, turn: int, probes: Sequence[Probe]) -> BlindReading:
+        """Return the reader's marks, by the names of the texts."""
         stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
         texts = self.texts(turn)
         judged = ask_marks(
@@ -173,24 +186,28 @@ class _Sheet:
             probes,
             stays=stays,
             key=self.key,
-            keep=lambda file, text: self.keep(f"reading-{turn}-{file}", text),
+            save=lambda file, text: self.save(f"reading-{turn}-{file}", text),
         )
         false = [
-            {**row, "text": self.letters[row["text"]], "found": _flat(row["statement"]) in _flat(texts[row["text"]])}
+            {
+                **row,
+                "text": self.letters[row["text"]],
+                "found": _flatten(row["statement"]) in _flatten(texts[row["text"]]),
+            }
             for row in judged["false"]
         ]
         marks = {name: judged["marks"][letter] for letter, name in self.letters.items()}
         preferred = [self.letters[letter] for letter in judged["preferred"]]
         sizes = {name: len(text) for name, text in self.made.texts.items()}
-        return Reading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
+        return BlindReading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
 
 
-def _row(name: str, readings: Sequence[Reading]) -> Row:
+def _row(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
     points = sum(mark["points"] for reading in readings for mark in reading.marks[name])
     most = sum(2 * len(reading.probes) for reading in readings)
     first = [reading for reading in readings if name in reading.preferred]
     hows = Counter(reading.how for reading in first)
-    return Row(
+    return CandidateRow(
         name,
         int(fmean(reading.characters[name] for reading in readings)),
         points,
@@ -205,17 +222,17 @@ def _row(name: str, readings: Sequence[Reading]) -> Row:
     )
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     return " ".join(text.split())
 
 
-def _keeper(folder: Path | None) -> Keep:
-    """Writes a text into the folder, for its owner alone; nowhere when there is none."""
+def _saver(folder: Path | None) -> SaveText:
+    """Return a function that writes a text into the folder, for its owner alone; nowhere without a folder."""
 
-    def keep(name: str, text: str) -> None:
+    def save(name: str, text: str) -> None:
         if folder is not None:
             path = folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(path, [sendable(text).encode()])
+            write_whole(path, [remove_unsendable(text).encode()])
 
-    return keep
+    return save

@@ -1,4 +1,4 @@
-"""The measurement as a whole: every conversation, arm and budget; rows with averages; JSON."""
+"""Measure every conversation, arm and budget, and report rows with averages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from unabridged_corpus.evaluate import peers, questions
 from unabridged_corpus.evaluate.arms import choose_arms
-from unabridged_corpus.evaluate.data import Conversation
-from unabridged_corpus.evaluate.moments import Begin, Count, Moment, counter, moments
-from unabridged_corpus.evaluate.questions import Answered
-from unabridged_corpus.evaluate.score import Held, average, held
+from unabridged_corpus.evaluate.cut_points import ArmFactory, Count, CutPoint, counter, find_cut_points
+from unabridged_corpus.evaluate.data import EvalConversation
+from unabridged_corpus.evaluate.questions import QuestionScore
+from unabridged_corpus.evaluate.score import NeedsScore, average, held
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsRow:
-    """What the agent needs next and still has, for one arm and budget: shares, averaged over conversations."""
+    """The needs that an agent still has after the cut, for one arm and budget: shares, averaged over conversations."""
 
     arm: str
     budget: int
@@ -51,7 +51,7 @@ class QuestionsRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EvaluationReport:
     """Everything that was measured."""
 
     data: str
@@ -64,9 +64,9 @@ class Report:
 
 @dataclass(slots=True)
 class _Scores:
-    """What one arm got at one budget."""
+    """The scores of one arm at one budget."""
 
-    held: dict[str, list[Held]] = field(default_factory=dict)
+    held: dict[str, list[NeedsScore]] = field(default_factory=dict)
     verbatim: dict[str, list[float]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=list)
 
@@ -89,71 +89,71 @@ class _Scores:
 
 def evaluate(
     data: Path,
-    conversations: Iterable[Conversation],
+    conversations: Iterable[EvalConversation],
     *,
     window: int = 24_000,
     budgets: Sequence[int] = (1_000, 3_000),
     arms: Sequence[str] = (),
     model: Any = None,
-) -> Report:
-    """Measure every arm on these conversations, cut where a window of this size would be full."""
+) -> EvaluationReport:
+    """Measure every arm on these conversations, cut where a window of this size would be full; return the report."""
     count, counted = counter()
-    begins = choose_arms(list(arms), model)
-    scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in begins}
-    answered: dict[str, list[Answered]] = {}
+    factories = choose_arms(list(arms), model)
+    scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in factories}
+    answered: dict[str, list[QuestionScore]] = {}
     for conversation in conversations:
-        _score_needs(conversation, window, begins, scores, count)
+        _score_needs(conversation, window, factories, scores, count)
         if conversation.questions:
-            for name, done in _ask(conversation, window, begins, count, model).items():
+            for name, done in _ask(conversation, window, factories, count, model).items():
                 answered.setdefault(name, []).append(done)
     needs = tuple(scores[key].row(key[1], key[0]) for key in scores if scores[key].held)
     asked = tuple(_questions_row(name, window, listed) for name, listed in answered.items())
-    return Report(str(data), window, counted, needs, asked)
+    return EvaluationReport(str(data), window, counted, needs, asked)
 
 
 def _score_needs(
-    conversation: Conversation,
+    conversation: EvalConversation,
     window: int,
-    begins: dict[str, Begin],
+    factories: dict[str, ArmFactory],
     scores: dict[tuple[int, str], _Scores],
     count: Count,
 ) -> None:
-    found = list(moments(conversation, window))
+    cut_points = list(find_cut_points(conversation, window))
     for (budget, name), got in scores.items():
-        arm = begins[name](budget, count)
-        for moment in found:
-            text = arm(moment)
-            whole = f"{text}\n{moment.beside()}"
+        arm = factories[name](budget, count)
+        for cut_point in cut_points:
+            text = arm(cut_point)
+            whole = f"{text}\n{cut_point.beside()}"
             got.tokens.append(count(text))
-            got.held.setdefault(conversation.name, []).append(held(whole, moment.needed))
-            got.verbatim.setdefault(conversation.name, []).append(_verbatim(moment, whole))
+            got.held.setdefault(conversation.name, []).append(held(whole, cut_point.needed))
+            got.verbatim.setdefault(conversation.name, []).append(_verbatim(cut_point, whole))
 
 
-def _verbatim(moment: Moment, text: str) -> float:
-    said = [view.text.strip() for view in moment.before if view.origin == "person" and view.text.strip()]
-    return sum(words in text for words in said) / len(said) if said else 1.0
+def _verbatim(cut_point: CutPoint, text: str) -> float:
+    words = [view.text.strip() for view in cut_point.before if view.origin == "person" and view.text.strip()]
+    return sum(one in text for one in words) / len(words) if words else 1.0
 
 
 def _ask(
-    conversation: Conversation, window: int, names: Iterable[str], count: Count, model: Any
-) -> dict[str, Answered]:
-    """The questions of one conversation, for each arm that can be replayed in a window."""
-    found: dict[str, Answered] = {}
+    conversation: EvalConversation, window: int, names: Iterable[str], count: Count, model: Any
+) -> dict[str, QuestionScore]:
+    """Return the scores of one conversation's questions, for each arm that can be replayed in a window."""
+    scores: dict[str, QuestionScore] = {}
     for name in names:
         if name == "unabridged":
-            found[name] = questions.ours(conversation, window, count)
+            scores[name] = questions.score_unabridged(conversation, window, count)
         elif name == "model":
-            found[name] = questions.ours(conversation, window, count, model)
+            scores[name] = questions.score_unabridged(conversation, window, count, model)
         elif name == "tail":
-            size = found["unabridged"].tokens if "unabridged" in found else window // 2
-            found[name] = questions.plain_tail(conversation, size, count)
+            size = scores["unabridged"].tokens if "unabridged" in scores else window // 2
+            scores[name] = questions.score_tail(conversation, size, count)
         elif name.startswith("langchain"):
-            trim = peers.DEFAULT_TRIM if name == "langchain" else None
-            found[name] = questions.langchain(conversation, window, count, trim)
-    return found
+            trim = peers.DEFAULT_TRIM_TOKENS if name == "langchain" else None
+            scores[name] = questions.score_langchain(conversation, window, count, trim)
+    return scores
 
 
-def _questions_row(name: str, window: int, listed: Sequence[Answered]) -> QuestionsRow:
+def _questions_row(name: str, window: int, listed: Sequence[QuestionScore]) -> QuestionsRow:
     asked = sum(one.asked for one in listed)
     reached = [one.or_search for one in listed if one.or_search is not None]
     return QuestionsRow(

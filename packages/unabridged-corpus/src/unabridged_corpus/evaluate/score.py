@@ -1,4 +1,4 @@
-"""How much of what an agent needs next a shorter context still holds.
+"""Score how much of what an agent needs next a shorter context still holds.
 
 A conversation is cut; the file names and identifiers in the calls that come after the cut (in text protocols: in the
 assistant's turns) that stood before it, and were not shown again before they were used, are what the agent needs. What
@@ -29,7 +29,7 @@ _HUMP = re.compile(r"[a-z][A-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What is needed next: paths (held when their file name is), and identifiers."""
+    """The paths and identifiers that are needed next; a path is held when its file name is."""
 
     files: frozenset[str]
     names: frozenset[str]
@@ -39,7 +39,7 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class NeedsScore:
     """How many of the needed files and names a text holds."""
 
     files: int
@@ -49,19 +49,19 @@ class Held:
 
     @property
     def share(self) -> float:
-        """The share of files and names together; all of it when nothing is needed."""
+        """Return the share of files and names together; 1 when nothing is needed."""
         needed = self.files_needed + self.names_needed
         return (self.files + self.names) / needed if needed else 1.0
 
 
 def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS) -> Needs:
-    """The files and names of the next calls that stood before the cut and were not shown again before their use."""
+    """Return the files and names of the next calls that were there before the cut and not shown again before use."""
     read = detect([*before, *after]).read
     return needs_of_views([read(message) for message in before], [read(message) for message in after], calls)
 
 
 def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS) -> Needs:
-    """`needs` of messages that were read already."""
+    """Return `needs` of messages that were read already."""
     known = "\n".join(text for view in before for _, text in _parts(view))
     files: set[str] = set()
     names: set[str] = set()
@@ -73,9 +73,8 @@ def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = C
             if is_call or acts_in_text:
                 seen += 1
                 files |= {path for path in _PATH.findall(text) if path in known and path not in shown}
-                names |= {
-                    name for name in set(_NAME.findall(text)) if _exact(name) and name in known and name not in shown
-                }
+                exact_names = filter(_is_exact, set(_NAME.findall(text)))
+                names |= {name for name in exact_names if name in known and name not in shown}
             elif view.role != "assistant":
                 shown |= {*_PATH.findall(text), *_NAME.findall(text)}
         if seen >= calls:
@@ -83,9 +82,9 @@ def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = C
     return Needs(frozenset(files), frozenset(names))
 
 
-def held(text: str, needed: Needs) -> Held:
-    """How much of what is needed stands in the text; of a file its name is enough."""
-    return Held(
+def held(text: str, needed: Needs) -> NeedsScore:
+    """Return how much of what is needed is in the text; of a file its name is enough."""
+    return NeedsScore(
         sum(path.rpartition("/")[2] in text for path in needed.files),
         len(needed.files),
         sum(name in text for name in needed.names),
@@ -94,19 +93,19 @@ def held(text: str, needed: Needs) -> Held:
 
 
 def cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
-    """Where the conversation has grown by another `every` tokens (characters of its JSON / 4); never at its end."""
-    found: list[int] = []
+    """Return where the conversation has grown by `every` tokens more (characters of JSON / 4); never its end."""
+    places: list[int] = []
     size, limit = 0.0, float(every)
     for i, message in enumerate(messages[:-1]):
         size += len(json.dumps(message, default=str)) / 4
         if size >= limit:
-            found.append(i + 1)
+            places.append(i + 1)
             limit = (size // every + 1) * every
-    return found
+    return places
 
 
-def average(scores: Mapping[str, Sequence[Held]]) -> tuple[float, float]:
-    """The shares of files and names held: averaged over the cuts of each conversation, then over conversations."""
+def average(scores: Mapping[str, Sequence[NeedsScore]]) -> tuple[float, float]:
+    """Return the shares of files and names held: the mean over conversations of the mean over their cuts."""
     files = [[one.files / one.files_needed for one in of_one if one.files_needed] for of_one in scores.values()]
     names = [[one.names / one.names_needed for one in of_one if one.names_needed] for of_one in scores.values()]
     return _mean_of_means(files), _mean_of_means(names)
@@ -117,12 +116,12 @@ def _mean_of_means(shares: Sequence[Sequence[float]]) -> float:
     return fmean(means) if means else 1.0
 
 
-def _exact(word: str) -> bool:
+def _is_exact(word: str) -> bool:
     return "_" in word or _HUMP.search(word) is not None
 
 
 def _parts(view: View) -> Iterator[tuple[bool, str]]:
-    """Every part of a message as (is it a call's arguments, its text)."""
+    """Yield every part of a message as (whether it is a call's arguments, its text)."""
     if view.text:
         yield False, view.text
     for call in view.calls:
@@ -132,7 +131,7 @@ def _parts(view: View) -> Iterator[tuple[bool, str]]:
 
 
 def leaves(value: Any) -> str:
-    """The values of a call's arguments, a line each, as they are and not as JSON escapes them; without their keys."""
+    """Return the values of a call's arguments, a line each, as they are and not as JSON escapes them; without keys."""
     if isinstance(value, str):
         try:
             parsed = json.loads(value)

@@ -1,4 +1,4 @@
-"""Ways in which an adapter can be wrong, done to the engine behind it on purpose: the contract must notice each.
+"""Ways in which an adapter can be wrong, made in the engine behind it on purpose: the contract must notice each.
 
     class TestMyFrameworkBroken(BrokenAdapterContract):
         @pytest.fixture
@@ -17,31 +17,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compaction, Compactor
-from unabridged.errors import NotInstalled
 from unabridged.formats import Format, Slot, detect
 from unabridged.marks import is_ours
 from unabridged.settings import Clear, Prices, Settings
 from unabridged_testing.adapter_contract import SCENARIOS
 from unabridged_testing.adapter_contract.case import THREAD, error_of
+from unabridged_testing.adapter_contract.conversation_scenarios import RULES
 from unabridged_testing.adapter_contract.interface import Door
-from unabridged_testing.adapter_contract.talks import RULES
-
-try:
-    import pytest
-except ImportError as error:
-    raise NotInstalled(__name__, "pytest", error) from error
 
 Patches = Mapping[str, Any]
-"""Attributes of `Compactor`, and what stands in their place."""
+"""Attributes of `Compactor`, and what replaces them."""
 
 
 class Breakage(NamedTuple):
-    """A way to be wrong, and the scenarios that are meant to notice it."""
+    """A way to be wrong, and the scenarios that must notice it."""
 
     patches: Patches
     noticed_by: tuple[str, ...]
@@ -49,7 +46,7 @@ class Breakage(NamedTuple):
 
 @contextmanager
 def broken(breakage: Breakage) -> Iterator[None]:
-    """Within, every compactor is broken in this way, whoever made it."""
+    """Break every compactor in this way within, whoever made it."""
     whole = {name: getattr(Compactor, name) for name in breakage.patches}
     for name, patch in breakage.patches.items():
         setattr(Compactor, name, patch)
@@ -64,36 +61,39 @@ def broken(breakage: Breakage) -> Iterator[None]:
 
 
 def _after(change: Callable[[Format, Sequence[Any], list[Any]], list[Any]]) -> Patches:
-    """Every list that a compaction made is changed: by the format, what was given, and what is to be sent."""
+    """Change every list that a compaction made: by the format, the original list, and the result to be sent."""
 
-    def changed(compactor: Any, given: Sequence[Any], made: Compaction) -> Compaction:
-        format_ = compactor._format or detect(given)  # noqa: SLF001 - no adapter could be broken from outside
-        return replace(made, messages=change(format_, given, list(made.messages))) if made.changed else made
+    def changed(compactor: Any, original: Sequence[Any], done: Compaction) -> Compaction:
+        format_ = compactor._format or detect(original)  # noqa: SLF001 - no adapter could be broken from outside
+        return replace(done, messages=change(format_, original, list(done.messages))) if done.changed else done
 
-    def sync_form(name: str) -> Any:
+    def patched(name: str) -> Any:
         own = getattr(Compactor, name)
 
         @wraps(own)
-        def method(self: Any, given: Any, *rest: Any, **options: Any) -> Any:
-            return changed(self, getattr(given, "messages", given), own(self, given, *rest, **options))
+        def method(self: Any, source: Any, *rest: Any, **options: Any) -> Any:
+            original, done = getattr(source, "messages", source), own(self, source, *rest, **options)
+            return later(self, original, done) if isawaitable(done) else changed(self, original, done)
 
         return method
 
-    def async_form(name: str) -> Any:
-        own = getattr(Compactor, name)
+    async def later(compactor: Any, original: Sequence[Any], done: Any) -> Compaction:
+        return changed(compactor, original, await done)
 
-        @wraps(own)
-        async def method(self: Any, given: Any, *rest: Any, **options: Any) -> Any:
-            return changed(self, getattr(given, "messages", given), await own(self, given, *rest, **options))
+    return {name: patched(name) for name in ("fit", "overflowed", "afit", "aoverflowed")}
 
-        return method
 
-    sync = {name: sync_form(name) for name in ("fit", "overflowed")}
-    return {**sync, **{name: async_form(name) for name in ("afit", "aoverflowed")}}
+def _instead(name: str, function: Callable[..., Any]) -> Patches:
+    """Put the function in the place of a method and of its async form."""
+
+    async def later(*arguments: Any, **options: Any) -> Any:
+        return function(*arguments, **options)
+
+    return {name: function, f"a{name}": later}
 
 
 def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
-    """Every compactor is made with other keywords."""
+    """Make every compactor with other keywords."""
     own = Compactor.__init__
 
     @wraps(own)
@@ -106,7 +106,7 @@ def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
 
 
 def _called_with(names: Sequence[str], **others: Any) -> Patches:
-    """These methods, sync or async, are called with other keywords."""
+    """Call these methods, sync or async, with other keywords."""
 
     def patched(name: str) -> Any:
         own = getattr(Compactor, name)
@@ -124,56 +124,44 @@ def _refuse(_: Any, __: Any, error: Any) -> Any:
     raise error if isinstance(error, BaseException) else ValueError(error)
 
 
-async def _arefuse(_: Any, __: Any, error: Any) -> Any:
-    _refuse(_, __, error)
-
-
 def _nothing(_: Any, messages: list[Any], **__: Any) -> Compaction:
     return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread="")
-
-
-async def _anothing(_: Any, messages: list[Any], **__: Any) -> Compaction:
-    return _nothing(_, messages)
 
 
 def _same(_: Any, messages: list[Any], **__: Any) -> list[Any]:
     return messages
 
 
-async def _asame(_: Any, messages: list[Any], **__: Any) -> list[Any]:
-    return messages
+def _drop_summary(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
+    return [message for message in result if not is_ours(format_.read(message))]
 
 
-def _drop_summary(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
-    return [message for message in made if not is_ours(format_.read(message))]
+def _split_round(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
+    answers = [i for i, message in enumerate(result) if format_.read(message).answers]
+    return result[: answers[-1]] + result[answers[-1] + 1 :] if answers else result
 
 
-def _split_round(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
-    answers = [i for i, message in enumerate(made) if format_.read(message).answers]
-    return made[: answers[-1]] + made[answers[-1] + 1 :] if answers else made
+def _reorder(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
+    calls = [i for i, message in enumerate(result[:-1]) if format_.read(message).calls]
+    at = calls[-1] if calls else len(result) - 2  # without a round, the newest two
+    result[at], result[at + 1] = result[at + 1], result[at]
+    return result
 
 
-def _reorder(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
-    calls = [i for i, message in enumerate(made[:-1]) if format_.read(message).calls]
-    at = calls[-1] if calls else len(made) - 2  # without a round, the newest two
-    made[at], made[at + 1] = made[at + 1], made[at]
-    return made
-
-
-def _reword(format_: Format, given: Sequence[Any], made: list[Any]) -> list[Any]:
-    old = {id(message) for message in given}
+def _reword(format_: Format, original: Sequence[Any], result: list[Any]) -> list[Any]:
+    old = {id(message) for message in original}
 
     def edit(_: Slot, text: str) -> str:
         return text.replace(RULES[0], RULES[0].replace("Never touch", "Try not to touch"))
 
-    return [message if id(message) in old else format_.edit(message, edit) for message in made]
+    return [message if id(message) in old else format_.edit(message, edit) for message in result]
 
 
-def _lose_pictures(format_: Format, _: Sequence[Any], made: list[Any]) -> list[Any]:
+def _lose_pictures(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
     def edit(slot: Slot, text: str) -> str:
         return "[a picture]" if slot.kind == "media" else text
 
-    return [format_.edit(message, edit) for message in made]
+    return [format_.edit(message, edit) for message in result]
 
 
 def _ignore_off(keywords: dict[str, Any]) -> None:
@@ -189,8 +177,8 @@ def _forget(keywords: dict[str, Any]) -> None:
     keywords["archive"] = MemoryArchive()
 
 
-def _handing_on_failures() -> Patches:
-    """What the summariser raises is raised from the compaction that asked it."""
+def _raise_summariser_failures() -> Patches:
+    """Raise what the summariser raises from the compaction that asked it."""
     failures: list[Exception] = []
 
     def note(keywords: dict[str, Any]) -> None:
@@ -205,10 +193,10 @@ def _handing_on_failures() -> Patches:
 
         keywords["model"] = summarise and model
 
-    def hand_on(_: Format, __: Sequence[Any], made: list[Any]) -> list[Any]:
+    def hand_on(_: Format, __: Sequence[Any], result: list[Any]) -> list[Any]:
         if failures:
             raise failures.pop()
-        return made
+        return result
 
     return {**_made_with(note), **_after(hand_on)}
 
@@ -221,13 +209,8 @@ def _one_thread(own: Any) -> Any:
     return scope
 
 
-_SWITCHED_OFF: Patches = {
-    "fit": _nothing,
-    "afit": _anothing,
-    "compact": lambda *_, **__: None,
-    "overflowed": _refuse,
-    "aoverflowed": _arefuse,
-}
+_REFUSING = _instead("overflowed", _refuse)
+_SWITCHED_OFF: Patches = {**_instead("fit", _nothing), **_REFUSING, "compact": lambda *_, **__: None}
 
 BREAKAGES: Mapping[str, Breakage] = {
     "compaction is off": Breakage(
@@ -237,9 +220,7 @@ BREAKAGES: Mapping[str, Breakage] = {
         _after(_drop_summary), ("long chain", "rules verbatim after ten compactions")
     ),
     "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
-    "an overflow is not recovered": Breakage(
-        {"overflowed": _refuse, "aoverflowed": _arefuse}, ("overflow", "streaming")
-    ),
+    "an overflow is not recovered": Breakage(_REFUSING, ("overflow", "streaming")),
     "system prompt and tools are not counted": Breakage(
         _called_with(("fit", "afit"), system=None, tools=None), ("parallel calls",)
     ),
@@ -254,12 +235,10 @@ BREAKAGES: Mapping[str, Breakage] = {
     ),
     "results are cleared below the trigger": Breakage(_made_with(_clear_early), ("below the trigger",)),
     "off is ignored": Breakage(_made_with(_ignore_off), ("off",)),
-    "a summariser's failure ends the run": Breakage(_handing_on_failures(), ("summariser down",)),
-    "undo does nothing": Breakage({"undo": _same, "aundo": _asame}, ("undo",)),
-    "replay does nothing": Breakage({"replay": _same, "areplay": _asame}, ("replay exact", "images")),
+    "a summariser's failure ends the run": Breakage(_raise_summariser_failures(), ("summariser down",)),
+    "undo does nothing": Breakage(_instead("undo", _same), ("undo",)),
+    "replay does nothing": Breakage(_instead("replay", _same), ("replay exact", "images")),
 }
-
-_MEANT = [(name, scenario) for name, breakage in BREAKAGES.items() for scenario in breakage.noticed_by]
 
 
 class BrokenAdapterContract:

@@ -1,4 +1,4 @@
-"""One scenario's agent, model and archive, and what is looked up in them."""
+"""One scenario's agent, model and archive, and assertions about them."""
 
 # Tests that ship: they assert.
 # ruff: noqa: S101
@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from unabridged.archive import open_archive
-from unabridged.archive.protocol import Archive, Record, Scope
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record, Scope
 from unabridged.formats.base import Family
-from unabridged.history import DEFAULT
 from unabridged.marks import ids_in, is_ours
-from unabridged.measure.meter import Meter
+from unabridged.tokens.meter import Meter
 from unabridged_testing.adapter_contract.interface import Content, Door, Session
-from unabridged_testing.adapter_contract.model import Script, StrictModel, work
+from unabridged_testing.adapter_contract.strict_model import Script, StrictModel, work
 
 UNKNOWN: Family = "unknown"
 WINDOW = 6_000
@@ -28,11 +28,11 @@ THREAD = "the-thread"
 
 
 class Case:
-    """An agent behind a door, on an archive of its own; what the model found wrong is told at the end.
+    """An agent behind a door, on an archive of its own; what the model found wrong is raised at the end.
 
-    `window` is the model's, and the adapter's unless `told` says otherwise, in tokens of the family that counts most:
-    for others it is smaller, so that as much goes in. Summaries are model-free unless `model` is given. Other
-    `keywords` are the door's.
+    `window` is the model's, and the adapter's unless `adapter_window` says otherwise, in tokens of the family that
+    counts most: for others it is smaller, so that as much goes in. Summaries are model-free unless `model` is given.
+    Other `keywords` are the door's.
     """
 
     def __init__(
@@ -43,19 +43,19 @@ class Case:
         *,
         window: int = WINDOW,
         heavier: float = 1.0,
-        told: int | None = None,
+        adapter_window: int | None = None,
         reports: bool = True,
         **keywords: Any,
     ) -> None:
         family = door.format.family
-        window, told = _as_roomy(window, family), _as_roomy(told or window, family)
+        window, adapter_window = _as_roomy(window, family), _as_roomy(adapter_window or window, family)
         self.door = door
         self.model = StrictModel(script, window=window, family=family, heavier=heavier, reports=reports)
         self.archive = f"sqlite:///{folder / 'archive.db'}"
         self.originals: list[Any] = []
-        """What was told so far, as the framework kept it before any of it went."""
-        given = {"thread": THREAD, "tools": {"work": work}, "window": told, "archive": self.archive, "model": None}
-        self.session: Session = door.open(self.model, **{**given, **keywords})
+        """The conversation so far, as the framework kept it before any of it went."""
+        defaults = {"thread": THREAD, "tools": {"work": work}, "archive": self.archive, "model": None}
+        self.session: Session = door.open(self.model, **{**defaults, "window": adapter_window, **keywords})
 
     def __enter__(self) -> Self:
         return self
@@ -66,90 +66,106 @@ class Case:
             assert not self.model.problems, "\n".join(self.model.problems[:10])
 
     def say(self, content: Content) -> str:
-        """The agent's answer."""
+        """Return the agent's answer."""
         return self.session.say(content)
 
     def tell(self, content: Content) -> str:
-        """The agent's answer; this turn, as the framework keeps it now, is added to the originals."""
+        """Return the agent's answer; this turn, as the framework keeps it now, is added to the originals."""
         answer = self.session.say(content)
-        said = content if isinstance(content, str) else str(content[0])
+        text = content if isinstance(content, str) else str(content[0])
         stored = deepcopy(self.session.stored())
         views = [self.door.format.read(message) for message in stored]
-        places = [i for i, view in enumerate(views) if said in view.text and not is_ours(view)]
-        assert places, f"the framework does not keep what the user said last: {said!r:.80}"
-        self.originals += stored[places[-1] :]
+        indices = [i for i, view in enumerate(views) if text in view.text and not is_ours(view)]
+        assert indices, f"the framework does not keep what the user said last: {text!r:.80}"
+        self.originals += stored[indices[-1] :]
         return answer
 
-    # -- what is in the archive, read as another process would --------------------------------------------------------
+    def tell_until(self, is_done: Callable[[], bool], turns: Iterator[str]) -> int:
+        """Tell these turns until something is done, or all of them are told; return how many were."""
+        count = 0
+        while not is_done() and (turn := next(turns, None)) is not None:
+            self.tell(turn)
+            count += 1
+        return count
+
+    # -- the archive, read as another process would -------------------------------------------------------------------
 
     def records(self, thread: str = THREAD) -> list[Record]:
-        """The compactions of the thread that stand."""
-        return list(self._read(lambda archive: archive.records(Scope(DEFAULT, thread))))
+        """Return the compactions of the thread that stand."""
+        return list(self._read(lambda archive: archive.records(Scope(DEFAULT_NAMESPACE, thread))))
 
     def summaries(self) -> int:
-        """How many of them put a summary into the place of messages."""
+        """Return how many of them put a summary into the place of messages."""
         return sum(record.kind == "summary" for record in self.records())
 
     def archived(self, thread: str = THREAD) -> str:
-        """All that is said in the messages of the thread that left its context."""
-        parts = self._read(lambda archive: archive.parts(Scope(DEFAULT, thread)))
+        """Return all that is said in the messages of the thread that left its context."""
+        parts = self._read(lambda archive: archive.parts(Scope(DEFAULT_NAMESPACE, thread)))
         return "\n".join(part.text for part in parts)
 
     def threads(self) -> set[str]:
-        """The names of all threads."""
-        return set(self._read(lambda archive: archive.threads(DEFAULT)))
+        """Return the names of all threads."""
+        return set(self._read(lambda archive: archive.threads(DEFAULT_NAMESPACE)))
 
     def _read(self, look: Callable[[Archive], Any]) -> Any:
-        archive = open_archive(self.archive)
-        try:
+        with closing(open_archive(self.archive)) as archive:
             return look(archive)
-        finally:
-            archive.close()
 
     def assert_compacted(self, thread: str = THREAD) -> None:
-        """Some of the thread went into the archive."""
+        """Assert that some of the thread went into the archive."""
         assert self.records(thread), f"no compaction is in the archive as of the thread {thread!r}"
 
     # -- what the model saw -------------------------------------------------------------------------------------------
 
     def assert_requests(self, wanted: int, *, refused: int = 0) -> None:
-        """The model was asked so often, and refused so many of these as too long."""
+        """Assert that the model was asked so often, and refused so many of these as too long."""
         refusals = self.model.refusals
         assert len(refusals) == refused, f"{len(refusals)} requests were refused, not {refused}: {refusals[:1]}"
-        found = len(self.model.seen)
-        assert found == wanted, f"{found} requests, not {wanted}: results were not shown, or one was sent twice"
+        count = len(self.model.seen)
+        assert count == wanted, f"{count} requests, not {wanted}: results were not shown, or one was sent twice"
+
+    def assert_compacted_but(self, words: str) -> None:
+        """Assert that some of the thread went into the archive, and that these words are in each request."""
+        self.assert_compacted()
+        self.assert_always_shown(words)
 
     def assert_always_shown(self, words: str, *, since: int = 0) -> None:
-        """These words stand in each request, to the letter."""
+        """Assert that these words are in each request, to the letter."""
         without = [i for i, seen in enumerate(self.model.seen[since:], since) if words not in seen.text]
         assert not without, f"{words!r} is not in request {without[0]} ({len(without)} lack it)"
 
-    def assert_told(self) -> None:
-        """The last request tells that something went."""
+    def assert_summary_shown(self) -> None:
+        """Assert that the last request shows a summary."""
         assert any(ids_in(view.text) for view in self.model.seen[-1].views), "the model is not shown the summary"
 
+    def assert_untouched(self) -> None:
+        """Assert that each request begins as the one before it, and that nothing is archived or changed."""
+        for before, after in pairwise(self.model.seen):
+            assert after.begins_as(before), "a request does not begin as the one before it"
+        assert not self.threads(), "something is in the archive"
+        assert_same(self.session.stored(), self.originals)
+
     def assert_prefix_kept(self) -> None:
-        """Each request begins as the one before it, but where a compaction was made: a provider's cache needs that."""
-        pairs = pairwise(self.model.seen)
-        breaks = sum(after.views[: len(before.views)] != before.views for before, after in pairs)
-        made = len(self.records())
-        assert breaks <= made, f"{breaks} requests do not begin as the one before them, with {made} compactions"
+        """Assert that each request begins as the one before it, but after a compaction, as a provider's cache needs."""
+        breaks = sum(not after.begins_as(before) for before, after in pairwise(self.model.seen))
+        records = len(self.records())
+        assert breaks <= records, f"{breaks} requests do not begin as the one before them, with {records} compactions"
 
     # -- what comes back ----------------------------------------------------------------------------------------------
 
     def assert_replayed(self) -> None:
-        """The original conversation comes back: all that was told."""
+        """Assert that the original conversation comes back: all that was told."""
         assert_same(self.session.replay(), self.originals)
 
     def replayed_calls(self) -> list[str]:
-        """Every call in the original conversation: its name and its first argument."""
+        """Return every call in the original conversation: its name and its first argument."""
         views = [self.door.format.read(message) for message in self.session.replay()]
         calls = [call for view in views for call in view.calls]
         return [f"{call.name} {next(iter(json.loads(call.arguments).values()))}" for call in calls]
 
 
 def _as_roomy(window: int, family: Family) -> int:
-    """A window of a model of this family that holds as much as this one of an unknown model."""
+    """Return a window of a model of this family that has room for as much as this one of an unknown model."""
     own, most = (_count_probe(Meter(family=kind)) for kind in (family, UNKNOWN))
     return round(window * own / most)
 
@@ -159,7 +175,7 @@ def _count_probe(meter: Meter) -> int:
 
 
 def error_of(act: Callable[[], object]) -> Exception | None:
-    """What it raises."""
+    """Return what it raises; None where it raises nothing."""
     try:
         act()
     except Exception as error:  # noqa: BLE001 - that is the question
@@ -167,9 +183,9 @@ def error_of(act: Callable[[], object]) -> Exception | None:
     return None
 
 
-def assert_same(found: list[Any], wanted: list[Any]) -> None:
-    """The same messages, of the same classes."""
-    assert len(found) == len(wanted), f"{len(found)} messages in the place of {len(wanted)}"
-    for i, (one, other) in enumerate(zip(found, wanted, strict=True)):
+def assert_same(actual: list[Any], expected: list[Any]) -> None:
+    """Assert that these are the same messages, of the same classes."""
+    assert len(actual) == len(expected), f"{len(actual)} messages in the place of {len(expected)}"
+    for i, (one, other) in enumerate(zip(actual, expected, strict=True)):
         assert type(one) is type(other), f"message {i} is a {type(one).__name__}, not a {type(other).__name__}"
         assert one == other, f"message {i} is {one!r:.200}, not {other!r:.200}"

@@ -1,6 +1,6 @@
-"""What the contract and an adapter say to each other: a request as the model got it, what it answers, and the door.
+"""The interface of contract and adapter: a request as the model got it, what it answers, and the door.
 
-The contract plays the model: a `Brain` gets each request as `Seen` and tells what the model says. A `Door` builds an
+The contract plays the model: a `Brain` gets each request as `Seen` and returns what the model says. A `Door` builds an
 agent of its framework with the adapter and a model that asks the brain, and runs it with the framework's own runner.
 """
 
@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self
 from unabridged.formats import Format, format_named
 from unabridged.formats.base import Family, Finding
 from unabridged.formats.fields import get
-from unabridged.legal import check
-from unabridged.measure.meter import Meter
-from unabridged.measure.models import family_of
+from unabridged.legality import check
 from unabridged.messages import View
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import family_of
 
 RECALL = ("search_history", "read_history")
 """The recall tools, by the names that every adapter gives them."""
@@ -50,7 +50,7 @@ class Seen:
         tools: Sequence[Any] = (),
         model: str | None = None,
     ) -> Self:
-        """What is seen of these messages; `tools` are their JSON schemas, `model` the name that the adapter is told.
+        """Return what is seen of these messages; `tools` are JSON schemas, `model` is the name that the adapter knows.
 
         Give the messages as the provider reads them where the framework can translate them (`"openai-chat"`, say):
         then what the adapter's own format reads wrongly shows up here.
@@ -62,19 +62,23 @@ class Seen:
         return cls(views, 0, system, names, faults, tuple(tools), model).counted(fmt.family)
 
     def counted(self, family: Family) -> Self:
-        """The same, counted for a model that cuts text so, unless its name tells how it does."""
+        """Return the same, counted for a model that cuts text so, unless its name says how it does."""
         meter = Meter(model=self.model, family=family_of(self.model, family))
         overhead = meter.overhead(self.system or None, list(self.schemas))
         return replace(self, tokens=overhead + sum(map(meter.message, self.views)))
 
+    def begins_as(self, before: Seen) -> bool:
+        """Return whether its messages begin as those of the other request."""
+        return self.views[: len(before.views)] == before.views
+
     @property
     def text(self) -> str:
-        """Everything readable in its messages."""
+        """Return everything readable in its messages."""
         return "\n".join(view.whole_text() for view in self.views)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ModelReply:
     """What the model answers: a text, or calls of tools, each by its name and its arguments. The ids are the door's."""
 
     text: str = ""
@@ -84,7 +88,7 @@ class Said:
     where the provider reports nothing."""
 
 
-Brain = Callable[[Seen], Said]
+Brain = Callable[[Seen], ModelReply]
 """What the scripted model asks. Raises `TooLong` where a provider would refuse; several threads may call it at once."""
 
 
@@ -117,7 +121,7 @@ class Session(Protocol):
     """With `streaming`, the pieces of the last turn's text as they came to the caller."""
 
     def say(self, content: Content) -> str:
-        """The agent's answer to this turn of the user's, or "" where it stops at a call that waits for approval."""
+        """Return the agent's answer to this turn of the user's; "" where it stops at a call that waits for approval."""
         ...
 
     def approve(self) -> str:
@@ -125,11 +129,11 @@ class Session(Protocol):
         ...
 
     def stored(self) -> list[Any]:
-        """The messages that the framework keeps for the next turn, in the door's format."""
+        """Return the messages that the framework keeps for the next turn, in the door's format."""
         ...
 
     def replay(self) -> list[Any]:
-        """The original conversation, through the adapter's own way to get it."""
+        """Return the original conversation, through the adapter's own way to get it."""
         ...
 
     def undo(self) -> None:
@@ -141,7 +145,7 @@ class Session(Protocol):
         ...
 
     def beside(self, thread: str) -> Session:
-        """A new conversation of the same agent, with the same brain and, where the framework can, the same adapter."""
+        """Return a new conversation of the same agent, with the same brain and, where it can be, the same adapter."""
         ...
 
     def close(self) -> None:
@@ -168,7 +172,7 @@ class Door(Protocol):
         recall: bool = False,
         **keywords: Any,
     ) -> Session:
-        """A new agent with the adapter, which gets the `keywords` of `Compactor` (window, archive, settings, model).
+        """Return a new agent with the adapter, which gets `keywords` of `Compactor` (window, archive, settings, model).
 
         Tools are plain functions with annotated arguments and a docstring; those named in `approve` wait for a person.
         With `streaming` the model's text comes in several pieces, and `say` takes the framework's stream. With `recall`

@@ -32,7 +32,7 @@ from unabridged_testing.archive_contract.threads import ThreadContract
 from unabridged_testing.archive_contract.values import HERE, make_part, make_summary, raises, store_parts
 
 
-class Refused(NamedTuple):
+class UnreadableArchive(NamedTuple):
     """An archive that the store can't read: it is refused at every use, and left as it is."""
 
     opened: Callable[[], Archive]
@@ -56,11 +56,13 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         archive.close()
 
     @pytest.fixture
-    def refused(self) -> Mapping[str, Refused]:
-        """Archives of other versions, by a name for each."""
+    def refused(self) -> Mapping[str, UnreadableArchive]:
+        """Return archives of other versions, by a name for each."""
         return {}
 
-    def test_an_archive_of_another_version_is_refused_and_left_as_it_is(self, refused: Mapping[str, Refused]) -> None:
+    def test_an_archive_of_another_version_is_refused_and_left_as_it_is(
+        self, refused: Mapping[str, UnreadableArchive]
+    ) -> None:
         if not refused:
             pytest.skip("no fixture `refused`: nothing tests that an archive of another version is refused")
         uses: Sequence[Callable[[Archive], Any]] = (

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unabridged.archive.protocol import Archive, Note, Part, Scope, Stored
+from unabridged.archive.protocol import Archive, Note, Part, Scope, StoredRecord
 from unabridged.archive.store_rules import thread_note
 from unabridged.errors import SettingsError
 from unabridged_testing.archive_contract.values import (
@@ -85,7 +85,7 @@ class ThreadContract:
                 for act in (
                     lambda scope=scope: archive.store(make_record([part], scope=scope), [part]),
                     lambda scope=scope: archive.take(
-                        scope, 0, [Stored(make_record([part], scope=scope), True, [part])]
+                        scope, 0, [StoredRecord(make_record([part], scope=scope), True, [part])]
                     ),
                     lambda scope=scope: archive.lease(scope, "k", 60),
                 ):

@@ -17,13 +17,13 @@ _numbers = itertools.count()
 
 
 def make_part(text: str, turn: int, role: str = "user", origin: str = "person") -> Part:
-    """A message with this text, as a part."""
+    """Return a message with this text, as a part."""
     body = codec.encode({"role": role, "content": text})
     return Part(codec.digest(body), body, turn, role, origin, text)
 
 
 def make_summary(text: str) -> Part:
-    """A message that was put in."""
+    """Return a message that was put in."""
     return make_part(text, -1, "user", "summary")
 
 
@@ -39,7 +39,7 @@ def make_record(
     record_id: str = "",
     data: Mapping[str, object] | None = None,
 ) -> Record:
-    """A record, with an id of its own, that tells how these parts were replaced."""
+    """Return a record, with an id of its own, that tells how these parts were replaced."""
     before = tuple(part.hash for part in parts)
     put_in = () if after is None else (after.hash,)
     stored = cast("RecordData", data or {})  # stores keep any JSON
@@ -48,12 +48,12 @@ def make_record(
 
 
 def store_parts(archive: Archive, *parts: Part, after: Part | None = None, **fields: Any) -> Record:
-    """The record under which the archive now holds these parts; `fields` are those of `make_record`."""
+    """Return the record under which the archive now holds these parts; `fields` are those of `make_record`."""
     return archive.store(make_record(parts, after, **fields), [*parts, after] if after else parts)
 
 
 def raises(call: Callable[[], Any]) -> str:
-    """The message of the `ArchiveError` that the call raises; anything else fails the test."""
+    """Return the message of the `ArchiveError` that the call raises; anything else fails the test."""
     try:
         call()
     except ArchiveError as error:

@@ -25,7 +25,7 @@ _SETTING: Final = re.compile(r"""([\w%.-]{1,60})(\s{0,3}=\s{0,3})('(?:[^'\\]|\\.
 
 
 def is_on_server(url: str) -> bool:
-    """Whether the archive is a server's, so that processes on other machines may write to it too."""
+    """Return whether the archive is a server's, so that processes on other machines may write to it too."""
     return url.startswith(("postgres:", "postgresql:"))
 
 
@@ -58,7 +58,7 @@ def folder_url(path: PurePath) -> str:
 
 
 def without_credentials(address: str) -> str:
-    """The URL, or libpq's `host=… password=…`, without passwords, tokens and keys; what has none is as it was."""
+    """Return the URL, or libpq's `host=… password=…`, without passwords, tokens and keys."""
     scheme, found, rest = address.partition("://")
     if found:
         return _without_settings(f"{scheme}://{_without_user(scheme.lower(), rest)}")
@@ -68,7 +68,7 @@ def without_credentials(address: str) -> str:
 
 
 def without(text: str, secrets: Collection[str]) -> str:
-    """The text with none of these in it."""
+    """Return the text with none of these in it."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, WITHHELD)
     return text
@@ -81,7 +81,7 @@ def scrub_error(error: BaseException, secrets: Collection[str]) -> None:
 
 
 def scrub_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record keeps, with the archive's address as it may be shown."""
+    """Return what a record keeps, with the archive's address as it may be shown."""
     receipt = data.get("receipt")
     if not isinstance(receipt, Mapping) or not isinstance(receipt.get("archive"), str):
         return dict(data)

@@ -17,10 +17,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from unabridged.archive import codec, store_rules
+from unabridged.archive import codec, search, store_rules
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Archive, Hit, Holders, Note, Part, Record, Scope, Stored, ThreadHits
-from unabridged.archive.stores import base_log
+from unabridged.archive.protocol import (
+    Archive,
+    Hit,
+    MatchingThreads,
+    Note,
+    Part,
+    Record,
+    Scope,
+    StoredRecord,
+    ThreadHits,
+)
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
@@ -33,7 +42,7 @@ KEY_BYTES: Final = 32
 
 
 def new_key() -> bytes:
-    """A fresh key. Keep it where the archive is not: without it nothing can be read again."""
+    """Return a fresh key. Keep it where the archive is not: without it nothing can be read again."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -65,58 +74,58 @@ class EncryptedArchive:
         return self._open_record(self._archive.store(self._seal_record(record), sealed))
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
-        """The record with this id, retired or not, or None."""
+        """Return the record with this id, retired or not, or None."""
         found = self._archive.record(scope, record_id)
         return None if found is None else self._open_record(found)
 
     def records(self, scope: Scope) -> Sequence[Record]:
-        """Every live record of the thread, oldest first."""
+        """Return every live record of the thread, oldest first."""
         return [self._open_record(found) for found in self._archive.records(scope)]
 
     def newest(self, scope: Scope) -> Iterator[Record]:
-        """The live records of the thread, newest first, opened as they are asked for."""
+        """Return the live records of the thread, newest first, opened as they are asked for."""
         return map(self._open_record, self._archive.newest(scope))
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-        """The live records that hold one of these keys, in no order; no other record is opened."""
+        """Return the live records that hold one of these keys, in no order; no other record is opened."""
         found = self._archive.keyed(scope, [self._name(scope, key) for key in keys])
         return [self._open_record(record) for record in found]
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         names = {self._name(scope, digest): digest for digest in hashes}
         found = self._archive.bodies(scope, list(names))
         return {names[name]: self._open_body(scope, name, names[name], body) for name, body in found.items()}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
-        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         return [self._open_part(scope, part) for part in self._archive.parts(scope, first, last)]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax."""
+        """Return the archived messages that match best: literal words, no query syntax."""
         if self._plaintext_index:
             return self._open_hits(scope.namespace, self._archive.search(scope, query, limit))
-        return base_log.find(query, limit, [(scope, self.parts(scope))])
+        return search.search_parts(query, limit, [(scope, self.parts(scope))])
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        """Return the archived messages of all threads of the namespace that match best, each with its thread."""
         if self._plaintext_index:
             return self._open_hits(namespace, self._archive.search_namespace(namespace, query, limit))
         scopes = (Scope(namespace, thread) for thread in self.threads(namespace))
-        return base_log.find(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+        return search.search_parts(query, limit, ((scope, self.parts(scope)) for scope in scopes))
 
-    def threads_with(self, namespace: str, query: str) -> Holders:
-        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+    def threads_with(self, namespace: str, query: str) -> MatchingThreads:
+        """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         below = self._archive if self._plaintext_index else None
         return Archive.threads_with(self, namespace, query) if below is None else below.threads_with(namespace, query)
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
-        """The best matches of each of these threads."""
+        """Return the best matches of each of these threads."""
         if not self._plaintext_index:
             scopes = [Scope(namespace, thread) for thread in dict.fromkeys(threads)]
-            return base_log.find_each(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+            return search.search_parts_of_each(query, limit, ((scope, self.parts(scope)) for scope in scopes))
         found = self._archive.search_each(namespace, threads, query, limit)
         return {name: one._replace(hits=self._open_hits(namespace, one.hits)) for name, one in found.items()}
 
@@ -128,7 +137,7 @@ class EncryptedArchive:
         self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
-        """What was kept under this key last; None when nothing was."""
+        """Return what was kept under this key last; None when nothing was."""
         name = self._note_name(namespace, key)
         found = self._archive.remembered(namespace, name)
         note = None if found is None else store_rules.read_note(self._open_note(namespace, name, found))
@@ -139,22 +148,22 @@ class EncryptedArchive:
         return key if key.startswith(store_rules.thread_note("")) else self._name(Scope(namespace, ""), key)
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
-        """Everything that is remembered, opened."""
+        """Return everything that is remembered, opened."""
         sealed = self._archive.notes(namespace)
         found = (store_rules.read_note(self._open_note(space, name, data)) for space, name, data in sealed)
         return [note for note in found if note is not None]
 
-    def everything(self, scope: Scope) -> Iterator[Stored]:
-        """All that the thread holds, in the order it was stored, opened as it is asked for."""
+    def everything(self, scope: Scope) -> Iterator[StoredRecord]:
+        """Yield all that the thread holds, in the order it was stored, opened as it is asked for."""
         for record, live, parts in self._archive.everything(scope):
-            yield Stored(self._open_record(record), live, [self._open_part(scope, part) for part in parts])
+            yield StoredRecord(self._open_record(record), live, [self._open_part(scope, part) for part in parts])
 
-    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+    def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds, sealed; False when that is not `held` records."""
         return self._archive.take(scope, held, (self._seal_stored(scope, one) for one in stored))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        """Return whether the caller may do the work named `key` alone, until `release` or `seconds` have passed."""
         store_rules.check_names(*scope)
         return self._archive.lease(scope, self._name(scope, key), seconds)
 
@@ -163,7 +172,7 @@ class EncryptedArchive:
         self._archive.release(scope, self._name(scope, key))
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
+        """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
 
         Of a thread, everything is opened too; of all, the sealed bytes are checked as they are.
         """
@@ -176,11 +185,11 @@ class EncryptedArchive:
                 found.append(f"{store_rules.describe(scope)}: {error}")
         return found
 
-    def _seal_stored(self, scope: Scope, stored: Stored) -> Stored:
+    def _seal_stored(self, scope: Scope, stored: StoredRecord) -> StoredRecord:
         store_rules.check_parts(stored.parts)
         if "sealed" in stored.record.data:
             raise ArchiveError(f"{store_rules.describe(scope)} is sealed already. Open it with the key it has.")
-        return Stored(
+        return StoredRecord(
             self._seal_record(stored.record), stored.live, [self._seal_part(scope, part) for part in stored.parts]
         )
 

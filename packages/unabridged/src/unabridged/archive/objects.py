@@ -26,7 +26,16 @@ from typing import Any, Final, TypeVar
 from unabridged.archive import store_rules
 from unabridged.archive.address import without_credentials
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Archive, Hit, Holders, Holding, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.archive.protocol import (
+    Archive,
+    Hit,
+    Note,
+    Part,
+    Record,
+    Scope,
+    StoredRecord,
+    ThreadHits,
+)
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 AT_ONCE: Final = 16
@@ -46,7 +55,7 @@ _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
 
-class ObjectArchive(Archive):
+class ObjectArchive:
     """Another archive, whose messages are objects at this URL: `s3://bucket/prefix`.
 
     Keys, region and endpoint come from the environment, as AWS's own tools take them (`AWS_ACCESS_KEY_ID`,
@@ -55,6 +64,12 @@ class ObjectArchive(Archive):
 
     def __init__(self, archive: Archive, url: str) -> None:
         self._archive = archive
+        # What has nothing to do with bodies is done by the archive below.
+        self.locate, self.locate_each, self.retire = archive.locate, archive.locate_each, archive.retire
+        self.namespaces, self.threads, self.threads_with = archive.namespaces, archive.threads, archive.threads_with
+        self.newest_time, self.last_used, self.holdings = archive.newest_time, archive.last_used, archive.holdings
+        self.remember, self.remembered, self.close = archive.remember, archive.remembered, archive.close
+        self.lease, self.release = archive.lease, archive.release
         self._place = without_credentials(url)
         self._client = _load_client()
         self._failure: type[Exception] = self._client.exceptions.BaseError
@@ -66,19 +81,21 @@ class ObjectArchive(Archive):
             raise SettingsError(f"bodies={self._place!r} is no place for objects: write s3://bucket/prefix.") from None
         self._home: str | None = None
 
+    records, shared = Archive.records, Archive.shared
+
     @property
     def url(self) -> str:
-        """Where it is, for people to read."""
+        """Return where it is, for people to read."""
         return f"{self._archive.url}{'&' if '?' in self._archive.url else '?'}bodies={self._place}"
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the archive below is."""
+        """Return whether the archive below is."""
         return bool(getattr(self._archive, "is_encrypted", False))
 
     @property
     def transcript_path(self) -> Callable[[Scope], Path] | None:
-        """Where the archive below keeps transcripts; None where it keeps none."""
+        """Return where the archive below keeps transcripts; None where it keeps none."""
         return getattr(self._archive, "transcript_path", None)
 
     def probe(self) -> None:
@@ -99,52 +116,48 @@ class ObjectArchive(Archive):
         return self._read_record(stored)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
-        """The record with this id, retired or not, or None."""
+        """Return the record with this id, retired or not, or None."""
         found = self._archive.record(scope, record_id)
         return None if found is None else self._read_record(found)
 
     def newest(self, scope: Scope) -> Iterator[Record]:
-        """The live records of the thread, newest first, read as they are asked for."""
+        """Return the live records of the thread, newest first, read as they are asked for."""
         return map(self._read_record, self._archive.newest(scope))
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-        """The live records that hold one of these keys, in no order; no other record is read."""
+        """Return the live records that hold one of these keys, in no order; no other record is read."""
         return [self._read_record(found) for found in self._archive.keyed(scope, keys)]
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         paths = self._paths(scope, [_name(scope, digest) for digest in dict.fromkeys(hashes)])
         return dict(self._each(lambda item: (_digest(item[0]), self._read(*item)), paths.items()))
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
-        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         return self._each(self._read_part, self._archive.parts(scope, first, last))
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax. No object is read."""
+        """Return the archived messages that match best: literal words, no query syntax. No object is read."""
         return _named_hits(scope.namespace, self._archive.search(scope, query, limit))
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        """Return the archived messages of all threads of the namespace that match best, each with its thread."""
         return _named_hits(namespace, self._archive.search_namespace(namespace, query, limit))
-
-    def threads_with(self, namespace: str, query: str) -> Holders:
-        """Every thread of the namespace in which `search` finds something, those that were used last first."""
-        return self._archive.threads_with(namespace, query)
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
-        """The best matches of each of these threads. No object is read."""
+        """Return the best matches of each of these threads. No object is read."""
         found = self._archive.search_each(namespace, threads, query, limit)
         return {name: one._replace(hits=_named_hits(namespace, one.hits)) for name, one in found.items()}
 
-    def everything(self, scope: Scope) -> Iterator[Stored]:
-        """All that the thread holds, in the order it was stored."""
+    def everything(self, scope: Scope) -> Iterator[StoredRecord]:
+        """Yield all that the thread holds, in the order it was stored."""
         for record, live, parts in self._archive.everything(scope):
-            yield Stored(self._read_record(record), live, self._each(self._read_part, parts))
+            yield StoredRecord(self._read_record(record), live, self._each(self._read_part, parts))
 
-    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+    def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
         paths: dict[str, str] = {}
         self._find_home()  # before the archive below is locked
@@ -164,7 +177,7 @@ class ObjectArchive(Archive):
         return gone
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
-        """Everything that is remembered, but for where this archive's own objects are."""
+        """Return everything that is remembered, but for where this archive's own objects are."""
         return [note for note in self._archive.notes(namespace) if note.namespace != _SELF.namespace]
 
     def sweep(self, grace: float = GRACE) -> int:
@@ -187,7 +200,7 @@ class ObjectArchive(Archive):
         return len(unused)
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything, every object read; empty when all is well."""
+        """Return what is wrong with the thread, or with everything, every object read: empty when all is well."""
         found = list(self._archive.verify(scope))
         for one in self._scopes() if scope is None else [scope]:
             try:
@@ -197,68 +210,18 @@ class ObjectArchive(Archive):
                 found.append(f"{store_rules.describe(one)}: {error}")
         return found
 
-    # -- what has nothing to do with bodies ----------------------------------------------------------------------------
-
-    def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread."""
-        return self._archive.locate_each(namespace, record_ids)
-
-    def retire(self, scope: Scope, record_id: str) -> None:
-        """Take the record out of look-ups (undo). Its parts stay."""
-        self._archive.retire(scope, record_id)
-
-    def namespaces(self) -> Sequence[str]:
-        """The namespaces that have a thread, sorted."""
-        return self._archive.namespaces()
-
-    def threads(self, namespace: str) -> Sequence[str]:
-        """The names of the threads that hold anything, sorted."""
-        return self._archive.threads(namespace)
-
-    def newest_time(self, scope: Scope) -> float | None:
-        """When the record that was stored last was made, retired or not; None when the thread has none."""
-        return self._archive.newest_time(scope)
-
-    def last_used(self, namespace: str) -> Mapping[str, float | None]:
-        """The `newest_time` of every thread, by its name, in no order."""
-        return self._archive.last_used(namespace)
-
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
-        """What each of these threads holds, in this order; sizes are those of the references."""
-        return self._archive.holdings(namespace, threads)
-
-    def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
-        """Keep some plain JSON under this key, in the place of what was there."""
-        self._archive.remember(namespace, key, data)
-
-    def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
-        """What was kept under this key last; None when nothing was."""
-        return self._archive.remembered(namespace, key)
-
-    def lease(self, scope: Scope, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
-        return self._archive.lease(scope, key, seconds)
-
-    def release(self, scope: Scope, key: str) -> None:
-        """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        self._archive.release(scope, key)
-
-    def close(self) -> None:
-        """Let go of files and connections."""
-        self._archive.close()
-
     # -- objects and their names ---------------------------------------------------------------------------------------
 
     def _scopes(self) -> list[Scope]:
         spaces = self._archive.namespaces()
         return [Scope(namespace, name) for namespace in spaces for name in self._archive.threads(namespace)]
 
-    def _place_stored(self, scope: Scope, stored: Stored, paths: dict[str, str]) -> Stored:
+    def _place_stored(self, scope: Scope, stored: StoredRecord, paths: dict[str, str]) -> StoredRecord:
         store_rules.check_parts(stored.parts)
-        return Stored(self._name_record(stored.record), stored.live, self._write(scope, stored.parts, paths))
+        return StoredRecord(self._name_record(stored.record), stored.live, self._write(scope, stored.parts, paths))
 
     def _find_home(self) -> str:
-        """The folder that only this archive's objects are in, named when the first is written, by one of its users."""
+        """Return the folder of this archive's objects; its first writer names it, by one of its users at a time."""
         while self._home is None:
             if (found := self._archive.remembered(_SELF.namespace, _HOME)) is not None:
                 self._home = str(found[_HOME])
@@ -271,7 +234,7 @@ class ObjectArchive(Archive):
         return self._home
 
     def _write(self, scope: Scope, parts: Sequence[Part], paths: dict[str, str]) -> list[Part]:
-        """The parts as the archive below takes them, an object written for each message that has no path yet.
+        """Return the parts as the archive below takes them, an object written for each message that has no path yet.
 
         One that the thread holds already is written again: the thread may be forgotten meanwhile, and that object too.
         """
@@ -293,7 +256,7 @@ class ObjectArchive(Archive):
             )
 
     def _read(self, name: str, path: str) -> bytes:
-        """The message, and only if it is still what its hash says."""
+        """Return the message, and only if it is still what its hash says."""
         with self._explain_errors():
             packed = bytes(self._client.get(self._objects, path).bytes())
         return store_rules.check_body(pack.unpack(packed), _digest(name))
@@ -307,15 +270,15 @@ class ObjectArchive(Archive):
                 self._client.delete(self._objects, waiting)
 
     def _paths(self, scope: Scope, names: Sequence[str]) -> dict[str, str]:
-        """Where the messages of these names are, those that the thread holds."""
+        """Return where the messages of these names are, those that the thread holds."""
         return {name: _path_in(body) for name, body in self._archive.bodies(scope, names).items()}
 
     def _paths_of(self, scope: Scope) -> set[str]:
-        """Where all messages of the thread are."""
+        """Return where all messages of the thread are."""
         return {_path_in(part.body) for stored in self._archive.everything(scope) for part in stored.parts}
 
     def _each(self, work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
-        """The work done on every item, several at once, in their order."""
+        """Return the work done on every item, several at once, in their order."""
         waiting = list(items)
         if len(waiting) < 2:
             return [work(item) for item in waiting]
@@ -342,7 +305,7 @@ class ObjectArchive(Archive):
 
 
 def _load_client() -> Any:
-    """The library that talks to the object store."""
+    """Return the library that talks to the object store."""
     try:
         import obstore  # noqa: PLC0415 - only with the extra
         import obstore.exceptions  # noqa: PLC0415 - likewise
@@ -363,7 +326,7 @@ def _check_process() -> None:
 
 
 def _named_hits(namespace: str, hits: Sequence[Hit]) -> list[Hit]:
-    """What the archive below found, under the names that the messages have here."""
+    """Return what the archive below found, under the names that the messages have here."""
     return [
         store_rules.make_hit(
             Scope(namespace, hit.thread),
@@ -382,23 +345,23 @@ def _renamed(record: Record, name: Callable[[str], str]) -> Record:
 
 
 def _name(scope: Scope, digest: str) -> str:
-    """What the archive below calls a message of the thread: its hash, and whose it is."""
+    """Return what the archive below calls a message of the thread: its hash, and whose it is."""
     return f"{store_rules.PLACED}{digest}{_digest_of(*scope)[:_MARK]}"
 
 
 def _digest(name: str) -> str:
-    """The hash of a message, from what the archive below calls it."""
+    """Return the hash of a message, from what the archive below calls it."""
     return name.removeprefix(store_rules.PLACED)[:-_MARK]
 
 
 def _path(scope: Scope, name: str) -> str:
-    """A place that no other object has or had, below those of its namespace and its thread, whose names it hides."""
+    """Return a path that no other object has or had, below folders whose names hide the namespace and the thread."""
     folder = f"{_digest_of(scope.namespace)[:_MARK]}/{_digest_of(*scope)[:_MARK]}"
     return f"{folder}/{_digest(name).replace(':', '-')}-{secrets.token_hex(6)}"
 
 
 def _refer(path: str) -> bytes:
-    """What stands in the place of the body: the object's path, behind its own checksum."""
+    """Return what stands in the place of the body: the object's path, behind its own checksum."""
     place = pack.REFERENCE + path.encode()
     return hashlib.sha256(place).digest() + place
 

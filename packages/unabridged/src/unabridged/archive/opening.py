@@ -25,7 +25,7 @@ _FORMS: Final = "sqlite:///agent.db, dir:folder, dir:///absolute/folder, postgre
 
 
 def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60.0) -> Archive:
-    """The archive at this URL; by default the user's own, in one SQLite file in their data folder.
+    """Return the archive at this URL; by default the user's own, in one SQLite file in their data folder.
 
     `sqlite:///agent.db` is relative to the working folder, four slashes begin at the root. `dir:folder` is relative,
     `dir:///tmp/folder` is the absolute path /tmp/folder, as in a file URL.
@@ -68,7 +68,7 @@ def _require_folder(url: str) -> None:
 
 
 def archive_of(given: str | Archive | None, *, probe: bool = True) -> Archive:
-    """The archive that was given, which is the caller's own; one named by a URL, opened and tried."""
+    """Return the archive that was given, which is the caller's own; one named by a URL, opened and tried."""
     return open_archive(given, probe=probe) if given is None or isinstance(given, str) else given
 
 
@@ -79,7 +79,7 @@ class _Probed(Archive, Protocol):
 
 
 def split_bodies(url: str) -> tuple[str, str | None]:
-    """The URL of the archive itself, and where its messages are if that is elsewhere: what stands behind `bodies=`."""
+    """Return the URL of the archive itself, and where its messages are if that is elsewhere (`bodies=`)."""
     itself, *bodies = re.split("[?&]bodies=", url, maxsplit=1)
     return itself, bodies[0] if bodies else None
 
@@ -110,7 +110,7 @@ def _open(url: str, wait: float) -> _Probed:
 
 
 def announce(archive: Archive, namespace: str) -> str:
-    """Where the archive is, as it may be shown; said in the log once for each archive and namespace of the process."""
+    """Return where the archive is, as it may be shown, and log it once for each archive and namespace."""
     where = without_credentials(str(getattr(archive, "url", type(archive).__name__)))
     if (where, namespace) not in _announced:
         _announced.add((where, namespace))
@@ -121,7 +121,7 @@ def announce(archive: Archive, namespace: str) -> str:
 
 
 def default_url() -> str:
-    """Where the archive is when nobody says: durable, in the user's data folder."""
+    """Return where the archive is when nobody says: durable, in the user's data folder."""
     import platformdirs  # noqa: PLC0415 - only for callers who name no archive
 
     return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / _DEFAULT}"

@@ -153,7 +153,7 @@ class Hit(NamedTuple):
     """Whether it still stands in the context that was searched besides; without a `ref`, the archive has it not yet."""
 
 
-class Holders(NamedTuple):
+class MatchingThreads(NamedTuple):
     """The threads that hold what a search looks for, those that were used last first."""
 
     threads: Sequence[str]
@@ -171,7 +171,7 @@ class ThreadHits(NamedTuple):
     """Whether every message that may match was read; if not, there are at least so many."""
 
 
-class Holding(NamedTuple):
+class ThreadContents(NamedTuple):
     """What one thread holds, counted."""
 
     thread: str
@@ -185,7 +185,7 @@ class Holding(NamedTuple):
     """Bytes that those messages take as they are stored, also those that other threads share."""
 
 
-class Stored(NamedTuple):
+class StoredRecord(NamedTuple):
     """One record of a thread, retired or not, with the parts that came with it."""
 
     record: Record
@@ -208,7 +208,7 @@ class Archive(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it is, for people to read: what `open_archive` takes, but for a password."""
+        """Return where it is, for people to read: what `open_archive` takes, but for a password."""
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key.
@@ -222,59 +222,59 @@ class Archive(Protocol):
         """
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
-        """The record with this id, retired or not, or None."""
+        """Return the record with this id, retired or not, or None."""
 
     def records(self, scope: Scope) -> Sequence[Record]:
-        """Every live record of the thread, oldest first. All of them are read: a compaction asks the next two."""
+        """Return every live record of the thread, oldest first. All are read: a compaction asks the next two."""
         return list(self.newest(scope))[::-1]
 
     def newest(self, scope: Scope) -> Iterator[Record]:
-        """The live records of the thread, newest first, read as they are asked for: the first costs one, not all."""
+        """Return the live records of the thread, newest first, each read when it is asked for."""
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-        """The live records that hold one of these keys, in no order; no other record is read."""
+        """Return the live records that hold one of these keys, in no order; no other record is read."""
 
     def locate(self, namespace: str, record_id: str) -> Scope | None:
-        """The thread of this namespace that has the record, retired or not; None when none has."""
+        """Return the thread of this namespace that has the record, retired or not; None when none has."""
         return self.locate_each(namespace, [record_id]).get(record_id)
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread: `locate` for many at once."""
+        """Return the thread of each of these records that the namespace has, retired or not: `locate` for many."""
 
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        """Return the stored messages with these hashes, those that the thread holds; others are absent."""
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
-        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax.
+        """Return the archived messages that match best: literal words, no query syntax.
 
         A word finds itself, a name (`getUserName`, `src/app.py`) itself or all of its parts, what stands in double
         quotes exactly that. Put-in messages (turn -1) are not searched.
         """
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of all threads of the namespace that match best, each with its thread.
+        """Return the archived messages of all threads of the namespace that match best, each with its thread.
 
         What it finds is what `search` finds in any of the threads; the order is by the words of the whole namespace.
         """
         hits = [hit for name in self.threads(namespace) for hit in self.search(Scope(namespace, name), query, limit)]
         return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
-    def threads_with(self, namespace: str, query: str) -> Holders:
-        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+    def threads_with(self, namespace: str, query: str) -> MatchingThreads:
+        """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         used = self.last_used(namespace)
         names = sorted(used, key=lambda name: (-(used[name] or 0.0), name))
-        return Holders([name for name in names if self.search(Scope(namespace, name), query, 1)])
+        return MatchingThreads([name for name in names if self.search(Scope(namespace, name), query, 1)])
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
-        """The best matches of each of these threads, ranked as `search` does; threads without any are left out."""
+        """Return the best matches of each of these threads, ranked as by `search`; threads without any are left out."""
         found = {name: self.search(Scope(namespace, name), query, max(limit, 200)) for name in dict.fromkeys(threads)}
         return {
             name: ThreadHits(hits[:limit], len(hits), len(hits) < max(limit, 200))
@@ -283,23 +283,23 @@ class Archive(Protocol):
         }
 
     def namespaces(self) -> Sequence[str]:
-        """The namespaces that have a thread, sorted."""
+        """Return the namespaces that have a thread, sorted."""
 
     def threads(self, namespace: str) -> Sequence[str]:
-        """The names of the threads that hold anything, sorted."""
+        """Return the names of the threads that hold anything, sorted."""
 
     def newest_time(self, scope: Scope) -> float | None:
-        """When the record that was stored last was made (Unix time), retired or not; None when the thread has none."""
+        """Return when the record stored last was made (Unix time), retired or not; None when the thread has none."""
 
     def last_used(self, namespace: str) -> Mapping[str, float | None]:
-        """The `newest_time` of every thread, by its name, in no order."""
+        """Return the `newest_time` of every thread, by its name, in no order."""
         return {name: self.newest_time(Scope(namespace, name)) for name in self.threads(namespace)}
 
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
-        """What each of these threads holds, in this order; those that are not there are left out."""
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
+        """Return what each of these threads holds, in this order; those that are not there are left out."""
 
     def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
-        """By turn, messages of the thread that others of its namespace hold too, by whom: `forget` spares them."""
+        """Return, by turn, which other threads of the namespace hold the same message: `forget` spares it."""
         parts = self.parts(scope)
         found: dict[int, list[str]] = {}
         for thread in (name for name in self.threads(scope.namespace) if name != scope.thread):
@@ -325,19 +325,19 @@ class Archive(Protocol):
         """
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
-        """What was kept under this key last; None when nothing was."""
+        """Return what was kept under this key last; None when nothing was."""
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
-        """Everything that is remembered, for one namespace or for all, in no order."""
+        """Return everything that is remembered, for one namespace or for all, in no order."""
         del namespace
         raise ArchiveError(f"{type(self).__name__} can't list what it remembers: give it a method `notes`.")
 
-    def everything(self, scope: Scope) -> Iterator[Stored]:
-        """All that the thread holds, in the order it was stored: of one moment, and read as it is asked for."""
+    def everything(self, scope: Scope) -> Iterator[StoredRecord]:
+        """Return all that the thread holds, in the order it was stored: of one moment, and read as it is asked for."""
         del scope
         raise ArchiveError(f"{type(self).__name__} can't be copied from: give it a method `everything`.")
 
-    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+    def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds, as it was, retired records as retired ones.
 
         False, and nothing is done, when the thread does not hold just `held` records, live and retired. A thread that
@@ -348,7 +348,7 @@ class Archive(Protocol):
         raise ArchiveError(f"{type(self).__name__} can't be copied to: give it a method `take`.")
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named `key` alone; nobody else may until `release` or `seconds` pass.
+        """Return whether the caller may do the work named `key` alone, until `release` or `seconds` have passed.
 
         Holds across threads, processes and machines that share the store.
         """
@@ -357,7 +357,7 @@ class Archive(Protocol):
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
+        """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
 
         Every body against its hash, every reference of every record, every part and its index.
         """

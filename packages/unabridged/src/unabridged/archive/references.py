@@ -27,13 +27,13 @@ _LONGEST: Final = 80
 
 
 def reference(scope: Scope, turn: int, digest: str) -> str:
-    """The reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
+    """Return the reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
     place = "".join(f"{len(item)}:{item}" for item in (*scope, digest)).encode("utf-8", "surrogatepass")
     return f"{turn}-{hashlib.sha256(place).hexdigest()[:_MARK]}"
 
 
 def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
-    """The archived message a reference leads to; an `ArchiveError` when it leads to none, or to several."""
+    """Return the archived message a reference leads to; an `ArchiveError` when it leads to none, or to several."""
     if isinstance(ref, int) and not isinstance(ref, bool):
         ref = str(ref)
     if not isinstance(ref, str):
@@ -62,7 +62,7 @@ def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
 
 
 def _by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
-    """The message with this hash: one that went, else one that was put in, whose turn is then -1."""
+    """Return the message with this hash: one that went, else one that was put in, whose turn is then -1."""
     body = archive.bodies(scope, [digest]).get(digest)
     if body is None:
         raise _unknown(digest)

@@ -1,7 +1,7 @@
 """Search, alike on every store: the database's own index gives candidates, one ranking on their texts decides.
 
-Whether a word stands in a text is decided by `Reading`, on the text itself: an index of tokens (`words.prepare`) may
-give too much, never too little.
+Whether a word stands in a text is decided by `SearchedText`, on the text itself: an index of tokens (`words.prepare`)
+may give too much, never too little.
 
 Ranking is BM25 over the thread, or over the namespace, with rare words counting more than usual; of equals the later
 turn comes first. Only what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for
@@ -22,7 +22,8 @@ from math import log
 from typing import Final, NamedTuple, Protocol
 
 from unabridged.archive import words
-from unabridged.archive.protocol import Part, Scope
+from unabridged.archive.protocol import Archive, Hit, Part, Scope, ThreadHits
+from unabridged.archive.store_rules import make_hit
 from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
 
 READ: Final = 200
@@ -44,12 +45,14 @@ _BY_PARTS: Final = 0.5  # what all the parts of a name are worth, on average, be
 _ALIKE: Final = 0.8  # what a word is worth that begins like the one looked for
 _BEGINNING: Final = 4  # characters that words which begin alike share at least
 
+MessageKey = tuple[int, int]
+"""The number of a thread, and that of one of its messages."""
 Tokens = frozenset[str]
 Wanted = Sequence[Sequence[Tokens]]
 """What a message must have: all of the tokens of one alternative, of each of these lists of alternatives."""
 
 
-class Found(NamedTuple):
+class SearchCandidate(NamedTuple):
     """A message, and where it stands."""
 
     scope: Scope
@@ -60,25 +63,25 @@ class Found(NamedTuple):
     """The number of its thread in the store."""
 
 
-class Index(Protocol):
+class SearchIndex(Protocol):
     """What a store's own index tells of the messages of one thread, or of one namespace."""
 
     @property
     def totals(self) -> tuple[int, int]:
-        """How many messages there are, and how many characters they have."""
+        """Return how many messages there are, and how many characters they have."""
 
-    def newest(self, wanted: Wanted, most: int) -> Sequence[tuple[int, int]]:
+    def newest(self, wanted: Wanted, most: int) -> Sequence[MessageKey]:
         """Messages that may have what is wanted, as thread and number, the newest ones."""
 
     def count(self, each: Sequence[Tokens]) -> Sequence[int]:
-        """About how many messages have all of these tokens, for each of the sets."""
+        """Return about how many messages have all of these tokens, for each of the sets."""
 
-    def read(self, keys: Sequence[tuple[int, int]]) -> Sequence[Found]:
-        """These messages, in no order."""
+    def read(self, keys: Sequence[MessageKey]) -> Sequence[SearchCandidate]:
+        """Return these messages, in no order."""
 
 
-def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
-    """The best matches and their scores, best first."""
+def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandidate, float]]:
+    """Return the best matches and their scores, best first."""
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
@@ -101,29 +104,29 @@ def search(query: str, limit: int, index: Index) -> list[tuple[Found, float]]:
     return rank(wanted, limit, index.read(keys), totals, spread)
 
 
-class Threads(Index, Protocol):
+class NamespaceIndex(SearchIndex, Protocol):
     """What a store's own index tells of the threads of one namespace, each by its number in the store."""
 
     def threads(self, wanted: Wanted) -> Sequence[int]:
-        """Every thread with a message that may have what is wanted."""
+        """Return every thread with a message that may have what is wanted."""
 
-    def newest_each(self, wanted: Wanted, threads: Sequence[int], most: int) -> Mapping[int, Sequence[tuple[int, int]]]:
-        """For each of these threads, its newest messages that may have what is wanted: one query for all of them."""
+    def newest_each(self, wanted: Wanted, threads: Sequence[int], most: int) -> Mapping[int, Sequence[MessageKey]]:
+        """Return the newest messages of each of these threads that may have what is wanted, by one query."""
 
     def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
-        """For each of these threads, how many messages there are, and how many characters they have."""
+        """Return how many messages each of these threads has, and how many characters."""
 
 
-class Matches(NamedTuple):
+class ThreadMatches(NamedTuple):
     """The best matches of one thread and their scores; how many messages match, among those read; if all were read."""
 
-    best: list[tuple[Found, float]]
+    best: list[tuple[SearchCandidate, float]]
     matches: int
     whole: bool
 
 
-def threads_with(query: str, index: Threads) -> tuple[list[int], bool]:
-    """The threads that hold what is looked for, and whether these are all.
+def threads_with(query: str, index: NamespaceIndex) -> tuple[list[int], bool]:
+    """Return the threads that hold what is looked for, and whether these are all.
 
     For words the index knows. A phrase is looked for in the messages themselves, up to `SCANNED` of them.
     """
@@ -148,7 +151,7 @@ def threads_with(query: str, index: Threads) -> tuple[list[int], bool]:
 
 
 def _is_known(names: Sequence[QueryName]) -> bool:
-    """Whether the tokens of an index tell that one of the names stands in a message, without reading it."""
+    """Return whether the tokens of an index tell that one of the names stands in a message, without reading it."""
     return all(
         any(one.whole in tokens or (one.parts and tokens.issuperset(one.parts)) for one in names)
         for name in names
@@ -156,8 +159,8 @@ def _is_known(names: Sequence[QueryName]) -> bool:
     )
 
 
-def _holding(query: Query, index: Index, keys: Mapping[int, Sequence[tuple[int, int]]]) -> set[int]:
-    """Which of the threads have one of these messages that matches: each is read until one does."""
+def _holding(query: Query, index: SearchIndex, keys: Mapping[int, Sequence[MessageKey]]) -> set[int]:
+    """Return which of the threads have one of these messages that matches: each is read until one does."""
     holding: set[int] = set()
     terms = _terms(query)
     left = {thread: list(of_thread) for thread, of_thread in keys.items() if of_thread}
@@ -171,14 +174,14 @@ def _holding(query: Query, index: Index, keys: Mapping[int, Sequence[tuple[int, 
     return holding
 
 
-def _has(query: Query, terms: Sequence[str], found: Found) -> bool:
+def _has(query: Query, terms: Sequence[str], found: SearchCandidate) -> bool:
     if query.phrases:
         return holds(found.part.text, query.phrases)
     return _look(query, terms, (), found) is not None
 
 
-def search_each(query: str, limit: int, index: Threads, threads: Sequence[int]) -> dict[int, Matches]:
-    """The best matches of each of these threads; a thread without any is left out.
+def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence[int]) -> dict[int, ThreadMatches]:
+    """Return the best matches of each of these threads; a thread without any is left out.
 
     Of each, `EACH` messages are read at most: those with all of the words first, then with the rarest, then the newest.
     """
@@ -192,23 +195,23 @@ def search_each(query: str, limit: int, index: Threads, threads: Sequence[int]) 
     keys = {thread: dict.fromkeys([*chosen.get(thread, ()), *held]) for thread, held in first.items()}
     read = _by_thread(index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]))
     totals = index.totals_each(list(read))
-    made: dict[int, Matches] = {}
+    made: dict[int, ThreadMatches] = {}
     for thread, found in read.items():
         ranked = rank(wanted, most, found, totals[thread])
         if ranked:
-            made[thread] = Matches(ranked[:limit], len(ranked), thread not in more)
+            made[thread] = ThreadMatches(ranked[:limit], len(ranked), thread not in more)
     return made
 
 
-def _by_thread(found: Iterable[Found]) -> dict[int, list[Found]]:
-    held: dict[int, list[Found]] = {}
+def _by_thread(found: Iterable[SearchCandidate]) -> dict[int, list[SearchCandidate]]:
+    held: dict[int, list[SearchCandidate]] = {}
     for one in found:
         held.setdefault(one.thread, []).append(one)
     return held
 
 
-def _choose_each(query: Query, index: Threads, threads: Sequence[int], most: int) -> dict[int, list[tuple[int, int]]]:
-    """The messages of each thread to read first: those with the whole phrases, or with the most of the rarest words."""
+def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], most: int) -> dict[int, list[MessageKey]]:
+    """Return the messages of each thread to read first: those with whole phrases, or most of the rarest words."""
     if query.phrases:
         tiers: list[Wanted] = [_whole(query)]
     elif len(query.names) > 1:
@@ -217,7 +220,7 @@ def _choose_each(query: Query, index: Threads, threads: Sequence[int], most: int
         tiers = [[_alternatives(name) for name in ranked[:count]] for count in range(len(ranked), 0, -1)]
     else:
         return {}
-    chosen: dict[int, dict[tuple[int, int], None]] = {thread: {} for thread in threads}
+    chosen: dict[int, dict[MessageKey, None]] = {thread: {} for thread in threads}
     for tier in tiers:
         waiting = [thread for thread in threads if len(chosen[thread]) < most]
         for thread, keys in index.newest_each(tier, waiting, most).items() if waiting else ():
@@ -237,12 +240,39 @@ def _within(query: Query) -> Wanted:
     return [[frozenset[str]().union(*map(tokens_within, query.phrases))]]
 
 
-def search_all(query: str, limit: int, held: Sequence[Found]) -> list[tuple[Found, float]]:
-    """The best matches among all messages there are, and their scores: for stores without an index."""
+def search_parts(query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
+    """Return the best of all messages of some threads: without an index, their texts are gone through."""
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    return rank(wanted, limit, held, (len(held), sum(len(found.part.text) for found in held)))
+    messages = [SearchCandidate(scope, at, part) for scope, parts in searched for at, part in enumerate(parts)]
+    ranked = rank(wanted, limit, messages, (len(messages), sum(len(one.part.text) for one in messages)))
+    return [make_hit(one.scope, one.part, score) for one, score in ranked]
+
+
+def search_parts_of_each(
+    query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]
+) -> dict[str, ThreadHits]:
+    """Return the best messages of each of these threads, whose texts are all gone through."""
+    hits = {scope.thread: search_parts(query, len(parts), [(scope, parts)]) for scope, parts in searched}
+    return {name: ThreadHits(found[:limit], len(found)) for name, found in hits.items() if found}
+
+
+def search_with_context(
+    archive: Archive, scope: Scope, query: str, hits: Sequence[Hit], context: Sequence[Part], *, limit: int
+) -> list[Hit]:
+    """Return the best of the thread's hits and of the messages of its context, which are marked `live`, ranked as one.
+
+    A message of the context that the archive does not have is found without a reference: there is nothing to read.
+    """
+    archived, turns = {hit.hash for hit in hits}, {hit.turn for hit in hits}
+    in_context = {part.hash for part in context}
+    parts = [Part(hit.hash, b"", hit.turn, hit.role, hit.origin, hit.text) for hit in hits]
+    parts += [part for part in context if part.hash not in archived and part.turn not in turns]  # no shortened hit
+    ranked = search_parts(query, limit, [(scope, parts)])
+    unknown = [hit.hash for hit in ranked if hit.hash not in archived]
+    archived.update(archive.bodies(scope, unknown) if unknown else ())
+    return [hit._replace(live=hit.hash in in_context, ref=hit.ref if hit.hash in archived else "") for hit in ranked]
 
 
 def _parse(query: str) -> Query:
@@ -251,7 +281,7 @@ def _parse(query: str) -> Query:
 
 
 def _alternatives(name: QueryName) -> list[Tokens]:
-    """The tokens of the whole; or those of all its parts."""
+    """Return the tokens of the whole; or those of all its parts."""
     parts = [frozenset[str]().union(*map(tokens_for, name.parts))] if name.parts else []
     return list(dict.fromkeys([tokens_for(name.whole), *parts]))
 
@@ -260,19 +290,19 @@ def _terms(query: Query) -> list[str]:
     return list(dict.fromkeys(term for name in query.names for term in (name.whole, *name.parts)))
 
 
-def _read_each(index: Index, keys: Sequence[tuple[int, int]]) -> Iterable[Found]:
+def _read_each(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
     for at in range(0, len(keys), READ):
         yield from index.read(keys[at : at + READ])
 
 
-def _choose(query: Query, index: Index, spread: dict[str, int], most: int) -> list[tuple[int, int]]:
-    """The messages to read: those with all of the words, all but the commonest, …; then with each, by rarity.
+def _choose(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:
+    """Return the messages to read: those with all of the words, all but the commonest, …; then with each, by rarity.
 
     It begins with the rarest word, and asks for one more at a time until all that there is was found: messages with
     even more of the words are among these. To ask for many words at once goes through every message.
     """
     wanted = [_alternatives(name) for name in sorted(query.names, key=lambda name: spread[name.whole])]
-    found: list[Sequence[tuple[int, int]]] = []
+    found: list[Sequence[MessageKey]] = []
     for count in range(1, min(len(wanted), _TOGETHER) + 1):
         found.append(index.newest(wanted[:count], most))
         if len(found[-1]) < most:
@@ -288,7 +318,7 @@ def _choose(query: Query, index: Index, spread: dict[str, int], most: int) -> li
 # -- what stands in a text -------------------------------------------------------------------------------------------
 
 
-class Reading:
+class SearchedText:
     """A text as words are looked for in it."""
 
     def __init__(self, text: str) -> None:
@@ -297,7 +327,7 @@ class Reading:
         self._aligned = len(self._cased) == len(self._folded)
 
     def count(self, term: str) -> int:
-        """How often the (folded) term stands there: by itself, or as a hump of a name."""
+        """Return how often the (folded) term stands there: by itself, or as a hump of a name."""
         occurring = self._folded.count(term)
         if not occurring or words.stands_alone(term):
             return occurring
@@ -311,7 +341,7 @@ class Reading:
         return words.count_humps(self._cased)
 
     def count_alike(self, word: str) -> int:
-        """How often words stand there that begin like this one and end otherwise."""
+        """Return how often words stand there that begin like this one and end otherwise."""
         begun = (at for at in self._places(word[:_BEGINNING]) if self._is_edge(at - 1))
         return sum(_begin_alike(run[0], word) for at in begun if (run := words.run().match(self._folded, at)))
 
@@ -339,7 +369,7 @@ class Reading:
         return words.is_hump(self._cased, at)
 
     def _is_edge(self, at: int) -> bool:
-        """Whether no token goes on at this place."""
+        """Return whether no token goes on at this place."""
         if not 0 <= at < len(self._folded):
             return True
         sign = self._folded[at]
@@ -348,7 +378,7 @@ class Reading:
         return words.sign().match(sign) is not None or words.stands_alone(sign)
 
     def _token(self, at: int) -> str:
-        """The token around this place, as it is written; of a longer one than matters, more than matters."""
+        """Return the token around this place, as it is written; of a longer one than matters, more than matters."""
         start = at
         while not self._is_edge(start - 1) and at - start <= words.LONGEST:
             start -= 1
@@ -357,7 +387,7 @@ class Reading:
 
 
 def _begin_alike(one: str, other: str) -> bool:
-    """Whether two words differ only in a short ending."""
+    """Return whether two words differ only in a short ending."""
     if one == other or not one.isalpha() or abs(len(one) - len(other)) > _BEGINNING:
         return False
     shared = max(_BEGINNING, min(len(one), len(other)) - 3)
@@ -368,7 +398,7 @@ def _begin_alike(one: str, other: str) -> bool:
 
 
 class _Match(NamedTuple):
-    found: Found
+    found: SearchCandidate
     times: dict[str, int]
     """How often each term stands there."""
     alike: dict[str, int]
@@ -378,11 +408,11 @@ class _Match(NamedTuple):
 def rank(
     query: Query,
     limit: int,
-    candidates: Iterable[Found],
+    candidates: Iterable[SearchCandidate],
     totals: tuple[int, int],
     spread: dict[str, int] | None = None,
-) -> list[tuple[Found, float]]:
-    """The best of the candidates and their scores; `totals` tells how many messages and characters there are in all.
+) -> list[tuple[SearchCandidate, float]]:
+    """Return the best of the candidates and their scores; `totals` are all messages and their characters.
 
     `spread` tells how many messages have each term, where the candidates are not all of them.
     """
@@ -401,13 +431,13 @@ def rank(
     return nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
 
 
-def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: Found) -> _Match | None:
-    """What of the query stands in the message; None when it does not match."""
+def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: SearchCandidate) -> _Match | None:
+    """Return what of the query stands in the message; None when it does not match."""
     text = found.part.text
     if query.phrases and not holds(text, query.phrases):
         return None
     other = words.unescape(text)  # what it says if it is JSON
-    read = [Reading(text), *([Reading(other)] if other != text else [])]
+    read = [SearchedText(text), *([SearchedText(other)] if other != text else [])]
     times = {term: max([reading.count(term) for reading in read]) for term in terms}
     if not query.phrases and not any(
         times[name.whole] or (name.parts and all(times[part] for part in name.parts)) for name in query.names

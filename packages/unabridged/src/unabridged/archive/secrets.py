@@ -96,7 +96,7 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def find_secrets(text: str) -> list[Span]:
-    """Where keys, tokens and passwords stand in the text, in order, none overlapping another."""
+    """Return where keys, tokens and passwords stand in the text, in order, none overlapping another."""
     found: list[Span] = []
     for span in sorted({*_by_form(text), *_by_name(text)}, key=lambda span: (span.start, -span.stop)):
         if not found or span.start >= found[-1].stop:
@@ -105,7 +105,7 @@ def find_secrets(text: str) -> list[Span]:
 
 
 def mask(text: str) -> str:
-    """The text with every secret replaced by its kind, as in `[openai-key withheld]`."""
+    """Return the text with every secret replaced by its kind, as in `[openai-key withheld]`."""
     pieces: list[str] = []
     end = 0
     for span in find_secrets(text):
@@ -144,7 +144,7 @@ def _by_name(text: str) -> Iterator[Span]:
 
 
 def _is_secret(name: str, rest: str, value: str) -> bool:
-    """Whether this value, assigned to this name and what follows it, is the secret itself."""
+    """Return whether this value, assigned to this name and what follows it, is the secret itself."""
     if _ABOUT.fullmatch(rest) or _is_placeholder(value):
         return False
     return name.startswith("p") or _looks_random(value)
@@ -155,6 +155,6 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _looks_random(value: str) -> bool:
-    """Whether it has the mix of a key: digits among letters, many different ones, and no words of code or prose."""
+    """Return whether it looks like a key: digits among letters, many different ones, no words of code or prose."""
     mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
     return len(value) >= 12 and mixed and len(set(value)) >= 8

@@ -11,7 +11,7 @@ from typing import Any, Final
 from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import decode, digest, encode
 from unabridged.archive.names import check_name
-from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, Stored
+from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, StoredRecord
 from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError, SettingsError
 
@@ -21,17 +21,20 @@ PLACED: Final = "at-"
 """How the name of a message begins that is elsewhere, as an archive on an object store gives them."""
 
 
+VERSION: Final = 2
+"""The version of all that is stored (tables, files, packed messages); older ones were never released."""
+
 _FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
 
 
 def record_fields(record: Record) -> dict[str, Any]:
-    """Everything of the record in plain types, but its scope, which is where it stands."""
+    """Return everything of the record in plain types, but its scope, which is where it stands."""
     fields = {name: getattr(record, name) for name in _FIELDS}
     return {**fields, "data": scrub_data(record.data), "before": list(record.before), "after": list(record.after)}
 
 
 def record_of(scope: Scope, fields: Any) -> Record:
-    """The record that has these fields."""
+    """Return the record that has these fields."""
     try:
         lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": dict(fields["data"])}
         return Record(**{**fields, **lists}, scope=scope)
@@ -40,27 +43,30 @@ def record_of(scope: Scope, fields: Any) -> Record:
 
 
 def hashes_in(record: Record) -> set[str]:
-    """The hashes of every message the record tells about."""
+    """Return the hashes of every message the record tells about."""
     return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
 
 
-def unreleased(place: object, remedy: str = "move it away") -> ArchiveError:
-    """Return the refusal of an archive that was written before the first release."""
-    return ArchiveError(
-        f"{place} was written before the first release, by a version whose archives can't be read. It is left as it "
-        f"is: {remedy}, or name another archive."
-    )
+def check_version(place: object, version: int | None, remedy: str = "move it away") -> None:
+    """Refuse an archive of another version than this program writes; None is one of the versions without a number."""
+    if version is None or version < VERSION:
+        raise ArchiveError(
+            f"{place} was written before the first release, by a version whose archives can't be read. It is left as "
+            f"it is: {remedy}, or name another archive."
+        )
+    if version > VERSION:
+        raise ArchiveError(f"{place} is of version {version}, this program knows {VERSION}. Update unabridged.")
 
 
 def is_named(body: bytes, name: str) -> bool:
-    """Whether the name is the body's. For one that a wrapper made, whether the body has its own checksum in front."""
+    """Return whether the name is the body's; for one that a wrapper made, whether the body begins with its checksum."""
     if name.startswith((KEYED, PLACED)):
         return body[:32] == hashlib.sha256(body[32:]).digest()
     return digest(body) == name
 
 
 def check_body(body: bytes, name: str) -> bytes:
-    """The body, and only if it is still what its name says."""
+    """Return the body, and only if it is still what its name says."""
     if not is_named(body, name):
         raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
     return body
@@ -95,7 +101,7 @@ def check_references(record: Record, parts: Sequence[Part], held: Collection[str
 
 
 def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
-    """The record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
+    """Return the record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
 
     An id that stands for another compaction of the thread is refused: lists that carry what that one made refer to it.
     """
@@ -109,12 +115,12 @@ def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Re
 
 
 def _is_same(one: Record, other: Record) -> bool:
-    """Whether two records replace the same messages by the same."""
+    """Return whether two records replace the same messages by the same."""
     return (one.start, one.before, one.after) == (other.start, other.before, other.after)
 
 
 def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
-    """Those of the parts that the thread does not hold yet, each once, those that search sees last and in order.
+    """Return those of the parts that the thread does not hold yet, each once, those that search sees last and in order.
 
     That order makes them one run of numbers, which is how a segment of the index names its messages.
     """
@@ -125,25 +131,25 @@ def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list
     return sorted(fresh.values(), key=lambda part: part.turn >= 0)
 
 
-def in_order(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[Stored]:
-    """Each record, and whether it is live, with the parts up to the last that it tells about; the last has the rest."""
+def in_order(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[StoredRecord]:
+    """Yield each record, and whether it is live, with the parts up to the last it refers to; the last has the rest."""
     waiting, held = iter(parts), set[str]()
     before: tuple[Record, bool] | None = None
     came: list[Part] = []
     for record, live in records:
         if before is not None:
-            yield Stored(*before, came)
+            yield StoredRecord(*before, came)
         before, came, missing = (record, live), [], hashes_in(record) - held
         while missing and (part := next(waiting, None)) is not None:
             came.append(part)
             held.add(part.hash)
             missing.discard(part.hash)
     if before is not None:
-        yield Stored(*before, [*came, *waiting])
+        yield StoredRecord(*before, [*came, *waiting])
 
 
 def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
-    """A sentence for every record that refers to a message the thread does not hold."""
+    """Yield a sentence for every record that refers to a message the thread does not hold."""
     for record in records:
         missing = hashes_in(record) - set(held)
         if missing:
@@ -154,17 +160,17 @@ def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]
 
 
 def describe(scope: Scope) -> str:
-    """The scope as problems name it."""
+    """Return the scope as problems name it."""
     return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
 
 
 def join_names(*names: str) -> bytes:
-    """The names as one, such that no other names give the same."""
+    """Return the names as one, such that no other names give the same."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     return b"".join(b"%d:%b" % (len(name), name) for name in encoded)
 
 
-class Tokens:
+class LeaseTokens:
     """The leases this archive object was given: so that one that ran out is never given back in another's stead.
 
     Without a lock, which a fork could leave closed for ever: each operation on a dict or deque is whole by itself.
@@ -178,7 +184,7 @@ class Tokens:
         self._given.setdefault((scope, key), deque()).append(token)
 
     def oldest(self, scope: Scope, key: str) -> str | None:
-        """The token to give back next, forgotten here; None when there is none."""
+        """Return the token to give back next, forgotten here; None when there is none."""
         try:
             return self._given[scope, key].popleft()
         except (KeyError, IndexError):
@@ -186,13 +192,13 @@ class Tokens:
 
 
 def make_hit(scope: Scope, part: Part, score: float) -> Hit:
-    """The part as a search gives it."""
+    """Return the part as a search gives it."""
     ref = reference(scope, part.turn, part.hash)
     return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref, scope.thread)
 
 
 def is_older(newest: float | None, before: float | None) -> bool:
-    """Whether a thread whose newest record is from `newest` goes with all that is older than `before`; None is all."""
+    """Return whether a thread with its newest record at `newest` is older than `before`; None is all of them."""
     return before is None or (newest is not None and newest < before)
 
 
@@ -202,12 +208,12 @@ def thread_note(thread: str) -> str:
 
 
 def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
-    """What `remember` keeps where the place of a note does not tell whose it is."""
+    """Return what `remember` keeps where the place of a note does not tell whose it is."""
     return encode([namespace, key, dict(data)])
 
 
 def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None:
-    """The Unix time before which threads have to go, the longest unused first, until the rest is within so many bytes.
+    """Return the Unix time before which threads have to go, the longest unused first, to keep within `size` bytes.
 
     Counted are the messages as they are stored, those that threads share for each. None when nothing has to go.
     """
@@ -222,7 +228,7 @@ def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None
 
 
 def read_note(data: bytes | None) -> Note | None:
-    """What `write_note` wrote; None where there is nothing, or nothing that can be read."""
+    """Return what `write_note` wrote; None where there is nothing, or nothing that can be read."""
     match read_data(data):
         case [str(namespace), str(key), dict(kept)]:
             return Note(namespace, key, kept)
@@ -230,7 +236,7 @@ def read_note(data: bytes | None) -> Note | None:
 
 
 def read_data(data: bytes | None) -> Any:
-    """What a note keeps, from its bytes; None where there is nothing, or nothing that can be read."""
+    """Return what a note keeps, from its bytes; None where there is nothing, or nothing that can be read."""
     try:
         return None if data is None else decode(data)
     except ArchiveError:

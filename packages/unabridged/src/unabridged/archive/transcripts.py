@@ -19,7 +19,7 @@ from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
 from unabridged.archive.store_rules import describe, join_names
 from unabridged.archive.stores import files
 from unabridged.archive.stores.files import to_folder
-from unabridged.archive.stores.transcript_file import End, is_transcript_of, write_empty, write_transcript
+from unabridged.archive.stores.transcript_file import TranscriptEnd, is_transcript_of, write_empty, write_transcript
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.text_tools import neutral, one_line
 
@@ -43,7 +43,7 @@ class Transcripts(Protocol):
 
     @property
     def seed(self) -> str:
-        """What tells these settings from others in a record's key: the same in every process."""
+        """Return what tells these settings from others in a record's key: the same in every process."""
 
     def name(self, scope: Scope) -> str:
         """Return the path of a thread's transcript as a summary turn names it: one line that can't pose as another."""
@@ -83,10 +83,10 @@ class OwnTranscripts(NamedTuple):
         return str(Path(neutral(one_line(str(folder))), *inside))
 
     def check(self, scope: Scope) -> None:
-        """Nothing can be wrong: each thread has its own folder."""
+        """Do nothing: each thread has its own folder."""
 
     def update(self, scope: Scope, record_id: str) -> None:
-        """Nothing is to be done: the archive wrote it with the record."""
+        """Do nothing: the archive wrote it with the record."""
 
 
 class TranscriptFiles:
@@ -100,7 +100,7 @@ class TranscriptFiles:
         self.template = template
         self.seed = f"transcript {template}"
         self._archive = archive
-        self._place = _Place(str(Path(template).expanduser().absolute()))
+        self._place = _TranscriptPath(str(Path(template).expanduser().absolute()))
 
     def name(self, scope: Scope) -> str:
         """Return the path as the settings have it: the same in every process, wherever it works."""
@@ -135,19 +135,19 @@ class TranscriptFiles:
         raise TranscriptError(f"{path} is there and is not the transcript of {describe(scope)}. {remedy}")
 
 
-class _Place(NamedTuple):
+class _TranscriptPath(NamedTuple):
     """The absolute path of transcripts, with the fields that are filled in."""
 
     template: str
 
     @property
     def is_apart(self) -> bool:
-        """Whether each thread has its own file."""
+        """Return whether each thread has its own file."""
         return THREAD in self.template
 
     @property
     def folder(self) -> Path:
-        """The folder that they all are in or below, where the lock is."""
+        """Return the folder that they all are in or below, where the lock is."""
         return Path(self.template.partition("{")[0] + "x").parent
 
     def path(self, scope: Scope) -> Path:
@@ -186,14 +186,14 @@ class _Stored:
 
     @property
     def count(self) -> int:
-        """How many messages have left the context."""
+        """Return how many messages have left the context."""
         return sum(held.messages for held in self.archive.holdings(self.scope.namespace, [self.scope.thread]))
 
     def knows(self, record_id: str) -> bool:
         """Return whether the thread has the record, retired or not."""
         return self.archive.record(self.scope, record_id) is not None
 
-    def since(self, end: End) -> Sequence[Part]:
+    def since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return the messages behind the last turn; where others came too, their number tells."""
         return self.archive.parts(self.scope, end.turn + 1)
 
@@ -226,17 +226,17 @@ def _remember(archive: Archive, namespace: str, template: str) -> None:
         archive.remember(namespace, _NOTE, {"paths": [*known, template]})
 
 
-def _remembered(archive: Archive, namespace: str) -> list[_Place]:
+def _remembered(archive: Archive, namespace: str) -> list[_TranscriptPath]:
     """Return where transcripts of the namespace were ever kept."""
     note: Any = archive.remembered(namespace, _NOTE) or {}
     paths = note.get("paths", ())
-    return [_Place(path) for path in paths if isinstance(path, str) and Path(path).is_absolute()]
+    return [_TranscriptPath(path) for path in paths if isinstance(path, str) and Path(path).is_absolute()]
 
 
-def _remove(places: Sequence[_Place], scopes: Sequence[Scope]) -> None:
+def _remove(places: Sequence[_TranscriptPath], scopes: Sequence[Scope]) -> None:
     """Remove the transcripts of these threads: only files whose first lines say that they are that."""
     failed: list[TranscriptError] = []
-    emptied: dict[Path, _Place] = {}
+    emptied: dict[Path, _TranscriptPath] = {}
     for place, scope in product(places, scopes):
         try:
             if _remove_one(place, scope):
@@ -249,7 +249,7 @@ def _remove(places: Sequence[_Place], scopes: Sequence[Scope]) -> None:
         raise TranscriptError(f"{len(failed):,} transcripts of forgotten threads are still there: {failed[0]}")
 
 
-def _remove_one(place: _Place, scope: Scope) -> bool:
+def _remove_one(place: _TranscriptPath, scope: Scope) -> bool:
     """Remove the thread's transcript; return whether there was one."""
     try:
         if not is_transcript_of(place.path(scope), scope):
@@ -262,7 +262,7 @@ def _remove_one(place: _Place, scope: Scope) -> bool:
     return True
 
 
-def _clean(folder: Path, place: _Place) -> None:
+def _clean(folder: Path, place: _TranscriptPath) -> None:
     """Remove what a crash left half written, and folders that are empty now: their names are names of threads."""
     with suppress(OSError, TranscriptError), _lock(place.folder / _LOCK):
         for left_over in folder.glob(f"{files.TEMPORARY}*"):

@@ -65,7 +65,7 @@ class Query(NamedTuple):
 
 
 def count_terms(text: str) -> dict[str, int]:
-    """How often each term stands in the text.
+    """Return how often each term stands in the text.
 
     Only words with a backslash in them have another reading: the others, nearly all of them, are counted once.
     """
@@ -82,7 +82,7 @@ def count_terms(text: str) -> dict[str, int]:
 
 
 def parse(query: str) -> Query:
-    """The query as literal words. No character in it is an operator; an odd quote is just a character."""
+    """Return the query as literal words. No character in it is an operator; an odd quote is just a character."""
     phrases = dict.fromkeys(fold(phrase) for phrase in _QUOTED.findall(query))
     phrases.pop("", None)
     names: dict[str, QueryName] = {}
@@ -103,19 +103,19 @@ def parse(query: str) -> Query:
 
 
 def fold(text: str) -> str:
-    """The text as phrases are compared: without case, Unicode form, width, and kinds or amounts of white space."""
+    """Return the text as phrases are compared: without case, Unicode form, width and kinds of white space."""
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return _SPACE.sub(" ", folded).strip()
 
 
 def holds(text: str, phrases: tuple[str, ...]) -> bool:
-    """Whether every (folded) phrase stands in the text."""
+    """Return whether every (folded) phrase stands in the text."""
     readings = {fold(reading) for reading in (text, unescape(text))} if phrases else ()
     return all(any(phrase in reading for reading in readings) for phrase in phrases)
 
 
 def unescape(text: str) -> str:
-    r"""The other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
+    r"""Return the other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
     if "\\" not in text:
         return text
     for escape, sign in _ESCAPES.items():
@@ -124,7 +124,7 @@ def unescape(text: str) -> str:
 
 
 def prepare(text: str) -> bytes:
-    """The text as an index takes it: what is neither a letter or digit of ASCII nor beyond it stands between tokens."""
+    """Return the text as an index takes it: every other sign of ASCII than letters and digits separates tokens."""
     data = _spread(text)
     more: list[bytes] = []
     if b"\\" in data:
@@ -136,23 +136,23 @@ def prepare(text: str) -> bytes:
 
 
 def tokens_of(prepared: bytes) -> set[bytes]:
-    """The tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
+    """Return the tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
     return {token if len(token) <= LONGEST else shorten(token) for token in _TOKEN.findall(prepared.lower())}
 
 
 def shorten(token: bytes) -> bytes:
-    """The beginning by which a long token is known."""
+    """Return the beginning by which a long token is known."""
     return token.decode("utf-8", "replace")[:LONGEST].encode()
 
 
 def tokens_for(term: str) -> frozenset[str]:
-    """The tokens that every text has in which this (folded) term stands."""
+    """Return the tokens that every text has in which this (folded) term stands."""
     found = _TOKEN.findall(_spread(term).lower())
     return frozenset(token.decode()[:LONGEST] for token in found)
 
 
 def tokens_within(phrase: str) -> frozenset[str]:
-    """The tokens that every text has in which this (folded) phrase stands, even if it begins or ends inside a word."""
+    """Return the tokens of every text that has this (folded) phrase, even if it begins or ends inside a word."""
     spread = _spread(phrase).lower()
     found: set[str] = set()
     for match in _TOKEN.finditer(spread):
@@ -163,19 +163,19 @@ def tokens_within(phrase: str) -> frozenset[str]:
 
 
 def stands_alone(term: str) -> bool:
-    """Whether the term is of an unspaced script, or a symbol: it stands wherever its characters do."""
+    """Return whether the term is of an unspaced script, or a symbol: it stands wherever its characters do."""
     return _ALONE.match(term) is not None
 
 
 def _spread(text: str) -> bytes:
-    """The text with signs beyond ASCII only where they are part of words, and unspaced scripts in pieces."""
+    """Return the text with signs beyond ASCII only where they are part of words, and unspaced scripts in pieces."""
     if text.isascii():
         return text.encode()
     return unicodedata.normalize("NFKC", text).encode("ascii", _SPREADING)
 
 
 def _spread_there(error: UnicodeError) -> tuple[bytes, int]:
-    """What stands for characters beyond ASCII: so the encoder itself finds them, as fast as it copies the others."""
+    """Return what replaces characters beyond ASCII: so the encoder itself finds them, as fast as it copies others."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return _spread_run(error.object[error.start : error.end]), error.end
@@ -194,7 +194,7 @@ def _spread_run(run: str) -> bytes:
 
 
 def _humps_in(data: bytes) -> set[bytes]:
-    """The humps of every name in the data, which ends with a space; found by the places where they meet."""
+    """Return the humps of every name in the data, which ends with a space; found by the places where they meet."""
     classes = data.translate(_CLASSES)
     find, before = classes.find, classes.rfind
     names: set[bytes] = set()
@@ -209,7 +209,7 @@ def _humps_in(data: bytes) -> set[bytes]:
 
 
 def count_humps(text: str) -> Counter[str]:
-    """How often each hump (folded) of a name stands in this text of ASCII."""
+    """Return how often each hump (folded) of a name stands in this text of ASCII."""
     data = f"{text} ".encode()
     classes = data.translate(_CLASSES)
     names: dict[int, bytes] = {}
@@ -228,13 +228,13 @@ def _humps_of(name: bytes) -> tuple[bytes, ...]:
 
 
 def humps_of(token: str) -> list[str]:
-    """The humps of a token; none where single letters would stand alone, or in bulk data."""
+    """Return the humps of a token; none where single letters would stand alone, or in bulk data."""
     humps = _HUMP.split(token) if len(token) <= LONGEST else []
     return humps if min(map(len, humps), default=0) > 1 else []
 
 
 def is_hump(text: str, at: int) -> bool:
-    """Whether another hump of a name begins at this place."""
+    """Return whether another hump of a name begins at this place."""
     return _HUMP.match(text, at) is not None
 
 
@@ -255,7 +255,7 @@ def _names(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _terms(name: str) -> tuple[str, ...]:
-    """What the name is indexed by, each once: itself first, then what it is made of, down to words and their parts."""
+    """Return what the name is indexed by, each once: itself first, then its pieces, down to words and their parts."""
     if name.isascii() or not (runs := _UNSPACED_RUN.split(name))[1:]:
         return tuple(_pieces(name))
     found: dict[str, None] = {}
@@ -291,13 +291,13 @@ def _named(name: str) -> QueryName:
 
 
 def _leaves(name: str) -> tuple[str, ...]:
-    """The smallest parts: a text that has them all has the name, if in another arrangement."""
+    """Return the smallest parts: a text that has them all has the name, if in another arrangement."""
     words = [word for word in _word().findall(name) if word.strip("_")]
     return tuple(dict.fromkeys(_term(part) for word in words for part in (_humps(word) or [word])))
 
 
 def _humps(word: str) -> list[str]:
-    """The parts of `getUserName` and `user_name`; none where single letters would stand alone, or in bulk data."""
+    """Return the parts of `getUserName` and `user_name`; none where one would be a single letter, or in bulk data."""
     if len(word) > LONGEST:
         return []
     parts = [part for part in _HUMPS.split(word) if part]
@@ -310,7 +310,7 @@ def _term(piece: str) -> str:
 
 @cache
 def _marks() -> str:
-    r"""Every combining mark as a regular expression class: part of words, though `\w` leaves them out."""
+    r"""Return every combining mark as a regular expression class: part of words, though `\w` leaves them out."""
     blocks = (range(0x300, 0x2000), range(0x20D0, 0x2100), range(0x2DE0, 0x2E00), range(0xA000, 0xAC00))
     return "".join(chr(code) for block in blocks for code in block if unicodedata.category(chr(code))[0] == "M")
 
@@ -328,7 +328,7 @@ def _word() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1 << 10)
 def standing(term: str) -> re.Pattern[str]:
-    """A (folded) term of ASCII where it stands by itself, in a folded text of ASCII."""
+    """Return a (folded) term of ASCII where it stands by itself, in a folded text of ASCII."""
     literal = re.escape(term)
     left = f"(?<![a-z0-9]{literal})" if term[0].isalnum() else ""
     right = "(?![a-z0-9])" if term[-1].isalnum() and len(term) < LONGEST else ""
@@ -337,11 +337,11 @@ def standing(term: str) -> re.Pattern[str]:
 
 @cache
 def sign() -> re.Pattern[str]:
-    """A character that is no part of a word."""
+    """Return a character that is no part of a word."""
     return re.compile(f"[^\\w{_marks()}]")
 
 
 @cache
 def run() -> re.Pattern[str]:
-    """A token of a folded text, at the place where it begins."""
+    """Return a token of a folded text, at the place where it begins."""
     return re.compile(f"(?:(?![{_UNSPACED}\u3005\u3006\u30fc_])[\\w{_marks()}])+")

@@ -20,36 +20,36 @@ T = TypeVar("T")
 Y = TypeVar("Y")
 S = TypeVar("S")
 
-_PAUSE, _LONGEST = 0.001, 0.05
-"""Seconds between two tries to take a lock beside an event loop: at first, and at most."""
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.05
+"""Between two tries to take a lock beside an event loop: at first, and at most."""
 
 LOOP: ContextVar[AbstractEventLoop | None] = ContextVar("unabridged_loop", default=None)
-"""In a worker thread, the event loop beside which it works."""
+"""In a worker thread, the event loop that started it."""
 
 
-class Busy(NamedTuple):
-    """A step that waits for a lock: a driver that takes it says True, one that only waited a little says False."""
+class LockWait(NamedTuple):
+    """A step that waits for a lock: a driver that took it sends True, one that only waited a little sends False."""
 
     lock: Lock
 
 
-def take_lock(lock: Lock) -> Generator[Busy, bool, None]:
-    """Take the lock: now if it is free, else by way of the driver.
+def take_lock(lock: Lock) -> Generator[LockWait, bool, None]:
+    """Take the lock: now if it is free, else through the driver.
 
-    No worker of an event loop ever waits for it: the one that holds it may need that worker to go on.
+    No worker of an event loop ever waits for it: whoever holds it may need that worker to go on.
     """
     while not lock.acquire(blocking=False):
-        if (yield Busy(lock)):
+        if (yield LockWait(lock)):
             return
 
 
 def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
-    """Run a generator to its end: what it yields is performed, and the result sent, or the error thrown, into it."""
+    """Run a generator to its end: perform what it yields, and send the result, or throw the error, into it."""
     try:
         step = next(steps)
         while True:
             try:
-                result: Any = step.lock.acquire() if isinstance(step, Busy) else perform(step)
+                result: Any = step.lock.acquire() if isinstance(step, LockWait) else perform(step)
             except Exception as error:  # noqa: BLE001 - the generator decides what it means
                 step = steps.throw(error)
             else:
@@ -62,7 +62,7 @@ def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
 
 
 def as_error(error: BaseException, name: str) -> Exception:
-    """The error as one that ends only what is under way: nothing that would end a thread, a loop or the process."""
+    """Return the error as one that ends only what is under way, and never a thread, a loop or the process."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     wrapped = RuntimeError(f"{name} raised {type(error).__name__}")
@@ -71,9 +71,9 @@ def as_error(error: BaseException, name: str) -> Exception:
 
 
 async def guard(waiting: Awaitable[T], name: str) -> T:
-    """What is awaited; whatever it raises comes out as `as_error` has it. The one who waits may still be cancelled.
+    """Return the result of what is awaited; raise what it raises as `as_error` has it.
 
-    On the main thread an interrupt is the person's own, and goes through.
+    The one who waits may still be cancelled, and on the main thread an interrupt goes through.
     """
     import asyncio  # noqa: PLC0415 - see above
     import threading  # noqa: PLC0415 - likewise
@@ -91,8 +91,8 @@ async def guard(waiting: Awaitable[T], name: str) -> T:
         raise as_error(error, name) from error
 
 
-def free_loop() -> AbstractEventLoop | None:
-    """The caller's event loop, unless there is none or this very call keeps it from running."""
+def find_free_loop() -> AbstractEventLoop | None:
+    """Return the caller's event loop; None where there is none, or where this very call keeps it from running."""
     import asyncio  # noqa: PLC0415 - see above
 
     loop = LOOP.get()
@@ -105,7 +105,7 @@ def free_loop() -> AbstractEventLoop | None:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """`asyncio.to_thread`: call it beside the event loop."""
+    """Call the function in a thread, as `asyncio.to_thread` does, with the loop known to it in `LOOP`."""
     import asyncio  # noqa: PLC0415 - see above
 
     LOOP.set(asyncio.get_running_loop())
@@ -121,17 +121,17 @@ async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]
     import asyncio  # noqa: PLC0415 - see above
 
     advance: Callable[[], Any] = partial(next, steps)
-    pause = _PAUSE
+    pause = FIRST_PAUSE_SECONDS
     try:
         while True:
-            ended, value = await _advance_in_thread(steps, advance) if threads else _advance(advance)
-            if ended:
+            is_done, value = await _advance_in_thread(steps, advance) if threads else _advance(advance)
+            if is_done:
                 result: T = value
                 return result
-            if isinstance(value, Busy):
+            if isinstance(value, LockWait):
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST)
-                advance = partial(steps.send, False)  # type: ignore[arg-type] # what a step that waits is answered
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                advance = partial(steps.send, False)  # type: ignore[arg-type] # the answer to a LockWait
                 continue
             try:
                 advance = partial(steps.send, await perform(value))
@@ -143,7 +143,7 @@ async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]
 
 
 def _advance(advance: Callable[[], Any]) -> tuple[bool, Any]:
-    """One step of a generator: (False, what it yields) or (True, what it ends with)."""
+    """Advance a generator by a step; return (False, what it yields) or (True, what it returns)."""
     try:
         return False, advance()
     except StopIteration as stop:

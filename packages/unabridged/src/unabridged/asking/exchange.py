@@ -1,7 +1,7 @@
 """The asks of one compaction, carried out: what happens when is one generator, and two drivers serve it.
 
-`Exchange._exchange` yields a call to make or a time to wait. Each wait is one future that the model, the clock or a
-cancel ends, whoever is first; what comes later is ignored.
+`Exchange._exchange` yields how long to wait, and the call to wait for if there is one. A wait ends with the call, with
+its time, or with a cancel, whichever is first; an answer that comes later is ignored.
 """
 
 from __future__ import annotations
@@ -9,34 +9,28 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Generator, Sequence
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any
 
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.asker import Asker
 from unabridged.asking.drivers import adrive, as_error, drive
-from unabridged.asking.failures import beginning_of, is_lasting, kind_in_words, reason_for, retry_after
-from unabridged.asking.model_calls import Speaker, Work, start, takes
+from unabridged.asking.failures import classify_failure, describe_kind, is_lasting, quote_beginning, retry_after
+from unabridged.asking.model_calls import CallableModel, Work, fits_window, start_call
 from unabridged.asking.overflow import Overflow, is_overflow
 
 FIRST_SHARE = 0.6
 """Of the time left, what one call may take while there is another model to turn to."""
-MOST_STUCK = 4
+MAX_ABANDONED_CALLS = 4
 """Blocking calls that never returned, after which no more are made."""
 
-
-class _Step(NamedTuple):
-    """A call to make and how long to wait for it; without a speaker a pause."""
-
-    seconds: float
-    ask: Ask
-    speaker: Speaker | None = None
-
-
-_Steps = Generator[_Step, Reply | None, Reply]
+_Wait = tuple[float, Callable[..., Work] | None]
+"""The seconds to wait, and what starts the call to wait for; without one it is a pause."""
+_Steps = Generator[_Wait, Reply | None, Reply]
 
 
 class Exchange:
@@ -44,14 +38,14 @@ class Exchange:
 
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
-        self._until: float | None = None
+        self._ends_at: float | None = None
         self._failed: set[int] = set()
-        self._cancelled = False
-        self._waiting: Future[Reply | None] | None = None
-        asker.enter(self)
+        self._cancelled: Future[None] = Future()
+        self._cancelled.set_running_or_notify_cancel()  # one who stops waiting for it must not cancel it
+        asker.register(self)
 
     def ask(self, ask: Ask) -> Reply:
-        """The reply; `AskFailed` within the deadline."""
+        """Return the reply; raise `AskFailed` within the deadline."""
         return drive(self._exchange(ask), self._perform)
 
     async def aask(self, ask: Ask) -> Reply:
@@ -60,158 +54,136 @@ class Exchange:
 
     def cancel(self) -> None:
         """End the ask that is under way, and every later one, as cancelled."""
-        self._cancelled = True
-        if (waiting := self._waiting) is not None:
-            _settle(waiting, error=_cancelled())
+        with suppress(InvalidStateError):
+            self._cancelled.set_result(None)
 
     # -- what happens when --------------------------------------------------------------------------------------------
 
     def _exchange(self, ask: Ask) -> _Steps:
-        if self._until is None:
-            self._until = time.monotonic() + self.asker.deadline
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + self.asker.deadline
         failed: list[AskFailed] = []
         order = self._order(ask)
         for number, place in enumerate(order):
             try:
-                reply = yield from self._tries(place, ask, last=number == len(order) - 1)
+                reply = yield from self._try(place, ask, is_last=number == len(order) - 1)
             except AskFailed as error:
                 error.others = _asked(failed)
                 if error.why == "cancelled" or error.overflow is not None:
                     raise
                 self._failed.add(place)
-                self.asker.rest(place)
+                self.asker.open_circuits(place)
                 failed.append(error)
                 continue
-            self.asker.well(place)
+            self.asker.record_success(place)
             reply = replace(reply, place=place, failed=_asked(failed))
             if not failed:
                 return reply
-            self.asker.warn(order[number - 1], failed[-1], f"{reply.model} was asked instead")
-            return replace(reply, notes=(*reply.notes, f"{failed[-1].reason}; {reply.model} was asked instead"))
-        if small := self._fit():  # not asked yet: it takes less than this ask was made for
-            speaker = self.asker.speakers[small[0]]
-            told = f"{speaker.name} takes {speaker.window:,} tokens, fewer than this ask needs"
-            too_long = AskFailed("too-long", told, Overflow(speaker.window))
+            instead = f"{reply.model} was asked instead"
+            self.asker.warn(order[number - 1], failed[-1], instead)
+            return replace(reply, notes=(*reply.notes, f"{failed[-1].reason}; {instead}"))
+        if small := self._ready():  # not asked yet: it takes less than this ask was made for
+            model = self.asker.models[small[0]]
+            message = f"{model.name} takes {model.window:,} tokens, fewer than this ask needs"
+            too_long = AskFailed("too-long", message, Overflow(model.window))
             too_long.others = _asked(failed)
             raise too_long from (failed[-1] if failed else None)
         if failed:
             raise (_asked(failed) or failed)[-1]
-        raise AskFailed("cool-down", self.asker.resting(self.asker.rest_left))
+        raise AskFailed("cool-down", self.asker.describe_cool_down(self.asker.seconds_until_ready))
 
     def _order(self, ask: Ask) -> list[int]:
-        """The fit models that take so much. Where a reply was rejected the other comes first: it may know better."""
-        able = [place for place in self._fit() if takes(self.asker.speakers[place], ask)]
+        """Return the ready models that take so much; the other one first where a reply was rejected."""
+        able = [place for place in self._ready() if fits_window(self.asker.models[place], ask)]
         return able[::-1] if ask.again and not ask.messages else able
 
-    def _fit(self) -> list[int]:
+    def _ready(self) -> list[int]:
         return [place for place in self.asker.ready() if place not in self._failed]
 
-    def _tries(self, place: int, ask: Ask, *, last: bool) -> _Steps:
+    def _try(self, place: int, ask: Ask, *, is_last: bool) -> _Steps:
         """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""
-        speaker, number = self.asker.speakers[place], 0
+        model, number = self.asker.models[place], 0
         while True:
-            seconds = self._left() * (1.0 if last else FIRST_SHARE)
-            self._check(speaker, seconds)
+            seconds = self._seconds_left() * (1.0 if is_last else FIRST_SHARE)
+            self._check(model, seconds)
             try:
-                reply = yield _Step(seconds, replace(ask, deadline=seconds), speaker)
+                reply = yield seconds, partial(start_call, model, replace(ask, deadline=seconds))
             except AskFailed:
                 raise  # cancelled
             except Exception as error:
                 overflow = is_overflow(error)
                 pause = self._pause(error, number)
-                if overflow is not None or is_lasting(error) or number >= self.asker.retries or pause >= self._left():
-                    why = reason_for(error) if overflow is None else "too-long"
+                is_final = is_lasting(error) or number >= self.asker.retries or pause >= self._seconds_left()
+                if overflow is not None or is_final:
+                    why = classify_failure(error) if overflow is None else "too-long"
                     tries = f", {number + 1} tries" if number else ""
-                    reason = f"{speaker.name} failed: {kind_in_words(error)}{tries}"
-                    message = f"{speaker.name} failed: {beginning_of(error)}"
+                    reason = f"{model.name} failed: {describe_kind(error)}{tries}"
+                    message = f"{model.name} failed: {quote_beginning(error)}"
                     raise AskFailed(why, message, overflow, reason=reason, place=place) from error
             else:
                 if reply is None:  # a model that hung once would hang again
-                    raise AskFailed("timeout", f"{speaker.name} did not answer within {seconds:.1f} s", place=place)
+                    raise AskFailed("timeout", f"{model.name} did not answer within {seconds:.1f} s", place=place)
                 return reply
-            yield _Step(pause, ask)
+            yield pause, None
             number += 1
 
-    def _check(self, speaker: Speaker, seconds: float) -> None:
-        if self._cancelled:
-            raise _cancelled()
+    def _check(self, model: CallableModel, seconds: float) -> None:
+        if self._cancelled.done():
+            raise AskFailed("cancelled", "the summary was cancelled")
         if seconds <= 0:
-            raise AskFailed(
-                "timeout", f"the deadline of {self.asker.deadline:g} s passed before {speaker.name} was asked"
-            )
-        if (stuck := self.asker.stuck()) >= MOST_STUCK:
-            raise AskFailed("unavailable", f"{stuck} earlier calls of the summariser never returned: no more are made")
+            late = f"the deadline of {self.asker.deadline:g} s passed before {model.name} was asked"
+            raise AskFailed("timeout", late)
+        if (count := self.asker.count_abandoned()) >= MAX_ABANDONED_CALLS:
+            raise AskFailed("unavailable", f"{count} earlier calls of the summariser never returned: no more are made")
 
     def _pause(self, error: BaseException, number: int) -> float:
-        wanted = retry_after(error)
+        requested = retry_after(error)
         jitter = 0.5 + random.random()  # noqa: S311 - only spreads the retries of many processes
-        return wanted if wanted is not None else float(self.asker.back_off * 2**number * jitter)
+        return requested if requested is not None else float(self.asker.back_off * 2**number * jitter)
 
-    def _left(self) -> float:
-        return (self._until or 0.0) - time.monotonic()
+    def _seconds_left(self) -> float:
+        return (self._ends_at or 0.0) - time.monotonic()
 
-    # -- carrying it out: a step's result, None when its time is over --------------------------------------------------
+    # -- carrying it out: the reply, None when its time is over --------------------------------------------------------
 
-    def _perform(self, step: _Step) -> Reply | None:
-        done, work = self._begin(step, here=False)
+    def _perform(self, step: _Wait) -> Reply | None:
+        seconds, start = step
+        work: Any = start(here=False) if start else None
         try:
-            return done.result(timeout=max(0.0, step.seconds))
-        except TimeoutError:
-            if done.done():  # the model's own
-                raise
+            wait([self._cancelled, *([work] if work else [])], max(0.0, seconds), FIRST_COMPLETED)
+            return self._result_of(work)
+        finally:
+            self._finish(work)
+
+    async def _aperform(self, step: _Wait) -> Reply | None:
+        seconds, start = step
+        work = start(here=True) if start else None
+        waiters = [asyncio.wrap_future(one) for one in (self._cancelled, work) if one is not None]
+        try:
+            await asyncio.wait(waiters, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
+            return self._result_of(waiters[1] if work is not None else None)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+            self._finish(work)
+
+    def _result_of(self, work: Any) -> Reply | None:
+        if self._cancelled.done():
+            raise AskFailed("cancelled", "the summary was cancelled")
+        if work is None or not work.done():
             return None
-        finally:
-            self._end(done, work)
+        if work.cancelled():
+            raise RuntimeError("the model's call was cancelled from outside")
+        if (error := work.exception()) is not None:
+            raise as_error(error, "the summariser")
+        reply: Reply = work.result()
+        return reply
 
-    async def _aperform(self, step: _Step) -> Reply | None:
-        done, work = self._begin(step, here=True)
-        waiter = asyncio.wrap_future(done)
-        try:
-            await asyncio.wait({waiter}, timeout=max(0.0, step.seconds))
-            return waiter.result() if waiter.done() else None
-        finally:
-            waiter.cancel()
-            self._end(done, work)
-
-    def _begin(self, step: _Step, *, here: bool) -> tuple[Future[Reply | None], Work | None]:
-        done: Future[Reply | None] = Future()
-        self._waiting = done
-        if self._cancelled:  # it came between the check and here
-            _settle(done, error=_cancelled())
-        work = start(step.speaker, step.ask, here=here) if step.speaker else None
-        if work is not None:
-            work.add_done_callback(lambda ended: _pass_on(ended, done))
-        return done, work
-
-    def _end(self, done: Future[Reply | None], work: Work | None) -> None:
-        self._waiting = None
-        done.cancel()
+    def _finish(self, work: Work | None) -> None:
         if work is not None and not work.done():
-            self.asker.leave_behind(work)
+            self.asker.abandon(work)
 
 
 def _asked(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
     """Return the errors of models that were asked, without those for which no time was left."""
     return tuple(error for error in failed if error.place is not None)
-
-
-def _pass_on(ended: Work, done: Future[Reply | None]) -> None:
-    """Hand a call's outcome to the one who waits, if anybody still does."""
-    if ended.cancelled():
-        _settle(done, error=RuntimeError("the model's call was cancelled from outside"))
-    elif (error := ended.exception()) is not None:
-        _settle(done, error=as_error(error, "the summariser"))
-    else:
-        _settle(done, reply=ended.result())
-
-
-def _settle(done: Future[Reply | None], *, reply: Reply | None = None, error: BaseException | None = None) -> None:
-    with suppress(InvalidStateError):  # somebody was faster: too late
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(reply)
-
-
-def _cancelled() -> AskFailed:
-    return AskFailed("cancelled", "the summary was cancelled")

@@ -1,47 +1,47 @@
-"""A model's error: whether it lasts, why it failed, what to do; in words for logs and receipts, never what was said."""
+"""A model's error: whether it lasts, why it failed, what to do. Words for logs and receipts quote no chat."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from unabridged.asking.ask import AskFailed, FailedBecause
+from unabridged.asking.ask import AskFailed, FailureKind
 from unabridged.asking.overflow import read_field, text_of
 from unabridged.errors import SettingsError, SummaryFailed
 
-_OUR_FAULT = (TypeError, AttributeError, NameError, ImportError, NotImplementedError, AssertionError, SettingsError)
-_BY_STATUS = {
+_PROGRAMMING_ERRORS = (
+    TypeError, AttributeError, NameError, ImportError, NotImplementedError, AssertionError, SettingsError,
+)  # fmt: skip
+_PASSING_STATUSES = frozenset({408, 409, 425, 429})
+_SEE_EVENT = "The Failed event has the whole error"
+_REMEDIES: dict[int | FailureKind, str] = {
     401: "Check its key",
     403: "Check its key, and that it may use this model",
     404: "Check its name",
     429: "A fallback= takes over while it is limited",
-}
-_BY_KIND = {
     "timeout": "Allow more time, Settings(deadline=…), or use a faster model",
     "too-long": "Use a summariser with a larger window, or say what it takes, model_window=",
-    "refused": "The Failed event has the whole error",
     "unavailable": "A fallback= takes over while it is down; the Failed event has the whole error",
     "cool-down": "It is asked again then",
 }
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Whether the same call would fail the same way again."""
-    if isinstance(error, _OUR_FAULT) or type(error).__name__ == "UserError":
+    """Return whether the same call would fail the same way again."""
+    if isinstance(error, _PROGRAMMING_ERRORS) or type(error).__name__ == "UserError":
         return True
-    status = status_of(error)
-    return status is not None and 400 <= status < 500 and status not in {408, 409, 425, 429}
+    return 400 <= (status := status_of(error) or 0) < 500 and status not in _PASSING_STATUSES
 
 
-def reason_for(error: BaseException) -> FailedBecause:
-    """In a word, why a call failed that no retry saved."""
+def classify_failure(error: BaseException) -> FailureKind:
+    """Return the kind of an error that no retry saved."""
     if is_lasting(error):
         return "refused"
-    timeout = isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower()
-    return "timeout" if timeout else "unavailable"
+    is_timeout = isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower()
+    return "timeout" if is_timeout else "unavailable"
 
 
 def status_of(error: BaseException | None) -> int | None:
-    """The HTTP status an SDK's exception carries."""
+    """Return the HTTP status that an SDK's exception carries."""
     for holder in (error, read_field(error, "response")):
         for key in ("status_code", "status", "code"):
             value = read_field(holder, key)
@@ -51,7 +51,7 @@ def status_of(error: BaseException | None) -> int | None:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds after which the provider wants to be asked again."""
+    """Return the seconds after which the provider asks to be called again; None where it names none."""
     for holder in (read_field(error, "response"), error):
         headers: Any = read_field(holder, "headers")
         try:
@@ -63,21 +63,20 @@ def retry_after(error: BaseException) -> float | None:
     return None
 
 
-def kind_in_words(error: BaseException) -> str:
-    """The kind of an error and its HTTP status: `AuthenticationError, HTTP 401`."""
+def describe_kind(error: BaseException) -> str:
+    """Return the kind of an error and its HTTP status: `AuthenticationError, HTTP 401`."""
     status = status_of(error)
     return type(error).__name__ + (f", HTTP {status}" if status is not None else "")
 
 
-def beginning_of(error: BaseException) -> str:
-    """Its kind and the beginning of what it says; the whole is its cause."""
+def quote_beginning(error: BaseException) -> str:
+    """Return the kind of an error and the beginning of its text."""
     text = " ".join(text_of(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
 
 
-def remedy(failed: SummaryFailed) -> str:
-    """What to do about it, in a sentence."""
+def find_remedy(failed: SummaryFailed) -> str:
+    """Return what to do about it, in a sentence."""
     if not isinstance(failed, AskFailed):
         return "Use another model, or a fallback="
-    by_status = _BY_STATUS.get(status_of(failed.__cause__) or 0)
-    return by_status or _BY_KIND.get(failed.why, "The Failed event has the whole error")
+    return _REMEDIES.get(status_of(failed.__cause__) or 0) or _REMEDIES.get(failed.why, _SEE_EVENT)

@@ -1,10 +1,10 @@
-"""A model as we call it: what it takes, how a call is started without waiting for it, and what its errors mean.
+"""A model as it is called: what it takes, and how a call is started without waiting for it.
 
-A blocking model runs in a daemon thread of its own, an async one as a task: either can be left to itself. Coroutines
-asked for from plain threads, and those of provider strings, live on one event loop kept for the process, so that a
-client's connections are never used from two loops; the agent's own model is asked on the agent's loop. The loop of the
-process survives whatever runs on it: a coroutine that raises `SystemExit`, one that stops the loop, a fork. One that
-was closed all the same is replaced by the next call.
+A blocking model runs in a daemon thread of its own, an async one as a task: either can be abandoned. Coroutines asked
+for from plain threads, and those of provider strings, run on one event loop kept for the process, so that a client's
+connections are never used from two loops; the agent's own model is asked on the agent's loop. The loop of the process
+survives whatever runs on it: a coroutine that raises `SystemExit`, one that stops the loop, a fork. One that was closed
+all the same is replaced by the next call.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.drivers import as_error, free_loop, guard
+from unabridged.asking.drivers import as_error, find_free_loop, guard
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
-from unabridged.measure.estimate import estimate
-from unabridged.measure.models import model_info
+from unabridged.tokens.estimate import estimate
+from unabridged.tokens.models import model_info
 
 T = TypeVar("T")
 
-_LOOK = 0.2
-"""Seconds after which a call in another thread's event loop is looked after: that loop may be gone."""
+LOOP_CHECK_SECONDS = 0.2
+"""How often a call in another thread's event loop is checked: that loop may have ended."""
 
 
-class LateModel:
+class LateBoundModel:
     """A summariser that stands for a model which only the request under way knows; called with an `Ask`, async.
 
     That is the agent's model: its window is the agent's, as the provider has taught it, whatever the table says of the
@@ -50,7 +50,7 @@ class LateModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class CallableModel:
     """A model and how to call it."""
 
     name: str
@@ -58,12 +58,12 @@ class Speaker:
     takes_ask: bool
     """Else it takes a text, and returns one."""
     is_async: bool
-    at_home: bool = False
-    """Whether its coroutines belong on our own event loop, wherever they are asked for."""
+    on_own_loop: bool = False
+    """Whether its coroutines belong on the event loop of the process, from wherever they are asked for."""
     window: int | None = None
-    """The most tokens it takes, as told, else as the model table knows it by its name; None when neither does."""
-    late: LateModel | None = None
-    """Itself, where only the request under way knows the model."""
+    """The most tokens it takes, as given, else as the model table knows it by its name; None when neither does."""
+    late: LateBoundModel | None = None
+    """The model itself, where only the request under way knows it."""
 
     def missing(self) -> str:
         """Return why it can't be asked now; "" where it can."""
@@ -74,9 +74,9 @@ Work = Future[Reply] | asyncio.Future[Reply]
 """A call under way: a future of a thread, or a task."""
 
 
-def speaker_of(model: Any, window: int | None = None) -> Speaker:
-    """The model, wrapped; refused when it is neither a callable nor a `"provider:name"`."""
-    if isinstance(model, Speaker):
+def wrap_model(model: Any, window: int | None = None) -> CallableModel:
+    """Return the model, wrapped; raise `SettingsError` when it is neither a callable nor a `"provider:name"`."""
+    if isinstance(model, CallableModel):
         return model
     if isinstance(model, str):
         from unabridged.asking.providers import open_model  # noqa: PLC0415 - an SDK is imported only when one is used
@@ -84,23 +84,24 @@ def speaker_of(model: Any, window: int | None = None) -> Speaker:
         model = open_model(model)
     if not callable(model):
         raise SettingsError(f'model must be a callable, "provider:name" or None; got {type(model).__name__}')
-    call = getattr(model, "__call__", None)  # noqa: B004 - its signature is wanted, not whether it has one
+    call = getattr(model, "__call__", None)  # noqa: B004 - what it is called by matters, not whether it can be
     is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(call)
     name = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
-    late = model if isinstance(model, LateModel) else None
+    late = model if isinstance(model, LateBoundModel) else None
     info = model_info(str(name)) if late is None else None
     window = window or (info.window if info else None)
-    return Speaker(str(name), model, _takes_ask(model), is_async, getattr(model, "at_home", False), window, late)
+    on_own_loop = getattr(model, "on_own_loop", False)
+    return CallableModel(str(name), model, _takes_ask(model), is_async, on_own_loop, window, late)
 
 
-def close(speaker: Speaker) -> None:
-    """Let go of the connections a provider's model holds; other models are their owners' to close."""
-    if speaker.at_home:
-        at_home(speaker.call.aclose()).result(10)  # type: ignore[attr-defined] # Provided
+def close_model(model: CallableModel) -> None:
+    """Close the connections of a provider's model; other models are their owners' to close."""
+    if model.on_own_loop:
+        run_on_own_loop(model.call.aclose()).result(10)  # type: ignore[attr-defined] # ProviderModel
 
 
 def _takes_ask(model: Callable[..., Any]) -> bool:
-    """By the annotation of its first parameter; without one, by its name: `ask` is an `Ask`, all else a text."""
+    """Return whether its first parameter is an `Ask`: by its annotation, without one by its name, `ask`."""
     try:
         parameters = list(inspect.signature(model).parameters.values())
     except (TypeError, ValueError):
@@ -113,57 +114,57 @@ def _takes_ask(model: Callable[..., Any]) -> bool:
     return first.name == "ask" and first.annotation not in {str, "str"}
 
 
-def takes(speaker: Speaker, ask: Ask) -> bool:
-    """Whether the ask fits the model: it was made for a window as small, or takes no more than there is."""
-    if speaker.window is None or ask.window is None or ask.window <= speaker.window:
+def fits_window(model: CallableModel, ask: Ask) -> bool:
+    """Return whether the model can take the ask: it was made for a window as small, or is no longer than the window."""
+    if model.window is None or ask.window is None or ask.window <= model.window:
         return True
-    return not ask.messages and estimate(ask.instruction, "unknown") + ask.max_tokens <= speaker.window
+    return not ask.messages and estimate(ask.instruction, "unknown") + ask.max_tokens <= model.window
 
 
-def start(speaker: Speaker, ask: Ask, *, here: bool) -> Work:
-    """Begin the call and return at once. `here`: a running event loop may carry an async model."""
-    if not speaker.is_async:
-        return _in_thread(speaker, ask)
-    coroutine = _call(speaker, ask)
-    if here and not speaker.at_home:
+def start_call(model: CallableModel, ask: Ask, *, here: bool) -> Work:
+    """Start the call and return at once. `here`: the running event loop may carry an async model."""
+    if not model.is_async:
+        return _call_in_thread(model, ask)
+    coroutine = _call_async(model, ask)
+    if here and not model.on_own_loop:
         return asyncio.ensure_future(coroutine)
-    loop = free_loop() if speaker.late is not None else None
-    return at_home(coroutine) if loop is None else _in_loop(coroutine, loop)
+    loop = find_free_loop() if model.late is not None else None
+    return run_on_own_loop(coroutine) if loop is None else _run_in_loop(coroutine, loop)
 
 
-async def _call(speaker: Speaker, ask: Ask) -> Reply:
+async def _call_async(model: CallableModel, ask: Ask) -> Reply:
     async def call() -> Any:
-        return await speaker.call(_argument(speaker, ask))
+        return await model.call(_argument_for(model, ask))
 
-    return read_reply(await guard(call(), speaker.name), speaker.name)
+    return read_reply(await guard(call(), model.name), model.name)
 
 
-def _in_thread(speaker: Speaker, ask: Ask) -> Future[Reply]:
+def _call_in_thread(model: CallableModel, ask: Ask) -> Future[Reply]:
     work: Future[Reply] = Future()
     work.set_running_or_notify_cancel()  # from now on it ends only when the call returns
 
-    def body() -> None:
+    def call() -> None:
         try:
-            result = speaker.call(_argument(speaker, ask))
+            result = model.call(_argument_for(model, ask))
             if inspect.isawaitable(result):
-                result = at_home(guard(result, speaker.name)).result()
-            work.set_result(read_reply(result, speaker.name))
+                result = run_on_own_loop(guard(result, model.name)).result()
+            work.set_result(read_reply(result, model.name))
         except BaseException as error:  # noqa: BLE001 - it is handed to the one who waits
-            work.set_exception(as_error(error, speaker.name))
+            work.set_exception(as_error(error, model.name))
 
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(body,), name="unabridged-ask", daemon=True).start()
+    threading.Thread(target=context.run, args=(call,), name="unabridged-ask", daemon=True).start()
     return work
 
 
-def _in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEventLoop) -> Future[Reply]:
+def _run_in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEventLoop) -> Future[Reply]:
     """Run the call on the caller's loop, from another thread; it fails where that loop is closed before its end."""
     work = asyncio.run_coroutine_threadsafe(coroutine, loop)
     followed: Future[Reply] = Future()
 
     def follow() -> None:
         while not work.done() and not followed.done() and not loop.is_closed():
-            wait([work, followed], _LOOK, FIRST_COMPLETED)
+            wait([work, followed], LOOP_CHECK_SECONDS, FIRST_COMPLETED)
         with suppress(InvalidStateError):  # nobody waits for it any more
             if not work.done() or work.cancelled():
                 followed.set_exception(RuntimeError("the event loop that the model was asked in has ended"))
@@ -174,44 +175,44 @@ def _in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEventL
         if not loop.is_closed():
             work.cancel()
         else:
-            with suppress(RuntimeError, ValueError):  # nobody runs it any more: it ends here, and nobody is warned
+            with suppress(RuntimeError, ValueError):  # nobody runs it any more: closed here, it causes no warning
                 coroutine.close()
 
     threading.Thread(target=follow, name="unabridged-follow", daemon=True).start()
     return followed
 
 
-def _argument(speaker: Speaker, ask: Ask) -> Ask | str:
-    """What the model is called with. Lists are copies, so that what it appends changes nobody's conversation."""
-    if speaker.takes_ask:
-        given = {key: getattr(ask, key) for key in ("system", "messages", "tools")}
-        lists: Any = {key: copy(value) for key, value in given.items() if isinstance(value, Sequence | Mapping)}
+def _argument_for(model: CallableModel, ask: Ask) -> Ask | str:
+    """Return what the model is called with. Lists are copies: what it appends changes nobody's conversation."""
+    if model.takes_ask:
+        fields = {key: getattr(ask, key) for key in ("system", "messages", "tools")}
+        lists: Any = {key: copy(value) for key, value in fields.items() if isinstance(value, Sequence | Mapping)}
         return replace(ask, **lists)
     if ask.messages:
-        raise SettingsError(f"{speaker.name} takes a text, so it can't be asked as a suffix of the live prompt")
+        raise SettingsError(f"{model.name} takes a text, so it can't be asked as a suffix of the live prompt")
     return ask.instruction
 
 
 # -- the event loop of this process ------------------------------------------------------------------------------------
 
 _lock = threading.Lock()
-_homes: dict[int, asyncio.AbstractEventLoop] = {}
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
 """The loop of each process, by its id: a forked child starts its own, since no thread survives a fork."""
 
 
-def at_home(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-    """Run the coroutine on the loop of this process; a future that any thread may wait for."""
-    return asyncio.run_coroutine_threadsafe(coroutine, home())
+def run_on_own_loop(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run the coroutine on the loop of this process; return a future that any thread may wait for."""
+    return asyncio.run_coroutine_threadsafe(coroutine, get_own_loop())
 
 
-def home() -> asyncio.AbstractEventLoop:
-    """The loop of this process, running; started when first needed, and anew when it was closed."""
+def get_own_loop() -> asyncio.AbstractEventLoop:
+    """Return the running loop of this process, started when it is first needed and again when it was closed."""
     with _lock:
-        loop = _homes.get(os.getpid())
+        loop = _loops.get(os.getpid())
         if loop is None or loop.is_closed():
             loop = asyncio.new_event_loop()
             threading.Thread(target=_keep_running, args=(loop,), name="unabridged-home", daemon=True).start()
-            _homes[os.getpid()] = loop
+            _loops[os.getpid()] = loop
         return loop
 
 
@@ -222,11 +223,11 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
             loop.run_forever()
 
 
-def _renew() -> None:
-    """In a forked child: a lock that another thread held would never be released."""
+def _renew_lock() -> None:
+    """Replace the lock in a forked child: one that another thread held would never be released."""
     global _lock  # noqa: PLW0603 - the one place that replaces it
     _lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,6 +1,6 @@
-"""Recognises "the request is too long" in whatever shape a provider says it, and nothing else.
+"""Recognise "the request is too long" in whatever shape a provider says it, and nothing else.
 
-Taken apart: SDK exceptions (with what they were raised from), JSON bodies as dicts or text, error events of a stream,
+Read are SDK exceptions (with what they were raised from), JSON bodies as dicts or text, error events of a stream,
 and responses that stopped because the window was full. Never the words of a message: only error texts, codes and stop
 reasons are looked at. A rate limit ("Request too large … tokens per min") and a wrong `max_tokens` are not overflows.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -23,7 +23,7 @@ class Overflow:
     output: int | None = None
 
 
-_KNOWN = frozenset(
+_OVERFLOW_CODES = frozenset(
     {
         "context_length_exceeded",  # OpenAI, Groq, DeepSeek, TensorRT-LLM
         "exceed_context_size_error",  # llama.cpp
@@ -38,39 +38,36 @@ _KNOWN = frozenset(
     }
 )
 """Codes, stop reasons and classes of exceptions that say it without a text."""
-_LIMITED_CODES = frozenset(
+_ACCOUNT_LIMIT_CODES = frozenset(
     {
         "rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests", "resource_exhausted",
         "overloaded_error", "throttlingexception", "servicequotaexceededexception", "authentication_error",
         "permission_error", "invalid_api_key", 401, 402, 403, 404, 429, 503, 529,
     }
 )  # fmt: skip
-_LIMITED = re.compile(
+_ACCOUNT_LIMIT = re.compile(
     r"tokens? per (?:min|day|hour|sec)|\b[TR]P[MD]\b|rate limit|quota|throttl|too many requests|please wait",
     re.IGNORECASE,
 )
 
-_TEXTS = ("message", "Message", "detail")
-_CODES = ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason")
-_COUNTS = ("n_ctx", "n_prompt_tokens")
-_INSIDE = (
+_TEXT_FIELDS = ("message", "Message", "detail")
+_CODE_FIELDS = ("code", "type", "status", "Code", "stop_reason", "finish_reason", "status_code", "reason")
+_COUNT_FIELDS = ("n_ctx", "n_prompt_tokens")
+_NESTED_FIELDS = (
     "error", "Error", "errors", "body", "details", "response", "response_metadata", "incomplete_details", "choices",
     "candidates",
 )  # fmt: skip
-"""Where answers hold more of what they say about themselves. Never a message's content."""
-
-_N = r"(?P<{}>\d[\d,_]{{0,30}})"
+"""Where answers keep more about their failure. Never a message's content."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """`<limit>`, `<input>`, `<output>` and `<total>` stand for numbers."""
-    for name in ("limit", "input", "output", "total"):
-        text = text.replace(f"<{name}>", _N.format(name))
-    return re.compile(text, re.IGNORECASE | re.DOTALL)
+    """Compile a pattern in which `<limit>`, `<input>`, `<output>` and `<total>` stand for numbers."""
+    numbered = re.sub("<(limit|input|output|total)>", r"(?P<\1>\\d[\\d,_]{0,30})", text)
+    return re.compile(numbered, re.IGNORECASE | re.DOTALL)
 
 
-# The first that matches speaks; those with numbers come before those without.
-_SAID = tuple(
+# The first that matches counts; those with numbers come before those without.
+_PATTERNS = tuple(
     _pattern(text)
     for text in (
         # OpenAI chat and what copies it; vLLM old and new; SGLang
@@ -132,42 +129,36 @@ _SAID = tuple(
 
 
 def is_overflow(answer: object) -> Overflow | None:
-    """What the provider said about the request being too long; None when it said something else, or nothing."""
-    for layer in _layers(answer):
-        said = _Said()
-        said.read(layer)
-        if said.is_another_limit():
+    """Return what the provider said about the request being too long; None when it said something else, or nothing."""
+    for _ in range(6):  # an exception, and what it was raised from: wrappers of SDK errors are common
+        report = _Report(answer)
+        if report.is_account_limit():
             return None
-        if (found := said.overflow()) is not None:
-            return found
+        if (overflow := report.find_overflow()) is not None:
+            return overflow
+        if not isinstance(answer, BaseException) or answer.__cause__ is None:
+            return None
+        answer = answer.__cause__
     return None
 
 
-def _layers(answer: object) -> Iterator[object]:
-    """The answer, and for an exception what it was raised from: wrappers of SDK errors are common."""
-    for _ in range(6):
-        yield answer
-        if not isinstance(answer, BaseException) or answer.__cause__ is None:
-            return
-        answer = answer.__cause__
+class _Report:
+    """What an answer says about its failure: texts, codes (an HTTP status is one), and counts under known names."""
 
+    def __init__(self, answer: object) -> None:
+        self.texts: list[str] = []
+        self.codes: set[str | int] = set()
+        self.counts: dict[str, int] = {}
+        self._read(answer, 0)
 
-@dataclass(slots=True)
-class _Said:
-    """What an answer says about itself: texts, codes (an HTTP status is one), and counts under known names."""
-
-    texts: list[str] = field(default_factory=list)
-    codes: set[str | int] = field(default_factory=set)
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def read(self, answer: object, depth: int = 0) -> None:
+    def _read(self, answer: object, depth: int) -> None:
         if depth > 5 or answer is None:
             return
         if isinstance(answer, str | bytes):
             self._read_text(answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer, depth)
         elif isinstance(answer, list | tuple):
             for item in answer[:20]:
-                self.read(item, depth + 1)
+                self._read(item, depth + 1)
         else:
             self._read_object(answer, depth)
 
@@ -178,35 +169,35 @@ class _Said:
             body = None
         if body is None:
             self.texts.append(text[:4_000])
-        self.read(body, depth + 1)
+        self._read(body, depth + 1)
 
     def _read_object(self, answer: object, depth: int) -> None:
         if isinstance(answer, BaseException):
             self.codes |= {kind.__name__.lower() for kind in type(answer).__mro__}
             self.texts.append(text_of(answer)[:4_000])
-        codes = [read_field(answer, key) for key in _CODES]
+        codes = [read_field(answer, key) for key in _CODE_FIELDS]
         self.codes |= {code.lower() if isinstance(code, str) else code for code in codes if isinstance(code, str | int)}
-        counts = {key: read_field(answer, key) for key in _COUNTS}
+        counts = {key: read_field(answer, key) for key in _COUNT_FIELDS}
         self.counts |= {key: count for key, count in counts.items() if isinstance(count, int)}
-        for text in (read_field(answer, key) for key in _TEXTS):
+        for text in (read_field(answer, key) for key in _TEXT_FIELDS):
             if isinstance(text, str):
                 self._read_text(text, depth + 1)
-        for key in _INSIDE:
-            self.read(_plain(read_field(answer, key)), depth + 1)
+        for key in _NESTED_FIELDS:
+            self._read(_body_of(read_field(answer, key)), depth + 1)
 
-    def is_another_limit(self) -> bool:
-        """Whether it says that the account, not the window, is at its limit."""
-        limited = bool(self.codes & _LIMITED_CODES) or any(map(_LIMITED.search, self.texts))
-        return limited and not self.codes & _KNOWN
+    def is_account_limit(self) -> bool:
+        """Return whether it says that the account, not the window, is at its limit."""
+        is_limit = bool(self.codes & _ACCOUNT_LIMIT_CODES) or any(map(_ACCOUNT_LIMIT.search, self.texts))
+        return is_limit and not self.codes & _OVERFLOW_CODES
 
-    def overflow(self) -> Overflow | None:
-        """What it says about the request being too long."""
-        found = (pattern.search(text) for text in self.texts for pattern in _SAID)
-        first = next(filter(None, found), None)
-        if first is None and not self.codes & _KNOWN:
+    def find_overflow(self) -> Overflow | None:
+        """Return what it says about the request being too long; None where it says nothing of that."""
+        matches = (pattern.search(text) for text in self.texts for pattern in _PATTERNS)
+        match = next(filter(None, matches), None)
+        if match is None and not self.codes & _OVERFLOW_CODES:
             return None
-        told = {name: text for name, text in first.groupdict().items() if text} if first else {}
-        numbers = {name: int(re.sub(r"\D", "", text)) for name, text in told.items()}
+        groups = match.groupdict() if match else {}
+        numbers = {name: int(re.sub(r"\D", "", text)) for name, text in groups.items() if text}
         limit, output = numbers.get("limit", self.counts.get("n_ctx")), numbers.get("output")
         if limit is not None and output is not None and output >= limit:
             return None  # the answer alone was asked too long: no shorter conversation would help
@@ -214,7 +205,7 @@ class _Said:
 
 
 def text_of(error: BaseException) -> str:
-    """What the error says; "" where it can't even be asked."""
+    """Return the text of an error; "" where showing it raises."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - an SDK's error may raise while it is shown
@@ -222,7 +213,7 @@ def text_of(error: BaseException) -> str:
 
 
 def read_field(answer: object, key: str) -> Any:
-    """A field of a dict or an attribute, as far as it can be had; None otherwise."""
+    """Return a field of a dict, or an attribute; None where there is none or reading it raises."""
     if isinstance(answer, Mapping):
         return answer.get(key)
     try:
@@ -231,8 +222,8 @@ def read_field(answer: object, key: str) -> Any:
         return None
 
 
-def _plain(value: Any) -> Any:
-    """An HTTP response as its body's text; other values as they are."""
+def _body_of(value: Any) -> Any:
+    """Return the text of an HTTP response's body; other values as they are."""
     if value is None or isinstance(value, str | bytes | Mapping | list | tuple):
         return value
     text = read_field(value, "text")

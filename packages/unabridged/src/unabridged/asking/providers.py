@@ -18,7 +18,7 @@ from unabridged.archive.address import without_credentials
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of, stop_of
 from unabridged.errors import NotInstalled, SettingsError
-from unabridged.measure.calibrate import usage_of
+from unabridged.tokens.calibrate import usage_of
 
 if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
@@ -30,10 +30,14 @@ LOCAL = {
     "lmstudio": "http://127.0.0.1:1234/v1",
     "llamacpp": "http://127.0.0.1:8080/v1",
 }
-"""Where these servers listen when nobody says otherwise."""
+"""Where these servers listen by default."""
 
-_LIVE = {"OpenAIChatModel": "openai-chat", "OpenAIResponsesModel": "openai-responses", "AnthropicModel": "anthropic"}
-_FIELDS = {
+_LIVE_FORMATS = {
+    "OpenAIChatModel": "openai-chat",
+    "OpenAIResponsesModel": "openai-responses",
+    "AnthropicModel": "anthropic",
+}
+_REQUEST_FIELDS = {
     "openai-chat": ("chat.completions", "", "messages", "max_completion_tokens"),
     "openai-responses": ("responses", "instructions", "input", "max_output_tokens"),
     "anthropic": ("messages", "system", "messages", "max_tokens"),
@@ -41,10 +45,10 @@ _FIELDS = {
 """Of the client's own API: the resource, and its names for system prompt, messages and the most tokens to answer."""
 
 
-class Provided:
+class ProviderModel:
     """A provider's model, called with an `Ask`. It keeps its connections until it is closed."""
 
-    at_home = True
+    on_own_loop = True
 
     def __init__(self, name: str, model: Any, options: Mapping[str, Any]) -> None:
         self.name = name
@@ -52,15 +56,15 @@ class Provided:
         self._options = options
         self._entered = False
         self.live_format = live_format(model)
-        """The wire format of a live prompt that it can be asked behind."""
+        """The wire format of the live prompts that it can be asked to continue."""
 
     async def __call__(self, ask: Ask) -> Reply:
-        """The model's reply; retries are the caller's."""
+        """Return the model's reply; retries are the caller's."""
         if not self._entered:
             self._entered = True
             await self._model.__aenter__()
-        way = _suffix if ask.messages else ask_apart
-        return replace(await way(self._model, ask, self._options), model=self.name)
+        send = _ask_as_suffix if ask.messages else ask_standalone
+        return replace(await send(self._model, ask, self._options), model=self.name)
 
     async def aclose(self) -> None:
         """Close its connections; the next call opens new ones."""
@@ -71,8 +75,8 @@ class Provided:
 
 def open_model(
     model: str, *, base_url: str | None = None, api_key: str | None = None, options: Mapping[str, Any] | None = None
-) -> Provided:
-    """The named model; refused now if its package, its provider or its key is missing.
+) -> ProviderModel:
+    """Return the named model; raise `SettingsError` if its package, its provider or its key is missing.
 
     `options` are Pydantic AI's model settings (`temperature`, `thinking`, `extra_body`, …). With a `base_url` (also as
     `provider:name@url`), `openai` means the chat completions that compatible servers speak.
@@ -88,15 +92,15 @@ def open_model(
     except ImportError as error:
         raise NotInstalled(repr(shown), EXTRA, error) from error
     try:
-        opened = _opened(provider, bare, base_url or LOCAL.get(provider), api_key)
+        opened = _infer_model(provider, bare, base_url or LOCAL.get(provider), api_key)
     except ImportError as error:
         raise NotInstalled(f"the provider {provider!r}", EXTRA, error) from error
     except (UserError, ValueError, TypeError) as error:
         raise SettingsError(f"{shown!r} can't be used: {error}") from error
-    return Provided(name, opened, dict(options or {}))
+    return ProviderModel(name, opened, dict(options or {}))
 
 
-def _opened(provider: str, name: str, base_url: str | None, api_key: str | None) -> Any:
+def _infer_model(provider: str, name: str, base_url: str | None, api_key: str | None) -> Any:
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import infer_provider_class  # noqa: PLC0415
 
@@ -107,12 +111,12 @@ def _opened(provider: str, name: str, base_url: str | None, api_key: str | None)
         from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 
         return OpenAIChatModel(name, provider=OpenAIProvider(base_url=base_url, api_key=api_key))
-    given = {key: value for key, value in (("base_url", base_url), ("api_key", api_key)) if value is not None}
-    return infer_model(f"{provider}:{name}", provider_factory=lambda kind: infer_provider_class(kind)(**given))
+    arguments = {key: value for key, value in (("base_url", base_url), ("api_key", api_key)) if value is not None}
+    return infer_model(f"{provider}:{name}", provider_factory=lambda kind: infer_provider_class(kind)(**arguments))
 
 
-async def ask_apart(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
-    """The reply of a model of Pydantic AI's to the instruction alone; `options` are its model settings."""
+async def ask_standalone(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
+    """Return the reply of a Pydantic AI model to the instruction alone; `options` are its model settings."""
     from pydantic_ai.direct import model_request  # noqa: PLC0415
     from pydantic_ai.messages import ModelRequest, UserPromptPart  # noqa: PLC0415
 
@@ -120,20 +124,20 @@ async def ask_apart(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
     if ask.deadline is not None:
         settings["request_timeout"] = ask.deadline
     request = ModelRequest(parts=[UserPromptPart(ask.instruction)], instructions=ask.system)
-    said = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
-    stop, usage = stop_of(said.finish_reason), usage_of(said.usage)
-    return Reply(said.text or "", stop, usage, len(said.tool_calls), said.thinking or "")
+    response = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
+    stop, usage = stop_of(response.finish_reason), usage_of(response.usage)
+    return Reply(response.text or "", stop, usage, len(response.tool_calls), response.thinking or "")
 
 
-async def _suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
-    """The live objects exactly as they are, through the SDK's own client: nothing may be converted and back."""
+async def _ask_as_suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
+    """Send the live objects exactly as they are, through the SDK's own client: nothing may be converted and back."""
     live = live_format(model)
     if not live:
         raise SettingsError(f"{model.model_name} can't be asked as a suffix: only OpenAI and Anthropic models can")
     turns = [*ask.messages, {"role": "user", "content": ask.instruction}]
     if live == "openai-chat" and ask.system:
         turns = [{"role": "system", "content": ask.system}, *turns]
-    resource, system, messages, most = _FIELDS[live]
+    resource, system, messages, most = _REQUEST_FIELDS[live]
     body: dict[str, Any] = {"model": model.model_name, "timeout": ask.deadline, messages: turns, most: ask.max_tokens}
     body |= {key: options[key] for key in ("temperature", "extra_body", "extra_headers") if key in options}
     body |= {"tools": ask.tools} if ask.tools else {}
@@ -143,5 +147,5 @@ async def _suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
 
 
 def live_format(model: Any) -> str:
-    """The wire format in which the model's client takes messages as they are; "" when there is none of ours."""
-    return _LIVE.get(type(model).__name__, "")
+    """Return the wire format in which the model's client takes messages as they are; "" when it is none of ours."""
+    return _LIVE_FORMATS.get(type(model).__name__, "")

@@ -1,4 +1,4 @@
-"""An SDK's response as a `Reply`: text, why it stopped, tool calls, thinking, usage. No SDK is imported for it."""
+"""Read an SDK's response as a `Reply`: text, why it stopped, tool calls, thinking, usage. No SDK is imported for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from unabridged.asking.ask import Reply, Stop
 from unabridged.formats.fields import get
-from unabridged.measure.calibrate import Usage, usage_of
+from unabridged.tokens.calibrate import Usage, usage_of
 
 _STOPS: dict[str, Stop] = {
     "stop": "end",
@@ -31,55 +31,55 @@ _CALLS = ("tool_use", "_call")
 """How the kinds of content blocks and output items end that call a tool."""
 
 
-def read_reply(said: Any, name: str) -> Reply:
-    """What a summariser returned, as a reply whose every field is what it should be; `TypeError` when it is none.
+def read_reply(result: Any, name: str) -> Reply:
+    """Return what a summariser returned, as a reply with valid fields; raise `TypeError` when it is none.
 
     A text, a `Reply`, a list of content blocks, or a response that `reply_of` reads. Fields of a `Reply` may be as an
     SDK has them: no text where there is none, content blocks, its own word for why it stopped, its own usage object.
     """
-    if isinstance(said, str):
-        return Reply(said, model=name)
+    if isinstance(result, str):
+        return Reply(result, model=name)
     try:
-        found: Any = (
-            said if isinstance(said, Reply) else _read_blocks(said) if isinstance(said, list) else reply_of(said)
-        )
-        blocks = _read_blocks(found.text) if isinstance(found.text, list) else Reply(_text(found.text))
-        calls = len(found.calls) if isinstance(found.calls, list | tuple) else int(found.calls or 0)
+        reply: Any = result
+        if not isinstance(result, Reply):
+            reply = _read_blocks(result) if isinstance(result, list) else reply_of(result)
+        blocks = _read_blocks(reply.text) if isinstance(reply.text, list) else Reply(_check_text(reply.text))
+        calls = len(reply.calls) if isinstance(reply.calls, list | tuple) else int(reply.calls or 0)
         return Reply(
             blocks.text,
-            found.stop if found.stop in get_args(Stop) else stop_of(found.stop),
-            _usage(found.usage),
+            reply.stop if reply.stop in get_args(Stop) else stop_of(reply.stop),
+            _read_usage(reply.usage),
             max(calls, blocks.calls),
-            found.reasoning if found.reasoning and isinstance(found.reasoning, str) else blocks.reasoning,
-            found.model if found.model and isinstance(found.model, str) else name,
+            reply.reasoning if reply.reasoning and isinstance(reply.reasoning, str) else blocks.reasoning,
+            reply.model if reply.model and isinstance(reply.model, str) else name,
         )
     except Exception as error:
         raise TypeError(
-            f"{name} returned {type(said).__name__} that is no reply: return a str or a Reply, or a response as it is "
-            "(Chat, Responses, Anthropic)"
+            f"{name} returned {type(result).__name__} that is no reply: return a str or a Reply, or a response as it "
+            "is (Chat, Responses, Anthropic)"
         ) from error
 
 
 def reply_of(response: Any) -> Reply:
-    """What an OpenAI Chat, OpenAI Responses or Anthropic response (object or dict) says."""
+    """Return an OpenAI Chat, OpenAI Responses or Anthropic response (object or dict) as a reply."""
     output, content = get(response, "output"), get(response, "content")
     if get(response, "choices"):
-        said = _read_choice(get(response, "choices")[0])
+        reply = _read_choice(get(response, "choices")[0])
     elif output is not None:
-        said = _read_blocks([part for item in output for part in _parts_of(item)])
+        reply = _read_blocks([part for item in output for part in _parts_of(item)])
         reason = get(get(response, "incomplete_details"), "reason") or get(response, "status")
-        said = replace(said, stop=said.stop or ("tool" if said.calls else stop_of(reason)))
+        reply = replace(reply, stop=reply.stop or ("tool" if reply.calls else stop_of(reason)))
     elif isinstance(content, list | tuple):
-        said = replace(_read_blocks(content), stop=stop_of(get(response, "stop_reason")))
+        reply = replace(_read_blocks(content), stop=stop_of(get(response, "stop_reason")))
     else:
         raise TypeError(
             f"can't read a reply from {type(response).__name__}: expected a Chat, Responses or Anthropic response"
         )
-    return replace(said, usage=usage_of(response), model=get(response, "model") or "")
+    return replace(reply, usage=usage_of(response), model=get(response, "model") or "")
 
 
 def stop_of(reason: Any) -> Stop | None:
-    """Why a model stopped, from the word its provider has for it; None where it said nothing."""
+    """Return why a model stopped, from its provider's word for it; None where there is no word."""
     reason = getattr(reason, "value", reason)  # some SDKs have a word of their own for each, as an enumeration
     return None if reason is None else _STOPS.get(str(reason).lower(), "other")
 
@@ -96,7 +96,7 @@ def _read_choice(choice: Any) -> Reply:
 
 
 def _parts_of(item: Any) -> Sequence[Any]:
-    """The content blocks of an output item: those of a message, a summary's of a reasoning, else the item itself."""
+    """Return the content blocks of an output item: of a message, of a reasoning's summary, else the item itself."""
     kind = get(item, "type")
     if kind == "reasoning":
         return [{"type": "thinking", "thinking": get(part, "text")} for part in get(item, "summary") or ()]
@@ -104,16 +104,14 @@ def _parts_of(item: Any) -> Sequence[Any]:
 
 
 def _read_blocks(blocks: Sequence[Any]) -> Reply:
-    """Content blocks: their text, their thinking, and how many of them call a tool; what they refuse is a refusal."""
+    """Read content blocks: their text, their thinking, a refusal, and how many of them call a tool."""
     kinds = ["text" if isinstance(block, str) else get(block, "type") for block in blocks]
     if None in kinds:
         raise TypeError("a list that holds no content blocks")
 
     def texts(key: str, *wanted: str) -> list[str]:
-        found = (
-            b if isinstance(b, str) else get(b, key) for b, kind in zip(blocks, kinds, strict=True) if kind in wanted
-        )
-        return [text for text in found if text]
+        chosen = (block for block, kind in zip(blocks, kinds, strict=True) if kind in wanted)
+        return list(filter(None, (block if isinstance(block, str) else get(block, key) for block in chosen)))
 
     refusal = "".join(texts("refusal", "refusal"))
     return Reply(
@@ -124,16 +122,16 @@ def _read_blocks(blocks: Sequence[Any]) -> Reply:
     )
 
 
-def _text(text: Any) -> str:
+def _check_text(text: Any) -> str:
     if text is not None and not isinstance(text, str):
         raise TypeError(f"the text of a reply is a str; got {type(text).__name__}")
     return text or ""
 
 
-def _usage(told: Any) -> Usage | None:
-    """What was used, as an SDK or a dict tells it; None for what can't be read: a summary does not fail for that."""
+def _read_usage(report: Any) -> Usage | None:
+    """Read what was used from an SDK's object or a dict; None for anything else: a summary does not fail for that."""
     try:
-        found = usage_of(told)
-        return found if found is None or all(type(value) is int for value in astuple(found)) else None
+        usage = usage_of(report)
+        return usage if usage is None or all(type(value) is int for value in astuple(usage)) else None
     except Exception:  # noqa: BLE001 - whatever a stranger's object raises when it is read
         return None

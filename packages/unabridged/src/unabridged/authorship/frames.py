@@ -19,7 +19,7 @@ _BLANKS = re.compile(r"\s+")
 _OPENING = re.compile(r"\s*<([\w.:-]{1,60})[^<>\n]{0,200}>")
 
 
-class Block(NamedTuple):
+class TurnBlock(NamedTuple):
     """A stretch of a turn and who wrote it."""
 
     author: Literal["person", "summary", "host"]
@@ -27,16 +27,16 @@ class Block(NamedTuple):
 
 
 @cache
-def frames() -> dict[str, Any]:
+def frame_table() -> dict[str, Any]:
     """Return the table of frames."""
     return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
 
 
-def split_blocks(view: View) -> list[Block]:
+def split_blocks(view: View) -> list[TurnBlock]:
     """Return the text of a turn in blocks, by who wrote them."""
-    text, found = view.text, list[Block]()
+    text, found = view.text, list[TurnBlock]()
     if text.startswith(_OURS):
-        return [Block("person", text)]  # a summary of ours only if the archive knows it
+        return [TurnBlock("person", text)]  # a summary of ours only if the archive knows it
     for start, stop in pairwise([0, *view.starts, len(text) + 1]):
         whole = "whole_turn" in _summary_frame(text[start:stop])
         found += _split(text[start : None if whole else stop - 1])
@@ -46,24 +46,24 @@ def split_blocks(view: View) -> list[Block]:
 
 
 @remembered
-def _split(text: str) -> tuple[Block, ...]:
+def _split(text: str) -> tuple[TurnBlock, ...]:
     """Return one block of a turn, split where a frame begins and ends."""
-    found = list[Block]()
+    found = list[TurnBlock]()
     while text.strip():
-        if any(text.lstrip().startswith(frame["opens"]) for frame in frames()["host_texts"]):
-            return (*found, Block("host", text))
+        if any(text.lstrip().startswith(frame["opens"]) for frame in frame_table()["host_texts"]):
+            return (*found, TurnBlock("host", text))
         lead = _end_of_host_tags(text)
         stop = _end_of_summary(text[lead:])
         if not stop:
-            return (*found, Block("person", text))
-        found += [Block("person", text[:lead])] * bool(lead) + [Block("summary", text[lead : lead + stop])]
+            return (*found, TurnBlock("person", text))
+        found += [TurnBlock("person", text[:lead])] * bool(lead) + [TurnBlock("summary", text[lead : lead + stop])]
         text = text[lead + stop :]
     return tuple(found)
 
 
 def _end_of_host_tags(text: str) -> int:
     """Return where the host's tagged blocks end that a text opens with; 0 without one."""
-    names, stop = frames()["tags"]["hosts"].split(), 0
+    names, stop = frame_table()["tags"]["hosts"].split(), 0
     while not _summary_frame(text, stop):
         opening = _OPENING.match(text, stop)
         if opening is None or opening[1].lower() not in names:
@@ -77,7 +77,7 @@ def _summary_frame(text: str, start: int = 0) -> dict[str, Any]:
     """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
     if blanks := _BLANKS.match(text, start):
         start = blanks.end()
-    return next((dict(frame) for frame in frames()["summaries"] if text.startswith(frame["opens"], start)), {})
+    return next((dict(frame) for frame in frame_table()["summaries"] if text.startswith(frame["opens"], start)), {})
 
 
 def _end_of_summary(text: str) -> int:
@@ -94,19 +94,19 @@ def _end_of_summary(text: str) -> int:
     return len(text.rstrip().rpartition("\n\n")[0]) or len(text)
 
 
-def whose_block(text: str) -> str:
+def find_block_author(text: str) -> str:
     """Return who wrote a block that was set apart."""
     return next((block.author for block in _split(text) if block.author != "person"), "person")
 
 
-def retold_in(view: View) -> str:
+def find_other_summary(view: View) -> str:
     """Return what another system's summaries in a turn say, without the words of their frames."""
     if view.text.startswith(_OURS):
         return ""
     if view.origin == "summary":
         found = [block.text for block in split_blocks(view) if block.author == "summary"] or [view.text]
     else:
-        found = [text for text in view.inserted if whose_block(text) == "summary"]
+        found = [text for text in view.inserted if find_block_author(text) == "summary"]
     return "\n".join(map(_unframed, found))
 
 
@@ -119,9 +119,9 @@ def _unframed(text: str) -> str:
     return body.rpartition(frame.get("after", "\x00"))[2].removeprefix("<summary>").strip()
 
 
-def rejection_in(text: str, tool: str) -> tuple[str, str]:
+def find_rejection(text: str, tool: str) -> tuple[str, str]:
     """Return the host's frame at the very opening of an error and, behind it, what a person said who rejected it."""
-    for frame in frames()["rejections"]:
+    for frame in frame_table()["rejections"]:
         opens = frame["opens"].replace("{tool}", tool)
         if text.startswith(opens):
             return opens, text[len(opens) :].partition(frame.get("closes") or "\x00")[0].strip()
@@ -130,11 +130,11 @@ def rejection_in(text: str, tool: str) -> tuple[str, str]:
 
 @cache
 def _exit_codes() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.MULTILINE) for pattern in frames()["exit_codes"])
+    return tuple(re.compile(pattern, re.MULTILINE) for pattern in frame_table()["exit_codes"])
 
 
 @remembered
-def exit_code_in(text: str) -> int | None:
+def find_exit_code(text: str) -> int | None:
     """Return the exit code that a known host's frame or a JSON field of a result states; None without one."""
     edges = text if len(text) <= 2_000 else f"{text[:1_000]}\n{text[-1_000:]}"
     for pattern in _exit_codes():

@@ -9,24 +9,24 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from unabridged.authorship.frames import frames
+from unabridged.authorship.frames import frame_table
 from unabridged.text_cache import remembered
 from unabridged.text_tools import find_fences
 
 _TAG = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
 _ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
-_HOST_TAGS, _OWN_TAGS = (frozenset(frames()["tags"][kind].split()) for kind in ("hosts", "own"))
+_HOST_TAGS, _OWN_TAGS = (frozenset(frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
 """Tags that only hosts write; tags that a host puts around what the person says."""
-_LINES = re.compile(rf"^(?:{'|'.join(map(re.escape, frames()['host_lines']))})[^\n]*", re.MULTILINE)
+_LINES = re.compile(rf"^(?:{'|'.join(map(re.escape, frame_table()['host_lines']))})[^\n]*", re.MULTILINE)
 _BLOCKS = [
     (
         re.compile(f"^{re.escape(block['opens'])}", re.MULTILINE),
         re.compile(f"^(?:{'|'.join(map(re.escape, block['until']))})", re.MULTILINE),
     )
-    for block in frames()["blocks"]
+    for block in frame_table()["blocks"]
 ]
 """How a host's blocks open, and with which words it, or the person, speaks again."""
-_LOCAL_COMMANDS = frozenset(frames()["local_commands"].split())
+_LOCAL_COMMANDS = frozenset(frame_table()["local_commands"].split())
 _INDENT = 40
 """Blanks that may stand before a tag which opens a line."""
 
@@ -47,7 +47,7 @@ def host_parts(text: str) -> tuple[Part, ...]:
     return tuple(apart)
 
 
-def blank(text: str, parts: Iterable[Part]) -> str:
+def blank_parts(text: str, parts: Iterable[Part]) -> str:
     """Return the text with line breaks in the place of these parts, which are in order; it stays as long as it was."""
     pieces, place = list[str](), 0
     for start, stop in parts:
@@ -66,9 +66,9 @@ def own_words(text: str) -> str:
     return text if len(pieces) == 1 else "\n".join(filter(None, pieces)) or text
 
 
-def is_hosts(text: str) -> bool:
+def is_host_text(text: str) -> bool:
     """Return whether nothing in a turn is a person's."""
-    return bool(host_parts(text)) and not blank(text, host_parts(text)).strip()
+    return bool(host_parts(text)) and not blank_parts(text, host_parts(text)).strip()
 
 
 def _tagged(text: str) -> Iterator[Part]:
@@ -99,7 +99,7 @@ def _tagged(text: str) -> Iterator[Part]:
             yield from ((start, body), (close, stop))
 
 
-def closed_blocks(text: str) -> Iterator[Part]:
+def find_closed_blocks(text: str) -> Iterator[Part]:
     """Yield the outermost tagged blocks of a text that are closed, whatever their tags."""
     end_of_last = 0
     closings = _closings(text) if "<" in text else {}

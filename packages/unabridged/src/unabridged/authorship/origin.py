@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from unabridged.archive.protocol import RecordData
-from unabridged.authorship.actions import ends_in_action, ends_in_fence
-from unabridged.authorship.frames import frames, split_blocks
-from unabridged.authorship.host_words import is_hosts
+from unabridged.authorship.frames import frame_table, split_blocks
+from unabridged.authorship.host_words import is_host_text
+from unabridged.authorship.turn_endings import ends_in_action, ends_in_fence
 from unabridged.marks import is_cleared, is_ours
 from unabridged.messages import Origin, View
 
@@ -23,7 +23,7 @@ called a tool (`calls`)."""
 NO_TURNS: TurnCounts = {}
 _FEWEST = 3
 """Turns of the assistant from which on fences may be actions."""
-_OBSERVATIONS = tuple(frames()["observations"])
+_OBSERVATIONS = tuple(frame_table()["observations"])
 
 
 def with_origins(
@@ -51,10 +51,10 @@ def _by_frames(view: View) -> View:
     guessed = view.origin == "tool" and not view.answers
     if view.role != "user" or not (guessed or view.origin == "person"):
         return view
-    return set_apart(view.said_by("person"))
+    return separate_inserted(view.said_by("person"))
 
 
-def set_apart(view: View) -> View:
+def separate_inserted(view: View) -> View:
     """Return a person's turn without the blocks that another system put into it, which become `inserted`.
 
     Where a person says nothing beside them, the turn is that system's. An image is sent by a person.
@@ -64,7 +64,7 @@ def set_apart(view: View) -> View:
     own = view.text
     if others:
         own = "\n".join(block.text.strip("\n") for block in blocks if block.author == "person")
-    if view.media or not (is_hosts(own) or (others and not own.strip())):
+    if view.media or not (is_host_text(own) or (others and not own.strip())):
         return view.with_inserted(own, others) if others else view
     return view.said_by("summary" if any(block.author == "summary" for block in blocks) else "host")
 
@@ -94,6 +94,6 @@ def count_turns(views: Sequence[View], indices: Collection[int], before: TurnCou
     }
 
 
-def counts_in(data: RecordData) -> TurnCounts:
+def read_turn_counts(data: RecordData) -> TurnCounts:
     """Return the counts that a record holds."""
     return dict(data.get("turn_counts", {}))

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.authorship.frames import frames
-from unabridged.authorship.host_words import Part, blank, closed_blocks, host_parts
+from unabridged.authorship.frames import frame_table
+from unabridged.authorship.host_words import Part, blank_parts, find_closed_blocks, host_parts
 from unabridged.text_tools import bare, blank_fences, find_fences, sentences
 
 LONGEST = 60_000
@@ -20,7 +20,7 @@ BLANK = "\ufffc"
 """Stands for each character of a quotation, so that places stay true."""
 
 _QUOTED_LINE = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
-_HELD_UP = re.compile("|".join(frames()["held_up"]), re.MULTILINE)
+_HELD_UP = re.compile("|".join(frame_table()["held_up"]), re.MULTILINE)
 _QUOTED = re.compile(
     r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
     r"|\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d"
@@ -46,11 +46,11 @@ def own_sentences(text: str) -> Iterator[Sentence]:
         text = f"{text[: LONGEST * 2 // 3]}\n{text[-LONGEST // 3 :]}"
     if text.startswith("[unabridged summary"):
         return
-    said = blank(text, host_parts(text))
-    said = blank_fences(blank(said, _blocks_outside_fences(said)))
+    said = blank_parts(text, host_parts(text))
+    said = blank_fences(blank_parts(said, _blocks_outside_fences(said)))
     for pattern in (_QUOTED_LINE, _HELD_UP):
         said = pattern.sub(lambda found: "\n" * len(found[0]), said)
-    said = blank(said, closed_blocks(said))
+    said = blank_parts(said, find_closed_blocks(said))
     own = _QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
     for sentence in sentences(own):
@@ -62,7 +62,7 @@ def own_sentences(text: str) -> Iterator[Sentence]:
 def _blocks_outside_fences(text: str) -> Iterator[Part]:
     """Yield the tagged blocks that open outside a fence: a fence that opens in one and is never closed ends with it."""
     fences = find_fences(text)
-    for block in closed_blocks(text) if fences else ():
+    for block in find_closed_blocks(text) if fences else ():
         before = bisect_right(fences, block) - 1
         if before < 0 or fences[before][1] <= block[0]:
             yield block

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.base import Edit, Format, Message, Provider, Slot, require_list
-from unabridged.formats.bedrock_converse import BedrockConverse
+from unabridged.formats.bedrock import BedrockConverse
 from unabridged.formats.gemini import GeminiContents
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
@@ -25,7 +25,7 @@ PROVIDERS: dict[str, Provider] = {format_.provider.name: format_.provider for fo
 
 
 def format_named(name: str | Format) -> Format:
-    """The format with this name; an object that is one already passes through."""
+    """Return the format with this name; an object that is one already passes through."""
     if not isinstance(name, str):
         return name
     if name not in FORMATS:
@@ -34,7 +34,7 @@ def format_named(name: str | Format) -> Format:
 
 
 def detect(messages: Sequence[Message]) -> Format:
-    """The format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
+    """Return the format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
     for message in require_list(messages):
         for format_ in FORMATS.values():
             if format_.claims(message):

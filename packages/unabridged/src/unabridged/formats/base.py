@@ -1,7 +1,7 @@
 """The contract of a wire format and of a provider's rules.
 
 A `Format` reads, makes and edits messages in one shape, and takes them apart for mending. Its `Provider` says what is
-refused of a conversation, and mends it. Each provider has one place that holds both; `legal` only asks them.
+refused of a conversation, and mends it. Each provider has one file that holds both; `legality` only asks them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from unabridged.errors import IllegalConversation
 from unabridged.formats.fields import Unreadable, get
-from unabridged.formats.held import Held
 from unabridged.messages import Answer, Call, View
 
 Message = Any
@@ -27,7 +26,7 @@ Family = Literal["openai", "gpt-4", "claude", "claude-3", "other", "unknown"]
 highest of them all."""
 
 ThinkingRule = Literal["bound", "signed", "glued", "free"]
-"""What a model demands of the thinking in its history; `unabridged.legal.reasoning` explains the four."""
+"""What a model demands of the thinking in its history; `unabridged.legality.reasoning` explains the four."""
 
 
 class Slot(NamedTuple):
@@ -39,9 +38,6 @@ class Slot(NamedTuple):
     kind: Literal["text", "answer", "call", "media", "attached"]
     id: str = ""
 
-
-Texts = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""All that is counted in a plain message: what it says, the name and arguments of each call in turn, each answer."""
 
 Edit = Callable[[Slot, str], str]
 """Gets a piece's text (for media: its source) and returns what should stand there; the same text means no change."""
@@ -75,26 +71,26 @@ class Outgoing:
 
     @property
     def format(self) -> Format:
-        """The format of the messages."""
+        """Return the format of the messages."""
         return self.reader.format
 
     @property
     def own(self) -> bool:
-        """Whether the provider reads these very messages; else a client translates them first."""
+        """Return whether the provider reads these very messages; else a client translates them first."""
         return self.format.name == self.provider.name
 
     def wire(self, *, last: bool = False) -> Iterable[tuple[int, Message]]:
-        """The messages with their indices (only the last one, on request) if the provider reads them, else nothing."""
+        """Return the messages (the last only, on request) with their indices; none unless the provider reads them."""
         if not self.own or not self.messages:
             return ()
         return [(len(self.messages) - 1, self.messages[-1])] if last else enumerate(self.messages)
 
     def is_last(self, index: int) -> bool:
-        """Whether nothing follows the message."""
+        """Return whether nothing follows the message."""
         return index == len(self.views) - 1
 
     def having(self, messages: Sequence[Message]) -> Outgoing:
-        """The same conversation with these messages; those that were read before are not read again."""
+        """Return the same conversation with these messages; those that were read before are not read again."""
         return self if messages is self.messages else replace(self, messages=messages, views=self.reader.read(messages))
 
 
@@ -114,16 +110,16 @@ class Provider:
     """System messages are not part of the conversation."""
 
     def thinking_rule(self, model: str) -> ThinkingRule | None:  # noqa: ARG002 - for those that make models
-        """The rule for the thinking of this model; None for a model that is another provider's."""
+        """Return the rule for the thinking of this model; None for a model that is another provider's."""
         return None
 
-    def clean(self, given: Outgoing) -> Outgoing:
-        """Without what is refused for itself, wherever it stands."""
-        return given
+    def clean(self, outgoing: Outgoing) -> Outgoing:
+        """Leave out what is refused for itself, wherever it stands."""
+        return outgoing
 
-    def arrange(self, given: Outgoing) -> Outgoing:
-        """With what is wanted at the beginning, between the messages and at the end; calls are paired by now."""
-        return given
+    def arrange(self, outgoing: Outgoing) -> Outgoing:
+        """Put in what is demanded at the beginning, between messages and at the end; calls are paired by now."""
+        return outgoing
 
 
 # -- formats ---------------------------------------------------------------------------------------------------------
@@ -169,84 +165,68 @@ class Format(Protocol):
     """The roles that a message may have, None for one without; empty where a framework sees to that."""
 
     def read(self, message: Message) -> View:
-        """The view of the message."""
+        """Return the view of the message."""
         ...
 
-    def texts(self, message: Message) -> Texts | None:  # noqa: ARG002 - for those that can
-        """The texts that `read` would find in a plain message; None for all that holds more or is odd."""
-        return None
-
-    def held(self, messages: Sequence[Message]) -> Held | None:  # noqa: ARG002 - for those that can
-        """What the messages hold, laid flat; None where to compare the messages themselves is quick enough."""
-        return None
-
     def claims(self, message: Message) -> bool:
-        """Whether only this format writes messages like this one."""
+        """Return whether only this format writes messages like this one."""
         ...
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new message with just this text."""
+        """Return a new message with just this text."""
         return {"role": role, "content": text}
 
     def answer(self, call: Call, message: Message, text: str) -> Message | None:
-        """A new message that answers this call of `message` with `text`, as an error where the format can say so.
+        """Return a new message that answers this call of `message` with `text`, as an error where that can be said.
 
         None when only a real result would do.
         """
         ...
 
     def edit(self, message: Message, edit: Edit) -> Message:
-        """A copy with every piece run through `edit`; the very same object when nothing changed.
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed.
 
         A media piece for which other text is returned becomes a text piece.
         """
         ...
 
     def without_reasoning(self, message: Message) -> Message | None:
-        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
         ...
 
     def takes_role(self, message: Message) -> bool:
-        """Whether the message has a role that the provider knows, or needs none."""
+        """Return whether the message has a role that the provider knows, or needs none."""
         return get(message, "role") in self.roles
 
     def missing(self, message: Message) -> Iterator[str]:  # noqa: ARG002 - for those whose messages are plain data
-        """The fields, by their places, that the provider requires in such a message and that are not there."""
+        """Yield the fields, by their places, that the provider requires in such a message and that are not there."""
         return iter(())
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """A tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""
+        """Return a tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""
         return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
     def split(self, index: int, message: Message, view: View) -> list[Unit]:
-        """The units of a message that mending may move apart."""
+        """Return the units of a message that mending may move apart."""
         calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY))
         answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY)), None)
         return [Unit(message, view.role, calls, answer, index)]
 
     def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
-        """The messages made of these units; one that comes through whole is the object it was in `messages`."""
+        """Return the messages made of these units; one that comes through whole is the object it was in `messages`."""
         return [unit.raw for unit in units]
 
     def with_calls(self, raw: Any, ids: Sequence[str | None]) -> Any:
-        """A unit with these ids for its calls, those with None left out; None when nothing remains."""
+        """Return a unit with these ids for its calls, those with None left out; None when nothing remains."""
         ...
 
     def with_address(self, raw: Any, id_: str) -> Any:
-        """A unit that is a result, now to this call."""
+        """Return a unit that is a result, now to this call."""
         ...
 
 
-def texts_of(message: Message, format_: Format) -> Texts | None:
-    """The texts of a plain message, which need no view to be counted; None where only `read` tells what is in it."""
-    try:
-        return format_.texts(message)
-    except Exception:  # noqa: BLE001 - an odd message: `read` says what is wrong with it
-        return None
-
-
 def read_at(index: int, message: Message, format_: Format) -> View:
-    """The view of the message at this index; `IllegalConversation` when it is nothing a provider could be sent."""
+    """Return the view of the message at this index; raise `IllegalConversation` when no provider could be sent it."""
     try:
         return format_.read(message)
     except Exception as error:
@@ -265,7 +245,7 @@ class Reader:
         self._known: dict[int, tuple[Message, View]] = {id(pair[0]): pair for pair in known}
 
     def read(self, messages: Sequence[Message]) -> list[View]:
-        """The view of each message; one that can't be read is refused by its index."""
+        """Return the view of each message; one that can't be read is refused by its index."""
         for index, message in enumerate(messages):
             if id(message) not in self._known:
                 self._known[id(message)] = (message, read_at(index, message, self.format))
@@ -273,7 +253,7 @@ class Reader:
 
 
 def require_list(messages: Any) -> Sequence[Message]:
-    """The messages, which must be in a list."""
+    """Return the messages, which must be in a list."""
     if isinstance(messages, list):  # by far the most frequent, and quicker to tell
         return messages
     if isinstance(messages, Sequence) and not isinstance(messages, str | bytes | bytearray | memoryview):

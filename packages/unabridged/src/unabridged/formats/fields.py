@@ -1,4 +1,4 @@
-"""Fields of messages and parts, be they dicts or an SDK's objects: read strictly, copied on change.
+"""Read fields of messages and parts, be they dicts or an SDK's objects: strictly, and copied on change.
 
 A place that holds what no provider takes there is `Unreadable`; nothing is guessed from something else.
 """
@@ -13,14 +13,14 @@ from unabridged.errors import IllegalConversation
 
 
 def get(message: Any, key: str, default: Any = None) -> Any:
-    """A field of a dict or of an SDK object."""
+    """Return a field of a dict or of an SDK object."""
     if isinstance(message, dict):  # by far the most frequent, and much faster to tell than Mapping
         return message.get(key, default)
     return message.get(key, default) if isinstance(message, Mapping) else getattr(message, key, default)
 
 
 class Unreadable(IllegalConversation):
-    """A place in a message holds what no provider takes there: the place, what was found, what belongs there."""
+    """Raised where a message holds what no provider takes there; says where, what was found, what belongs there."""
 
     def __init__(self, place: str, found: object, wanted: str) -> None:
         self.place, self.found, self.wanted = place, found, wanted
@@ -29,12 +29,12 @@ class Unreadable(IllegalConversation):
         super().__init__(f"{place or 'it'} is {shown} ({type(found).__name__}), where {wanted} belongs")
 
     def within(self, place: str) -> Self:
-        """The same, seen from what the place is in."""
+        """Return the same, seen from what the place is in."""
         return type(self)(f"{place}.{self.place}" if self.place else place, self.found, self.wanted)
 
 
 def kind_of(holder: Any) -> str | None:
-    """The `type` of a message or part, which must be an object of some kind."""
+    """Return the `type` of a message or part, which must be an object of some kind."""
     kind = get(holder, "type")
     if isinstance(kind, str):
         return kind
@@ -46,13 +46,13 @@ def kind_of(holder: Any) -> str | None:
 
 
 def word(holder: Any, key: str) -> str:
-    """A field that is looked up in sets of known words; "" when it holds anything else."""
+    """Return a field that is looked up in sets of known words; "" when it holds anything else."""
     value = get(holder, key)
     return value if isinstance(value, str) else ""
 
 
 def text_at(holder: Any, key: str) -> str:
-    """A field that holds a text, or nothing."""
+    """Return a field that holds a text, or nothing."""
     value = get(holder, key)
     if value is None or isinstance(value, str):
         return value or ""
@@ -60,13 +60,13 @@ def text_at(holder: Any, key: str) -> str:
 
 
 def id_at(holder: Any, key: str) -> str:
-    """A field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
+    """Return a field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
     value = get(holder, key)
     return str(value) if type(value) is int else text_at(holder, key)
 
 
 def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
-    """A field that holds a list, or nothing."""
+    """Return a field that holds a list, or nothing."""
     value = get(holder, key)
     if value is None:
         return ()
@@ -76,7 +76,7 @@ def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[
 
 
 def absent(holder: Any, *names: str, at: str = "") -> Iterator[str]:
-    """The names of the fields that are not there, seen from what the holder stands in; an empty name is none."""
+    """Yield the names of the fields that are not there, seen from what the holder stands in; an empty name is none."""
     for name in names:
         value = get(holder, name)
         if value is None or (name == "name" and not value):
@@ -84,14 +84,14 @@ def absent(holder: Any, *names: str, at: str = "") -> Iterator[str]:
 
 
 def numbered(holder: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """What stands in a list of the holder's, each with its place; nothing where there is no list."""
+    """Yield what stands in a list of the holder's, each with its place; nothing where there is no list."""
     value = get(holder, key)
     for number, item in enumerate(value if isinstance(value, list | tuple) else ()):
         yield f"{key}[{number}]", item
 
 
 def plain(message: Any) -> dict[str, Any]:
-    """A shallow dict copy of a message or block, to build an edited one from; SDK objects are dumped."""
+    """Return a shallow dict copy of a message or block, to build an edited one from; SDK objects are dumped."""
     if isinstance(message, Mapping):
         return dict(message)
     dump = getattr(message, "model_dump", None)
@@ -102,12 +102,12 @@ def plain(message: Any) -> dict[str, Any]:
 
 
 def with_field(holder: Any, key: str, value: Any) -> Any:
-    """A dict copy with this value in the field; the same object when it stands there already."""
+    """Return a dict copy with this value in the field; the same object when it stands there already."""
     return holder if get(holder, key) == value else {**plain(holder), key: value}
 
 
 def same_objects(new: Sequence[Any], old: Sequence[Any]) -> bool:
-    """Whether both hold the very same objects, in order."""
+    """Return whether both hold the very same objects, in order."""
     return len(new) == len(old) and all(map(lambda a, b: a is b, new, old))
 
 
@@ -117,3 +117,12 @@ _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 def as_json(value: Any) -> str:
     """Call arguments as the text the model wrote: strings as they are, objects as compact JSON."""
     return value if isinstance(value, str) else _compact(value)
+
+
+def as_arguments(text: str) -> dict[str, Any]:
+    """Return a call's arguments from their JSON; anything but an object is put into one: calls take nothing else."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"value": value}

@@ -2,22 +2,38 @@
 
 Ids of function calls are optional here: without one, a response is to the call of its name that stands at its place
 among those of that name. `name#2` is then what both are known by.
+
+Its turns are the user's, the model's and, after calls, the function responses'. It counts the responses and looks at
+where the turns stand; in a conversation that a client translates, ids are the client's, which needs them to find a
+response's function.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
-from unabridged.formats.fields import Unreadable, as_json, id_at, list_at, numbered, same_objects, text_at, word
-from unabridged.formats.gemini_rules import Gemini, at, put, signature_of
-from unabridged.formats.held import Held, lay_flat
+from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
+from unabridged.formats.blocks import BlockFormat
+from unabridged.formats.fields import (
+    Unreadable,
+    as_json,
+    get,
+    id_at,
+    list_at,
+    numbered,
+    plain,
+    same_objects,
+    text_at,
+    word,
+)
+from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.parts import Content, edit_leaves
-from unabridged.formats.rule_blocks import join_results, split_results
+from unabridged.formats.rules import CONTINUE, begin_with_user, find_first_assistant, insert, leave_out, says_nothing
 from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -29,20 +45,200 @@ _ROLES: dict[str, tuple[Role, Origin]] = {
     "tool": ("user", "tool"),
     "system": ("system", "host"),
 }
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_OUTPUTS = ("result", "output", "error")
+_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_TEXT_FIELDS = ("result", "output", "error")
 """Fields of a response under which its text stands alone."""
-_REQUIRED = {
+_REQUIRED_FIELDS = {
     "function_call": ("name",),
     "function_response": ("name", "response"),
     "inline_data": ("mime_type", "data"),
     "file_data": ("file_uri",),
 }
 """Fields of what a part may hold that are not taken as missing."""
-_BESIDE = frozenset({"thought", "thought_signature", "thoughtSignature", "text"})
+_FIELDS_BESIDE = frozenset({"thought", "thought_signature", "thoughtSignature", "text"})
+
+_VERSION = re.compile(r"gemini-(\d{1,2})(?!\d)")
+_FIRST_WITH_SIGNED_CALLS = 3
+"""The version that signs its calls, and of all that came after."""
+_STAND_IN_SIGNATURE = "skip_thought_signature_validator"
+"""What Gemini takes in place of a signature that is not to be had."""
 
 
-class GeminiContents(Format):
+_REST_NAMES = {
+    name: name.split("_")[0] + "".join(word.title() for word in name.split("_")[1:])
+    for name in (
+        "function_call", "function_response", "inline_data", "file_data", "file_uri", "mime_type", "display_name",
+        "executable_code", "code_execution_result", "tool_call", "tool_response", "thought_signature",
+    )
+}  # fmt: skip
+"""Fields with two names in dicts: as the SDK has them, as REST sends them."""
+
+
+# -- fields ----------------------------------------------------------------------------------------------------------
+
+
+def at(holder: Any, key: str) -> Any:
+    """Return a field of a dict, under either of its names, or of an SDK's object; None where there is none."""
+    if not isinstance(holder, Mapping):
+        return getattr(holder, key, None)
+    value = holder.get(key)
+    return holder.get(_REST_NAMES.get(key, key)) if value is None else value
+
+
+def put(holder: Any, **fields: Any) -> Any:
+    """Return a copy with these fields, of the class that it is; those that are None are left out."""
+    if not isinstance(holder, Mapping):
+        if fields.get("parts"):
+            fields["parts"] = [_as_part(part, type(holder)) for part in fields["parts"]]
+        return holder.model_copy(update=fields)
+    new = dict(holder)
+    for key, value in fields.items():
+        name = key if key in new or any("_" in other for other in new) else _REST_NAMES.get(key, key)
+        new[name] = value
+        if value is None:
+            del new[name]
+    return new
+
+
+def _as_part(part: Any, kind: Any) -> Any:
+    """Return a part that was made here as an object where its turn is one: no object holds a dict in its place."""
+    return kind.model_validate({"parts": [part]}).parts[0] if isinstance(part, Mapping) else part
+
+
+def signature_of(part: Any) -> str:
+    """Return the thought signature of a part; bytes as base64."""
+    signature = None if isinstance(part, str) else at(part, "thought_signature")
+    if isinstance(signature, bytes | bytearray):
+        return b64encode(signature).decode()
+    return signature if isinstance(signature, str) else ""
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def _signs_calls(model: str | None) -> bool:
+    """Return whether the model is a Gemini that signs its calls."""
+    version = _VERSION.search(model.lower()) if model else None
+    return version is not None and int(version[1]) >= _FIRST_WITH_SIGNED_CALLS
+
+
+def _find_calls_after_model(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find calls right after another turn of the model's, not after the user's or function responses."""
+    if outgoing.format.items:
+        return  # several items are one turn: the client joins them
+    before: View | None = None
+    for index, view in enumerate(outgoing.views):
+        if view.role == "system":
+            continue
+        if view.calls and before is not None and before.role == "assistant":
+            fault = "calls a tool right after another message of the model's"
+            remedy = "join the two, or put a user message between them"
+            yield Finding("call-after-model", index, f"message {index} {fault}: {remedy}")
+        before = view
+
+
+def _find_empty_turns(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find turns without a part."""
+    for index, view in enumerate(outgoing.views):
+        if _is_empty_turn(view):
+            yield Finding("empty-message", index, f"message {index} ({view.role}) is empty: leave it out")
+
+
+def _is_empty_turn(view: View) -> bool:
+    return view.role in {"user", "assistant"} and says_nothing(view)
+
+
+def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find messages since the user last spoke whose first call lacks its thought signature, which Gemini 3 demands.
+
+    Of Chat's messages only where other calls have one: a client that keeps signatures elsewhere shows none at all.
+    """
+    messages = outgoing.messages
+    if (
+        not (outgoing.own or isinstance(outgoing.format, OpenAIChat))
+        or messages is None
+        or not _signs_calls(outgoing.model)
+    ):
+        return
+    signatures = [[_signature(call) for call in _signed_calls(message)] for message in messages]
+    if not outgoing.own and not any(map(any, signatures)):
+        return
+    spoke = (i for i, view in enumerate(outgoing.views) if view.role == "user" and not view.answers)
+    for index in range(max(spoke, default=-1) + 1, len(messages)):
+        if signatures[index] and not signatures[index][0]:
+            fault = "its first call has no thought signature, which Gemini demands in the current turn"
+            remedy = f"bring it back, or send {_STAND_IN_SIGNATURE!r} in its place"
+            yield Finding("unsigned-call", index, f"message {index}: {fault}: {remedy}")
+
+
+def _signed_calls(message: Message) -> list[Any]:
+    """Return the calls of a message, or the parts with the calls of a turn: what a signature stands on."""
+    parts = [part for part in at(message, "parts") or () if at(part, "function_call")]
+    return parts or [*(get(message, "tool_calls") or ())]
+
+
+def _signature(call: Any) -> str:
+    """Return the signature from where Gemini puts it, or its own Chat endpoint."""
+    extra = get(call, "extra_content")
+    return signature_of(call) or get(get(extra or {}, "google") or {}, "thought_signature") or ""
+
+
+def _sign(message: Message) -> Message:
+    """Return a copy whose first call has what stands in for a signature."""
+    if parts := at(message, "parts"):
+        first = next(part for part in parts if at(part, "function_call"))
+        sign = _STAND_IN_SIGNATURE if isinstance(first, Mapping) else _STAND_IN_SIGNATURE.encode()
+        return put(message, parts=[put(p, thought_signature=sign) if p is first else p for p in parts])
+    first, *others = get(message, "tool_calls")
+    extra = {**plain(get(first, "extra_content") or {})}
+    extra["google"] = {**plain(extra.get("google") or {}), "thought_signature": _STAND_IN_SIGNATURE}
+    return {**plain(message), "tool_calls": [{**plain(first), "extra_content": extra}, *others]}
+
+
+def _join_responses(outgoing: Outgoing) -> Outgoing:
+    """Join the responses of turns in a row in one: only there are those without ids found by their places."""
+    messages: list[Message] = []
+    answers = False
+    for view, message in zip(outgoing.views, outgoing.messages or (), strict=True):
+        joins, answers = answers and bool(view.answers), bool(view.answers) and view.role == "user"
+        if joins and answers:
+            messages[-1] = put(messages[-1], parts=[*at(messages[-1], "parts"), *at(message, "parts")])
+        else:
+            messages.append(message)
+    return outgoing.having(messages) if len(messages) < len(outgoing.views) else outgoing
+
+
+class Gemini(Provider):
+    """Google's models."""
+
+    name = "gemini"
+    system_apart = True
+    rules = (find_first_assistant, _find_calls_after_model, _find_empty_turns, _find_unsigned_calls)
+
+    def thinking_rule(self, model: str) -> ThinkingRule | None:
+        """Return `signed` from 3 on."""
+        return "signed" if _signs_calls(model) else None
+
+    def clean(self, outgoing: Outgoing) -> Outgoing:
+        """Leave out empty turns; of its own, join responses in a row."""
+        outgoing = leave_out(outgoing, lambda _, view: _is_empty_turn(view))
+        return _join_responses(outgoing) if outgoing.own else outgoing
+
+    def arrange(self, outgoing: Outgoing) -> Outgoing:
+        """Put a user's turn first and between two turns of the model's that call, and sign calls."""
+        outgoing = begin_with_user(outgoing)
+        messages = list(outgoing.messages or ())
+        for finding in _find_unsigned_calls(outgoing):
+            messages[finding.index] = _sign(messages[finding.index])
+        outgoing = outgoing.having(messages)
+        go_on = outgoing.format.text("user", CONTINUE)
+        return insert(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
+
+
+# -- reading and making ----------------------------------------------------------------------------------------------
+
+
+class GeminiContents(BlockFormat):
     """The `contents` of a request. Function responses ride in the user's turns: they are the tool's words there."""
 
     name = "gemini"
@@ -50,123 +246,99 @@ class GeminiContents(Format):
     answers_by = "id"
     thinking = "signed"
     family = "other"
+    blocks_field = "parts"
     roles = frozenset({None, "", "user", "model", "function", "tool"})
 
     def read(self, message: Message) -> View:
-        """The view of the content."""
+        """Return the view of the content."""
         parts = _parts_of(message)
         role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
-        found = _Parts().add_all(parts, "parts")
-        return View(
-            role,
-            "tool" if found.answers and not found.text else origin,
-            found.text,
-            calls=tuple(found.calls),
-            answers=tuple(found.answers),
-            reasoning=tuple(found.reasoning),
-            attached=tuple(found.attached),
-            **found.beside(),
-        )
-
-    def texts(self, message: Message) -> Texts | None:
-        """The texts of a plain content, None for any other."""
-        if type(message) is not dict or type(message["parts"]) is not list or "content" in message:
-            return None
-        if message["role"] not in _ROLES or message["role"] == "system":
-            return None
-        said: list[str] = []
-        calls: list[str] = []
-        answers: list[str] = []
-        for part in message["parts"]:
-            ((kind, held),) = part.items()
-            if kind == "text" and type(held) is str and held:
-                said.append(held)
-            elif kind in {"functionCall", "function_call"} and _is_plain(held, "args"):
-                calls += (held["name"], as_json(held.get("args") or {}))
-            elif kind in {"functionResponse", "function_response"} and _is_plain(held, "response"):
-                answers.append(_Told.of(held["response"]).text)
-            else:
-                return None
-        return "\n".join(said), tuple(calls), tuple(answers)
-
-    def held(self, messages: Sequence[Message]) -> Held | None:
-        """What the SDK's turns hold, laid flat; None for dicts."""
-        return lay_flat(messages)
+        content = _GeminiParts().add_all(parts, "parts")
+        return content.view(role, "tool" if content.is_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
-        """Turns of `parts`, none of which says its `type`, are written by this format alone."""
+        """Return whether it has `parts`, none of which says its `type`: this format alone writes such."""
         parts = at(message, "parts")
         if not isinstance(parts, list) or word(message, "role") not in {"", "user", "model", "function"}:
             return False
-        named = isinstance(message, Mapping) or hasattr(message, "role")
-        return named and not any(at(part, "type") or at(part, "kind") for part in parts)
+        has_role = isinstance(message, Mapping) or hasattr(message, "role")
+        return has_role and not any(at(part, "type") or at(part, "kind") for part in parts)
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new turn with just this text."""
+        """Return a new turn with just this text."""
         return {"role": "model" if role == "assistant" else "user", "parts": [{"text": text}]}
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
-        """A user's turn with a response, marked as an error."""
+        """Return a user's turn with a response, marked as an error."""
         response = {"name": call.name, "response": {"error": text}}
         if not _is_place(call.id, call.name):
             response["id"] = call.id
         return {"role": "user", "parts": [{"functionResponse": response}]}
 
     def missing(self, message: Message) -> Iterator[str]:
-        """The fields that are not there, of the parts of the turn."""
+        """Yield the fields that are not there, of the parts of the turn."""
         for place, part in numbered(message, "parts"):
-            for kind, names in _REQUIRED.items():
-                if (held := at(part, kind)) is not None:
-                    yield from (f"{place}.{kind}.{name}" for name in names if at(held, name) in (None, ""))
+            for kind, names in _REQUIRED_FIELDS.items():
+                if (content := at(part, kind)) is not None:
+                    yield from (f"{place}.{kind}.{name}" for name in names if at(content, name) in (None, ""))
 
     def edit(self, message: Message, edit: Edit) -> Message:
-        """A copy with every piece run through `edit`; the very same object when nothing changed."""
-        parts, editor = _parts_of(message), _Editor(edit)
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
+        parts, editor = _parts_of(message), _PartEditor(edit)
         edited = [editor.part(part) for part in parts]
         return message if same_objects(edited, parts) else put(message, parts=edited)
 
     def without_reasoning(self, message: Message) -> Message | None:
-        """A copy without thoughts and signatures; the same object when it has none; None when nothing would be left."""
+        """Return a copy without thoughts and signatures; itself where it has none, None if nothing is left."""
         parts = _parts_of(message)
         kept = [_unsigned(part) for part in parts if not at(part, "thought")]
-        kept = [part for part in kept if _says(part)]
+        kept = [part for part in kept if _says_something(part)]
         if same_objects(kept, parts):
             return message
         return put(message, parts=kept) if kept else None
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """A function's declaration; a request has all of them in the `functionDeclarations` of one tool."""
+        """Return a function's declaration; a request has all of them in the `functionDeclarations` of one tool."""
         return {"name": name, "description": description, "parametersJsonSchema": parameters}
 
-    def split(self, index: int, message: Message, view: View) -> list[Unit]:
-        """One unit, unless it carries responses: then each of these, and what stands between them."""
-        return split_results(index, message, view, lambda part: bool(at(part, "function_response")), "parts")
+    def blocks(self, message: Message) -> Sequence[Any]:
+        """Return the parts of the turn."""
+        return _parts_of(message)
 
-    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
-        """Responses in a row stand in one turn; the rest of the turns they came from follows them there."""
-        return join_results(units, messages, lambda message, parts: put(message, parts=parts), "parts")
+    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
+        """Return a copy with these parts, of the class that it is."""
+        return put(message, parts=blocks)
 
-    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
-        """The turn with these ids for its calls; None when nothing but thoughts remains."""
-        left, parts = iter(ids), []
-        for part in _parts_of(raw):
-            call = at(part, "function_call")
-            if not call:
-                parts.append(part)
-            elif (id_ := next(left)) is not None:
-                parts.append(_with_id(part, "function_call", call, id_))
-        return put(raw, parts=parts) if any(map(_says, parts)) else None
+    def is_call(self, block: Any) -> bool:
+        """Return whether the part is a function call."""
+        return bool(at(block, "function_call"))
 
-    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
-        """The response, to this call."""
-        return [_with_id(part, "function_response", at(part, "function_response"), id_) for part in raw]
+    def is_result(self, block: Any) -> bool:
+        """Return whether the part is a function response."""
+        return bool(at(block, "function_response"))
+
+    def is_thinking(self, block: Any) -> bool:
+        """Return whether the part is a thought."""
+        return bool(at(block, "thought"))
+
+    def has_content(self, blocks: Sequence[Any]) -> bool:
+        """Return whether any part is more than an empty text or a thought."""
+        return any(map(_says_something, blocks))
+
+    def with_call_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id; with none, where it is the place of a call."""
+        return _with_id(block, "function_call", id_)
+
+    def with_result_id(self, block: Any, id_: str) -> Any:
+        """Return the response, to the call with this id."""
+        return _with_id(block, "function_response", id_)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
 def _parts_of(message: Message) -> Sequence[Any]:
-    """The parts of a turn; a turn of another format is refused, one that was left empty is not."""
+    """Return the parts of a turn; a turn of another format is refused, one that was left empty is not."""
     if not isinstance(message, Mapping) and not hasattr(message, "parts"):
         raise Unreadable("", message, "a dict with parts or an SDK's Content")
     if isinstance(message, Mapping) and "content" in message:
@@ -174,18 +346,14 @@ def _parts_of(message: Message) -> Sequence[Any]:
     return list_at(message, "parts", "a list of parts")
 
 
-def _is_plain(held: Any, key: str) -> bool:
-    """Whether a call or a response holds nothing but a name, an object under this key and perhaps an id."""
-    known = held.keys() <= {"id", "name", key} and type(held["name"]) is str and held["name"]
-    return bool(known and type(held.get("id", "")) is str and type(held.get(key, {})) is dict)
-
-
-def _says(part: Any) -> bool:
-    """Whether the part is more than an empty text or a thought."""
+def _says_something(part: Any) -> bool:
+    """Return whether the part is more than an empty text or a thought."""
     if isinstance(part, str) or at(part, "thought"):
         return isinstance(part, str) and bool(part)
     fields = part if isinstance(part, Mapping) else dict(part)
-    return bool(at(part, "text")) or any(value is not None and key not in _BESIDE for key, value in fields.items())
+    return bool(at(part, "text")) or any(
+        value is not None and key not in _FIELDS_BESIDE for key, value in fields.items()
+    )
 
 
 def _unsigned(part: Any) -> Any:
@@ -195,73 +363,73 @@ def _unsigned(part: Any) -> Any:
 # -- which call a response is to ---------------------------------------------------------------------------------------
 
 
-class _Places:
-    """Counts the calls of a turn, or its responses, by their names."""
+class _PlaceCounter:
+    """A count of the calls of a turn, or of its responses, by their names."""
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def next(self, held: Any) -> tuple[str, str, str]:
-        """The id and the name of a call or a response, and what it is known by without an id."""
-        name = text_at(held, "name")
+    def next(self, function: Any) -> tuple[str, str, str]:
+        """Return the id and the name of the next call or response, and what it is known by without an id."""
+        name = text_at(function, "name")
         self._seen[name] += 1
         place = f"{name}#{self._seen[name]}"
-        return id_at(held, "id") or place, name, place
+        return id_at(function, "id") or place, name, place
 
 
 def _is_place(id_: str, name: str) -> bool:
-    """Whether this is no id of a provider's or a client's, but the place of a call among those of its name."""
+    """Return whether this is no id of a provider's or a client's, but the place of a call among those of its name."""
     return id_.startswith(f"{name}#") and id_[len(name) + 1 :].isdigit()
 
 
-def _with_id(part: Any, key: str, held: Any, id_: str) -> Any:
-    if (text_at(held, "id") or id_) == id_ and (_is_place(id_, text_at(held, "name")) or text_at(held, "id")):
+def _with_id(part: Any, key: str, id_: str) -> Any:
+    function = at(part, key)
+    own_id, is_place = text_at(function, "id"), _is_place(id_, text_at(function, "name"))
+    if (own_id or id_) == id_ and (is_place or own_id):
         return part
-    return put(part, **{key: put(held, id=None if _is_place(id_, text_at(held, "name")) else id_)})
+    return put(part, **{key: put(function, id=None if is_place else id_)})
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-class _Told(NamedTuple):
-    """What a response tells: its text, and the field it stands alone in; "" where the text is the whole as JSON."""
+class _ResponseText(NamedTuple):
+    """The text of a response, and the field it stands alone in; "" where the text is the whole response as JSON."""
 
     text: str
     field: str = ""
-    error: bool = False
+    is_error: bool = False
 
     @classmethod
-    def of(cls, response: Any) -> _Told:
+    def of(cls, response: Any) -> _ResponseText:
+        """Return the text of this response."""
         if response is None:
             return cls("")
         if not isinstance(response, Mapping):
             raise Unreadable("response", response, "an object")
         failed = bool(response.get("error"))
         (field, text), *more = response.items() or (("", None),)
-        if field in _OUTPUTS and isinstance(text, str) and not more:
+        if field in _TEXT_FIELDS and isinstance(text, str) and not more:
             return cls(text, field, failed)
         return cls(as_json(dict(response)) if response else "", "", failed)
 
     def changed(self, text: str) -> dict[str, Any]:
-        """The response with this text instead."""
+        """Return the response with this text instead."""
         if self.field:
             return {self.field: text}
         try:
             whole = json.loads(text)
         except ValueError:
             whole = None
-        return whole if isinstance(whole, dict) else {"error" if self.error else "output": text}
+        return whole if isinstance(whole, dict) else {"error" if self.is_error else "output": text}
 
 
-class _Parts(Content):
-    """Collects what the parts of one turn say."""
+class _GeminiParts(Content):
+    """What the parts of one turn say."""
 
     def __init__(self) -> None:
         super().__init__(frozenset())
-        self.calls: list[Call] = []
-        self.answers: list[Answer] = []
-        self.reasoning: list[Reasoning] = []
-        self._called, self._answered = _Places(), _Places()
+        self._called, self._answered = _PlaceCounter(), _PlaceCounter()
 
     def add(self, part: Any) -> None:
         """Take one part in."""
@@ -283,28 +451,28 @@ class _Parts(Content):
             self.calls.append(Call(id_, name, arguments, place))
         elif response := at(part, "function_response"):
             self._answer(response)
-        elif (media := read_media(part)) is not None:
+        elif (media := _read_media(part)) is not None:
             self.media.append(media)
         else:
             self._take_tools(part)
 
     def _answer(self, response: Any) -> None:
-        told, (id_, _, _) = _Told.of(at(response, "response")), self._answered.next(response)
-        self.answers.append(Answer(id_, told.text, told.error))
-        shown = (read_media(part) for part in list_at(response, "parts", "a list of parts"))
-        self.media += [media for media in shown if media is not None]
+        result, (id_, _, _) = _ResponseText.of(at(response, "response")), self._answered.next(response)
+        self.answers.append(Answer(id_, result.text, result.is_error))
+        media = map(_read_media, list_at(response, "parts", "a list of parts"))
+        self.media += [one for one in media if one is not None]
 
     def _take_tools(self, part: Any) -> None:
-        """What the provider's own tools did: nobody's words."""
+        """Take in what the provider's own tools did: nobody's words."""
         if code := at(part, "executable_code"):
             self.attach({"code": text_at(code, "code")})
-        elif ran := at(part, "code_execution_result"):
-            self.attach({"output": text_at(ran, "output")})
-        elif used := at(part, "tool_call"):
-            self.attach({"input": _object_at(used, "args")})
-        elif gave := at(part, "tool_response"):
-            self.attach(_object_at(gave, "response"))
-        elif isinstance(part, Mapping) and not part.keys() <= _BESIDE:
+        elif execution := at(part, "code_execution_result"):
+            self.attach({"output": text_at(execution, "output")})
+        elif call := at(part, "tool_call"):
+            self.attach({"input": _object_at(call, "args")})
+        elif response := at(part, "tool_response"):
+            self.attach(_object_at(response, "response"))
+        elif isinstance(part, Mapping) and not part.keys() <= _FIELDS_BESIDE:
             self.attach(part)
 
 
@@ -315,8 +483,8 @@ def _object_at(holder: Any, key: str) -> Mapping[str, Any]:
     raise Unreadable(key, value, "an object")
 
 
-def read_media(part: Any) -> Media | None:
-    """The image, sound, film or document that the part is; bytes are read as base64, as they are sent."""
+def _read_media(part: Any) -> Media | None:
+    """Return the image, sound, film or document that the part is; bytes are read as base64, as they are sent."""
     if blob := at(part, "inline_data"):
         data = at(blob, "data") or ""
         source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else text_at(blob, "data")
@@ -328,28 +496,28 @@ def read_media(part: Any) -> Media | None:
     mime, name = at(blob, "mime_type") or "", at(blob, "display_name") or ""
     if not isinstance(mime, str) or not isinstance(name, str) or not isinstance(source, str):
         raise Unreadable("mime_type", mime, "a text, like the name and the address,")
-    return Media(_KINDS.get(mime.partition("/")[0], "document"), mime, source, name=name)
+    return Media(_MEDIA_KINDS.get(mime.partition("/")[0], "document"), mime, source, name=name)
 
 
 # -- editing ---------------------------------------------------------------------------------------------------------
 
 
-class _Editor:
-    """Runs the pieces of one turn's parts through an edit."""
+class _PartEditor:
+    """An edit of the parts of one turn."""
 
     def __init__(self, edit: Edit) -> None:
         self._edit = edit
-        self._called, self._answered = _Places(), _Places()
+        self._called, self._answered = _PlaceCounter(), _PlaceCounter()
 
     def part(self, part: Any) -> Any:
-        """One part, edited; a media part whose source was replaced becomes a text part."""
+        """Return one part, edited; a media part whose source was replaced becomes a text part."""
         if isinstance(part, str) or at(part, "text"):
             return self._text(part)
         if call := at(part, "function_call"):
             return self._call(part, call)
         if response := at(part, "function_response"):
             return self._response(part, response)
-        return self._tools(part) if (media := read_media(part)) is None else self._media(part, media)
+        return self._tools(part) if (media := _read_media(part)) is None else self._media(part, media)
 
     def _text(self, part: Any) -> Any:
         old = part if isinstance(part, str) else at(part, "text")
@@ -365,20 +533,23 @@ class _Editor:
         return part if new == old else put(part, function_call=put(call, args=json.loads(new)))
 
     def _response(self, part: Any, response: Any) -> Any:
-        """The response with its text edited; media that were replaced leave it, and what replaced them is told."""
+        """Return the response with its text edited; media that were replaced leave it for a line in its text."""
         id_, _, _ = self._answered.next(response)
-        told = _Told.of(at(response, "response"))
-        text = self._edit(Slot("answer", id_), told.text) if told.text else ""
+        old = _ResponseText.of(at(response, "response"))
+        texts, kept = [self._edit(Slot("answer", id_), old.text) if old.text else ""], []
         shown = list_at(response, "parts")
-        media = [read_media(one) for one in shown]
-        stubs = [self._edit(Slot("media"), one.source) if one is not None else "" for one in media]
-        kept = [p for p, one, stub in zip(shown, media, stubs, strict=True) if one is None or stub == one.source]
+        for one in shown:
+            media = _read_media(one)
+            if media is None or (stub := self._edit(Slot("media"), media.source)) == media.source:
+                kept.append(one)
+            else:
+                texts.append(stub)
         if len(kept) < len(shown):
-            said = [stub for one, stub in zip(media, stubs, strict=True) if one is not None and stub != one.source]
-            response, text = put(response, parts=kept or None), "\n".join(filter(None, [text, *said]))
-        if text == told.text:
+            response = put(response, parts=kept or None)
+        text = "\n".join(filter(None, texts))
+        if text == old.text:
             return part
-        return put(part, function_response=put(response, response=told.changed(text)))
+        return put(part, function_response=put(response, response=old.changed(text)))
 
     def _media(self, part: Any, media: Media) -> Any:
         new = self._edit(Slot("media"), media.source)
@@ -387,12 +558,11 @@ class _Editor:
         return {"text": new} if isinstance(part, Mapping) else type(part)(text=new)
 
     def _tools(self, part: Any) -> Any:
-        ran, gave = at(part, "code_execution_result"), at(part, "tool_response")
-        if ran and (old := text_at(ran, "output")):
+        if (execution := at(part, "code_execution_result")) and (old := text_at(execution, "output")):
             new = self._edit(Slot("attached"), old)
-            return part if new == old else put(part, code_execution_result=put(ran, output=new))
-        if gave:
-            held = _object_at(gave, "response")
-            edited = edit_leaves(held, lambda text: self._edit(Slot("attached"), text))
-            return part if edited is held else put(part, tool_response=put(gave, response=edited))
+            return part if new == old else put(part, code_execution_result=put(execution, output=new))
+        if tool_response := at(part, "tool_response"):
+            fields = _object_at(tool_response, "response")
+            edited = edit_leaves(fields, lambda text: self._edit(Slot("attached"), text))
+            return part if edited is fields else put(part, tool_response=put(tool_response, response=edited))
         return part

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot, Texts
+from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot
 from unabridged.formats.fields import absent, as_json, get, id_at, kind_of, plain, text_at, word
-from unabridged.formats.parts import (
-    ROLES,
-    Content,
-    Editor,
-    content_of,
-    edit_leaves,
-    missing_in_parts,
-    plain_text,
-    spoken_by,
-)
-from unabridged.formats.rule_blocks import leave_out
-from unabridged.messages import Answer, Call, Reasoning, View
+from unabridged.formats.parts import ROLES, Content, Editor, digest_of, edit_leaves, missing_in_parts, spoken_by
+from unabridged.formats.rules import leave_out
+from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
-_CALLS = {
+_CALL_FIELDS = {
     "function_call": "arguments",
     "custom_tool_call": "input",
     "local_shell_call": "action",
@@ -30,41 +22,39 @@ _CALLS = {
     "computer_call": "action",
     "apply_patch_call": "operation",
 }
-_EXTRA = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
-_EXTRA_KEYS = frozenset(_EXTRA)
-_OUTPUTS = {f"{kind}_output": kind for kind in _CALLS}
+_EXTRA_FIELDS = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
+_OUTPUT_TYPES = frozenset(f"{kind}_output" for kind in _CALL_FIELDS)
 # calls that the provider itself answered: the result is inside the item
-_SERVER_SIDE = frozenset({
+_SERVER_TOOL_ITEMS = frozenset({
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
     "mcp_call", "mcp_list_tools", "tool_search_call", "tool_search_output",
 })  # fmt: skip
-_NEED_ID = frozenset({
+_TYPES_THAT_NEED_ID = frozenset({
     "reasoning", "file_search_call", "web_search_call", "code_interpreter_call", "image_generation_call",
     "computer_call", "local_shell_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "item_reference",
     "program", "program_output",
 })  # fmt: skip
 """Items that are not taken without an `id`."""
-_NO_ID = "__fake_id__"
+_PLACEHOLDER_ID = "__fake_id__"
 """Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
-_EDITED = {
+_EDITABLE_FIELDS = {
     "message": "content",
     "function_call": "arguments",
     "custom_tool_call": "input",
-    **dict.fromkeys(_OUTPUTS, "output"),
+    **dict.fromkeys(_OUTPUT_TYPES - {"computer_call_output"}, "output"),
 }
 """Type of the item -> the field with what can be edited. A screenshot can't: only another one may stand there."""
-del _EDITED["computer_call_output"]
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------
 
 
-def _duplicate_items(given: Outgoing) -> Iterator[Finding]:
-    """No two items share an `id`."""
+def _find_duplicate_items(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find items that repeat the `id` of another."""
     seen: set[str] = set()
-    for index, item in given.wire():
+    for index, item in outgoing.wire():
         id_ = get(item, "id")
-        if not id_ or id_ == _NO_ID or get(item, "type") == "local_shell_call_output":
+        if not id_ or id_ == _PLACEHOLDER_ID or get(item, "type") == "local_shell_call_output":
             continue  # the `id` of the last is the call's
         if id_ in seen:
             fault = f"repeats the id {id_!r}: leave the id out, or the item if it is the same one"
@@ -72,13 +62,13 @@ def _duplicate_items(given: Outgoing) -> Iterator[Finding]:
         seen.add(id_)
 
 
-def _lone_reasoning(given: Outgoing) -> Iterator[Finding]:
-    """A reasoning item stands before what the model then wrote; several in a row share what follows the last."""
-    followed = False
-    for index in range(len(given.views) - 1, -1, -1):
-        if not given.views[index].glued:
-            followed = given.views[index].role == "assistant"
-        elif not followed:
+def _find_lone_reasoning(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find reasoning that does not stand before what the model then wrote; several in a row share what follows."""
+    is_followed = False
+    for index in range(len(outgoing.views) - 1, -1, -1):
+        if not outgoing.views[index].glued:
+            is_followed = outgoing.views[index].role == "assistant"
+        elif not is_followed:
             fault = "is not followed by what it led to: leave it out, or bring back what followed"
             yield Finding("lone-reasoning", index, f"reasoning item {index} {fault}")
 
@@ -89,36 +79,36 @@ class Responses(Provider):
     name = "openai-responses"
     unique_ids = True
     pairs_anywhere = True
-    rules = (_duplicate_items, _lone_reasoning)
+    rules = (_find_duplicate_items, _find_lone_reasoning)
 
-    def clean(self, given: Outgoing) -> Outgoing:
-        """With no `id` twice: the same item again is left out, any other one loses its id, or gets a new one.
+    def clean(self, outgoing: Outgoing) -> Outgoing:
+        """Leave out an item that comes again; any other one with the `id` of another loses it, or gets a new one.
 
         Calls and outputs are paired by `call_id`: none goes for its `id`.
         """
-        again = {finding.index for finding in _duplicate_items(given)}
-        if not again:
-            return given
-        taken = {get(item, "id") for _, item in given.wire()}
+        repeated = {finding.index for finding in _find_duplicate_items(outgoing)}
+        if not repeated:
+            return outgoing
+        taken = {get(item, "id") for _, item in outgoing.wire()}
         first: dict[str, Message] = {}
         kept: list[Message] = []
-        for index, item in given.wire():
-            view, id_ = given.views[index], get(item, "id")
-            if index not in again:
+        for index, item in outgoing.wire():
+            view, id_ = outgoing.views[index], get(item, "id")
+            if index not in repeated:
                 first.setdefault(id_ or "", item)
                 kept.append(item)
-            elif view.calls or view.answers or content_of([item]) != content_of([first[id_]]):
+            elif view.calls or view.answers or digest_of([item]) != digest_of([first[id_]]):
                 bare = {key: value for key, value in plain(item).items() if key != "id"}
-                if get(item, "type") in _NEED_ID:
+                if get(item, "type") in _TYPES_THAT_NEED_ID:
                     bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
                     taken.add(bare["id"])
                 kept.append(bare)
-        return given.having(kept)
+        return outgoing.having(kept)
 
-    def arrange(self, given: Outgoing) -> Outgoing:
-        """Without reasoning that led to nothing."""
-        alone = {finding.index for finding in _lone_reasoning(given)} if given.own else set()
-        return leave_out(given, lambda index, _: index in alone)
+    def arrange(self, outgoing: Outgoing) -> Outgoing:
+        """Leave out reasoning that led to nothing."""
+        alone = {finding.index for finding in _find_lone_reasoning(outgoing)} if outgoing.own else set()
+        return leave_out(outgoing, lambda index, _: index in alone)
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -136,7 +126,7 @@ class OpenAIResponses(Format):
     roles = frozenset(ROLES)
 
     def read(self, message: Message) -> View:
-        """The view of the item."""
+        """Return the view of the item."""
         kind = kind_of(message) or "message"
         id_at(message, "id")  # any item may have one, and legality looks at it
         if kind == "reasoning":
@@ -144,28 +134,10 @@ class OpenAIResponses(Format):
             shown = Content().add_all(get(message, "content")).text
             sealed = text_at(message, "encrypted_content") or id_at(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
-        return _read_output(message) if kind in _OUTPUTS else _read_other(message, kind)
-
-    def texts(self, message: Message) -> Texts | None:
-        """The texts of a plain item, None for any other."""
-        kind = message.get("type", "message") if type(message) is dict else None
-        if kind == "message":
-            role = message["role"]
-            text = plain_text(message["content"], spoken_by(role)) if role in ROLES else None
-            return (text, (), ()) if text is not None and _id_is_text(message) else None
-        if type(kind) is not str or not _EXTRA_KEYS.isdisjoint(message) or not _id_is_text(message):
-            return None
-        if type(message["call_id"]) is not str or message.get("role") is not None:
-            return None
-        if kind == "function_call":
-            name, arguments = message["name"], message["arguments"]
-            plainly = type(name) is type(arguments) is str and name and arguments
-            return ("", (name, arguments), ()) if plainly else None
-        answered = kind == "function_call_output" and type(message["output"]) is str
-        return ("", (), (message["output"],)) if answered else None
+        return _read_output(message) if kind in _OUTPUT_TYPES else _read_other(message, kind)
 
     def claims(self, message: Message) -> bool:
-        """Items with a `type` of their own are written by this format alone."""
+        """Return whether the item has a `type` of its own: this format alone writes such."""
         kind = word(message, "type")
         if kind == "message":
             return get(message, "stop_reason") is None  # which only an Anthropic response has
@@ -177,64 +149,64 @@ class OpenAIResponses(Format):
         return get(message, "role") is None
 
     def takes_role(self, message: Message) -> bool:
-        """Whether the item is no message, or has a role that the provider knows."""
+        """Return whether the item is no message, or has a role that the provider knows."""
         return not _is_message(message) or super().takes_role(message)
 
     def missing(self, message: Message) -> Iterator[str]:
-        """The fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
+        """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
         kind = word(message, "type") or "message"
         if kind == "message":
             if _is_message(message):
                 yield from absent(message, "content")
                 yield from missing_in_parts(message)
         elif kind in {"function_call", "custom_tool_call"}:
-            yield from absent(message, "name", _CALLS[kind])
-        elif kind in _OUTPUTS:
+            yield from absent(message, "name", _CALL_FIELDS[kind])
+        elif kind in _OUTPUT_TYPES:
             yield from absent(message, "output")
         elif kind == "reasoning":
             yield from absent(message, "summary")
 
     def edit(self, message: Message, edit: Edit) -> Message:
-        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         kind = word(message, "type") or "message"
-        if kind in _SERVER_SIDE:
+        if kind in _SERVER_TOOL_ITEMS:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
-        field = _EDITED.get(kind)
+        field = _EDITABLE_FIELDS.get(kind)
         old = get(message, field) if field is not None else None
         if field is None or old is None:
             return message
         role = word(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
-        editor = Editor(edit, spoken=spoken_by("tool" if kind in _OUTPUTS else role), text_type=text_type)
-        if kind in _CALLS:
+        editor = Editor(edit, spoken=spoken_by("tool" if kind in _OUTPUT_TYPES else role), text_type=text_type)
+        if kind in _CALL_FIELDS:
             editor = editor._replace(text=Slot("call", _call_id(message)))
-        elif kind in _OUTPUTS:
+        elif kind in _OUTPUT_TYPES:
             slot = Slot("answer", _call_id(message))
             editor = editor._replace(text=slot, attached=slot)
         new = editor.content(old)
         return message if new is old else {**plain(message), field: new}
 
     def without_reasoning(self, message: Message) -> Message | None:
-        """None for a reasoning item, every other item as it is."""
+        """Return None for a reasoning item, every other item as it is."""
         return None if get(message, "type") == "reasoning" else message
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """A tool as a request offers it: strict unless told otherwise, and strict knows no optional arguments."""
+        """Return a tool as a request offers it: not strict, since strict knows no optional arguments."""
         tool = {"type": "function", "name": name, "description": description, "parameters": parameters}
         return {**tool, "strict": False}
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
-        """The item with another call_id and without its `id`, by which the provider knows it with the old one."""
+        """Return the item with another call_id and without its `id`, which the provider knows with the old one."""
         if ids[0] is None:
             return None
         return {key: value for key, value in {**plain(raw), "call_id": ids[0]}.items() if key != "id"}
 
     def with_address(self, raw: Message, id_: str) -> Message:
-        """The output, to this call."""
+        """Return the output, to this call."""
         return {**plain(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
 
     def answer(self, call: Call, message: Message, text: str) -> Message | None:
-        """An output in the shape that this kind of call takes; None when only a screenshot would do."""
+        """Return an output in the shape that this kind of call takes; None when only a screenshot would do."""
         kind = get(message, "type")
         if kind == "computer_call":
             return None
@@ -248,13 +220,8 @@ class OpenAIResponses(Format):
         return output
 
 
-def _id_is_text(message: dict[str, Any]) -> bool:
-    """Whether the item has no id, or one that is a text."""
-    return type(message.get("id", "")) is str
-
-
 def _is_message(item: Message) -> bool:
-    """Whether the item is a message; one with an id alone refers to an item that the provider stored."""
+    """Return whether the item is a message; one with an id alone refers to an item that the provider stored."""
     alone = get(item, "id") is not None and get(item, "role") is None and get(item, "content") is None
     return word(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
 
@@ -270,48 +237,41 @@ def _jsonable(value: Any) -> Any:
 
 
 def _read_other(message: Message, kind: str) -> View:
-    """A message, a call, a provider's own result, or an item that only the provider reads."""
+    """Return the view of a message, a call, a provider's own result, or an item that only the provider reads."""
     role, origin = ROLES.get(text_at(message, "role"), ("user", "host"))
-    calls: tuple[Call, ...] = ()
-    found = Content(spoken_by(role))
+    content = Content(spoken_by(role))
     if kind == "message":
-        found.add_all(get(message, "content"))
-    elif kind in _CALLS:
-        role, origin = "assistant", "model"
-        wrote = get(message, _CALLS[kind]) or get(message, "actions")
-        calls = (Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(wrote))),)
-        _attach_extra(found, message)
+        content.add_all(get(message, "content"))
+        return content.view(role, origin)
+    if kind in _CALL_FIELDS:
+        written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
+        content.calls = [Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(written)))]
+        _attach_extra(content, message)
     else:
-        role, origin = "assistant", "model"
-        found.attach(message)
-    opaque = not (kind == "message" or kind in _CALLS or kind in _SERVER_SIDE)
-    return View(role, origin, found.text, calls, attached=tuple(found.attached), opaque=opaque, **found.beside())
+        content.attach(message)
+        content.opaque = kind not in _SERVER_TOOL_ITEMS
+    return content.view("assistant", "model")
 
 
-def _attach_extra(found: Content, message: Message) -> None:
+def _attach_extra(content: Content, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
-    extra = {key: value for key in _EXTRA if (value := get(message, key))}
+    extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
-        found.attach(extra)
+        content.attach(extra)
 
 
 def _read_output(message: Message) -> View:
-    output, found, extra = get(message, "output"), Content(), Content()
+    output, content, extra = get(message, "output"), Content(), Content()
     _attach_extra(extra, message)
     if output is None or isinstance(output, str):
-        text = output or ""
+        content.say(output or "")
     else:
         parts = output if isinstance(output, list) else [output]
         if word(message, "type") != "shell_call_output":
-            found.add_all(parts, "output")
-        text = found.every_text
-        if not (text or found.media or found.others):  # the streams of a shell, or nothing
-            text = as_json([_jsonable(part) for part in parts])
-    unread = content_of(found.others) + content_of(extra.others)
-    return View(
-        "tool",
-        "tool",
-        answers=(Answer(_call_id(message), text),),
-        attached=tuple(extra.attached),
-        **{**found.beside(), "unread": unread},
-    )
+            content.add_all(parts, "output")
+        if not (content.every or content.media or content.others):  # the streams of a shell, or nothing
+            content.say(as_json([_jsonable(part) for part in parts]))
+    view = content.answer_view(_call_id(message))
+    if not extra.others:
+        return view
+    return replace(view, attached=tuple(extra.attached), unread=view.unread + digest_of(extra.others))

@@ -1,10 +1,10 @@
-"""What the content of a message holds, in every shape that providers have for it: a string, or a list of parts.
+"""Read and edit the content of a message, in every shape that providers have for it: a string, or a list of parts.
 
 Only text parts are in the voice of whoever wrote the message. Whatever else has text in it is attached to it: pages,
 documents, results of a provider's own tools. Such a part is read leaf by leaf, whatever its shape: its texts, its
 media, and how much of it only the provider can read. `edit_leaves` changes those texts where they stand, so that a
-shortened page is still a page and never becomes somebody's words. `content_of` is what tells two parts apart:
-everything but ids and marks.
+shortened page is still a page and never becomes somebody's words. `digest_of` tells two parts apart by everything but
+ids and marks.
 
 Encrypted content (a web search's pages, a code's output) is sealed: it is counted by its length, since the provider
 charges for what is in it, and is never searched or changed. Citations are not charged and are left out.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
@@ -31,7 +31,7 @@ from unabridged.formats.fields import (
     with_field,
     word,
 )
-from unabridged.messages import Media, Origin, Role
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 ROLES: dict[str, tuple[Role, Origin]] = {
     "system": ("system", "host"),
@@ -40,19 +40,18 @@ ROLES: dict[str, tuple[Role, Origin]] = {
     "assistant": ("assistant", "model"),
 }
 """Where in the protocol a message of OpenAI's stands, and whose words it is, by the role it names."""
-CONTENT = "a text, a list of parts or None"
 SPOKEN = frozenset({"text", "input_text"})
 """Parts of a `user` message that are its author's own words."""
 TEXT_TYPES = SPOKEN | {"output_text", "refusal", "summary_text", "reasoning_text"}
 
 
 def spoken_by(role: str) -> frozenset[str]:
-    """The kinds of parts that are the own words of whoever has this role: what a model writes is no user's."""
+    """Return the kinds of parts that are the own words of whoever has this role: what a model writes is no user's."""
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN
 
 
 def missing_in_parts(message: Any) -> Iterator[str]:
-    """The fields that are not there in the parts of a content: each has its type, and one of text its text."""
+    """Yield the fields that are not there in the parts of a content: each has its type, and one of text its text."""
     for place, part in numbered(message, "content"):
         yield from absent(part, "type", at=place)
         if word(part, "type") in TEXT_TYPES:
@@ -60,7 +59,10 @@ def missing_in_parts(message: Any) -> Iterator[str]:
 
 
 class Content:
-    """Collects what the parts of a content hold; parts of the kinds in `spoken` are its author's own words."""
+    """What the parts of a message hold, collected in one walk; those of the kinds in `spoken` are its author's words.
+
+    A format reads a message into one, and a View is made of it.
+    """
 
     def __init__(self, spoken: frozenset[str] = TEXT_TYPES) -> None:
         self.spoken = spoken
@@ -68,10 +70,14 @@ class Content:
         self.attached: list[str] = []
         self.every: list[str] = []
         """All that is readable, in order."""
+        self.calls: list[Call] = []
+        self.answers: list[Answer] = []
         self.media: list[Media] = []
+        self.reasoning: list[Reasoning] = []
         self.sealed = 0
         self.others: list[Any] = []
         """Parts that are neither plain text nor plain media: what tells them apart is kept as a digest."""
+        self.opaque = self.resets = False
 
     def add_all(self, content: Any, place: str = "content") -> Self:
         """Take in a whole content; an odd part is refused by its place."""
@@ -79,7 +85,7 @@ class Content:
             self.say(content or "")
             return self
         if not isinstance(content, list | tuple):
-            raise Unreadable(place, content, CONTENT)
+            raise Unreadable(place, content, "a text, a list of parts or None")
         for number, part in enumerate(content):
             try:
                 self.add(part)
@@ -119,33 +125,56 @@ class Content:
             self.every.append(self.attached[-1])
         self.others.append(part)
 
+    def add_answer(self, call_id: str, inner: Content, *, is_error: bool = False) -> None:
+        """Take in the result of a call: all that is readable in it is the tool's."""
+        self.answers.append(Answer(call_id, inner.every_text, is_error))
+        self.media += inner.media
+        self.sealed += inner.sealed
+        self.others += inner.others
+
     def read_media(self, part: Any) -> Media | None:
-        """The media that the part is; a format with shapes of its own has its own."""
+        """Return the media that the part is; a format with shapes of its own has its own."""
         return read_media(part)
 
     @property
     def text(self) -> str:
-        """The author's own words."""
+        """Return the author's own words."""
         return "\n".join(self.texts)
 
     @property
     def every_text(self) -> str:
-        """All that is readable."""
+        """Return all that is readable."""
         return "\n".join(self.every)
 
-    def beside(self) -> dict[str, Any]:
-        """The fields of a view that hold the rest, all but what is attached."""
-        starts = tuple(accumulate(len(text) + 1 for text in self.texts[:-1]))
-        return {"media": tuple(self.media), "sealed": self.sealed, "unread": content_of(self.others), "starts": starts}
+    @property
+    def is_only_answers(self) -> bool:
+        """Return whether there are results and no words of the author's beside them."""
+        return bool(self.answers) and not self.texts
 
+    def answer_view(self, call_id: str, *, is_error: bool = False) -> View:
+        """Return the view of a tool's message: all that is readable in it answers the call."""
+        answers, media = (Answer(call_id, self.every_text, is_error),), tuple(self.media)
+        return View("tool", "tool", "", (), answers, media, sealed=self.sealed, unread=digest_of(self.others))
 
-def plain_text(content: Any, spoken: frozenset[str] = SPOKEN) -> str | None:
-    """The text of a content that holds nothing but its author's own words; None for any other."""
-    if type(content) is str:
-        return content
-    texts = [part["text"] for part in content if part["type"] in spoken]
-    plainly = type(content) is list and len(texts) == len(content) and all(type(t) is str and t for t in texts)
-    return "\n".join(texts) if plainly else None
+    def view(self, role: Role, origin: Origin, *, speaker: str = "") -> View:
+        """Return the view of a message that holds this."""
+        texts = self.texts
+        return View(
+            role,
+            origin,
+            "\n".join(texts),
+            tuple(self.calls),
+            tuple(self.answers),
+            tuple(self.media),
+            tuple(self.reasoning),
+            tuple(self.attached),
+            speaker=speaker,
+            sealed=self.sealed,
+            unread=digest_of(self.others),
+            opaque=self.opaque,
+            resets=self.resets,
+            starts=tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else (),
+        )
 
 
 class Editor(NamedTuple):
@@ -159,14 +188,14 @@ class Editor(NamedTuple):
     """The kind of part that a media becomes when it is replaced."""
 
     def content(self, content: Any) -> Any:
-        """The content, edited; the same object when nothing changed."""
+        """Return the content, edited; the same object when nothing changed."""
         if content is None or isinstance(content, str):
             return content and self._own(content)
         parts = [self.part(part) for part in content]
         return content if same_objects(parts, content) else parts
 
     def part(self, part: Any) -> Any:
-        """One part, edited; a media part whose source was replaced becomes a text part."""
+        """Return one part, edited; a media part whose source was replaced becomes a text part."""
         if isinstance(part, str):
             return self._own(part)
         if (kind := word(part, "type")) in self.spoken:
@@ -176,7 +205,7 @@ class Editor(NamedTuple):
         return self.other_part(part, read_media(part))
 
     def other_part(self, part: Any, media: Media | None) -> Any:
-        """A part that is no text of the author's, and the media that it is, if it is one."""
+        """Return, edited, a part that is no text of the author's, and the media that it is, if it is one."""
         if media is not None and (new := self.edit(Slot("media"), media.source)) != media.source:
             return {"type": self.text_type, "text": new}
         if media is not None and not get(part, "context"):
@@ -207,16 +236,16 @@ _SHOWN = frozenset({
 """Fields of a media part that its `Media` holds."""
 
 
-def content_of(blocks: Iterable[Any]) -> str:
-    """A digest of all that is in these blocks but their ids and marks; "" when there are none."""
-    bare = [_bare(block) for block in blocks]
-    if not bare:
+def digest_of(blocks: list[Any]) -> str:
+    """Return a digest of all that is in these blocks but their ids and marks; "" when there are none."""
+    if not blocks:
         return ""
-    return hashlib.sha256(json.dumps(bare, sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
+    bare = json.dumps(_bare(blocks), sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(bare.encode()).hexdigest()
 
 
 def read_media(part: Any) -> Media | None:
-    """The image, sound or document in a content part of OpenAI's or Anthropic's, else None; a text is not one."""
+    """Return the image, sound or document in a part of OpenAI's or Anthropic's; None where there is none."""
     kind = word(part, "type")
     if kind == "image_url":
         image = get(part, "image_url")
@@ -240,7 +269,7 @@ def read_media(part: Any) -> Media | None:
 
 
 def _read_source(part: Any, kind: str) -> Media | None:
-    """An image or document with a `source`; None where that is text or a list of blocks, which is read as such."""
+    """Return an image or document with a `source`; None where that is text or a list of blocks."""
     source = get(part, "source") or {}
     if word(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
         return None
@@ -251,12 +280,12 @@ def _read_source(part: Any, kind: str) -> Media | None:
 
 
 def mime_of(url: str) -> str:
-    """The kind of data in a data URL; "" for any other address."""
+    """Return the kind of data in a data URL; "" for any other address."""
     return url[5 : url.find(";")] if url.startswith("data:") and ";" in url[:100] else ""
 
 
 def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
-    """Every text and every media of the value, with the name of the field it stands in."""
+    """Yield every text and every media of the value, with the name of the field it stands in."""
     if isinstance(value, str):
         if value.startswith("data:") and ";base64," in value[:100]:
             kind = mime_of(value).partition("/")[0]
@@ -276,7 +305,7 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
 
 
 def _fields(value: Any) -> Mapping[str, Any] | None:
-    """The fields of an object; None for what has none."""
+    """Return the fields of an object; None for what has none."""
     if isinstance(value, Mapping):
         return value if all(isinstance(key, str) for key in value) else {str(key): item for key, item in value.items()}
     return plain(value) if hasattr(value, "model_dump") else None
@@ -287,7 +316,7 @@ def _is_mark(key: str) -> bool:
 
 
 def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any:
-    """The value, of the field `key`, with its texts edited where they stand; the same object when nothing changed."""
+    """Return the value of the field `key` with its texts edited where they stand; itself when nothing changed."""
     if isinstance(value, str):
         fixed = key.startswith(_SEALED) or key.endswith(_ADDRESSES) or value.startswith("data:")
         new = value if fixed or not value else on_text(value)

@@ -7,126 +7,113 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.authorship import set_apart
+from unabridged.authorship import separate_inserted
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import (
-    chain,
-    forward,
-    pairs,
-    replace_call_ids,
-    transplant,
-)
-from unabridged.history.replay import UNNAMED, Records, Standing, fetch
+from unabridged.history.difference import apply_forward, digest_prefixes, find_exchanged, replace_call_ids, transplant
+from unabridged.history.replay import UNNAMED, AppliedRecord, RecordCache, fetch_messages
 from unabridged.marks import marked_ids
 from unabridged.messages import View
 
-_WINDOW = 250
+FIRST_KEYS = 250
 """Keys of so many messages are asked for at once; each time none is found, of four times as many."""
 _CLEARED = "cleared: "
-"""Stands in every stub."""
+"""Part of every stub."""
 
 
-def keys_of(views: Sequence[View], seed: str) -> list[str]:
-    """The key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
-    keys = chain((view.meaning for view in views), seed)
+def compute_keys(views: Sequence[View], seed: str) -> list[str]:
+    """Return the key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
+    keys = digest_prefixes((view.meaning for view in views), seed)
     return [
         f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
         for i, key in enumerate(keys)
     ]
 
 
-def record_id(key: str, generation: int = 0, *, by_model: bool = False) -> str:
-    """The id of a record with this key: the same on every machine, another one after each undo.
+def make_record_id(key: str, generation: int = 0, *, by_model: bool = False) -> str:
+    """Return the id of a record with this key: the same on every machine, another one after each undo.
 
     A model's summary takes the key over from what was made without one, maybe by another process, and stands beside it.
     """
     return hashlib.sha256(f"{key}#{'model ' if by_model else ''}{generation}".encode()).hexdigest()[:12]
 
 
-def free_id(archive: Archive, scope: Scope, key: str, *, by_model: bool = False) -> str:
-    """The first id for this key that the thread has not given away."""
+def find_free_id(archive: Archive, scope: Scope, key: str, *, by_model: bool = False) -> str:
+    """Return the first id for this key that the thread has not used; raise `ArchiveError` where none is left."""
     for generation in range(1_000):
-        free = record_id(key, generation, by_model=by_model)
+        free = make_record_id(key, generation, by_model=by_model)
         if archive.record(scope, free) is None:
             return free
     raise ArchiveError("1,000 compactions of the same messages were undone: change the settings or start a new thread")
 
 
-def thread_for(archive: Archive, scope: Scope, standing: Standing | None, key: str) -> Scope:
-    """The thread of the next record of a conversation that nobody named: the one that it goes on, or one of its own.
+def choose_thread(archive: Archive, scope: Scope, applied: AppliedRecord | None, key: str) -> Scope:
+    """Return the thread of the next record of a conversation without a name: the one that it goes on, or its own.
 
     It is named by the first prefix that was compacted. Two conversations that were the same until then share that
     record; whichever goes on first keeps the thread, and the next record of any other opens its own.
     """
-    newest = next(archive.newest(standing.record.scope), None) if standing is not None else None
-    if standing is not None and newest is not None and newest.id == standing.record.id:
+    newest = next(archive.newest(applied.record.scope), None) if applied is not None else None
+    if applied is not None and newest is not None and newest.id == applied.record.id:
         return newest.scope
     return Scope(scope.namespace, f"{UNNAMED}{key[:16]}")
 
 
-class Place(NamedTuple):
-    """Where to look for records: a thread, or the unnamed ones of a namespace; and what keys begin with there."""
-
-    scope: Scope
-    seed: str
-
-
-def find_longest_record(archive: Archive, place: Place, views: Sequence[View]) -> Record | None:
-    """The live record of this place that covers the longest prefix of the list.
+def find_longest_record(archive: Archive, scope: Scope, seed: str, views: Sequence[View]) -> Record | None:
+    """Return the live record of this thread, or of the unnamed ones, that covers the longest prefix of the list.
 
     A compacted list is short, and what covers its beginning is found there: the rest is looked at only if nothing is.
     """
-    first, size = 0, _WINDOW
+    first, size = 0, FIRST_KEYS
     while first <= len(views):
         stop = min(len(views) + 1, first + size)
-        keys = keys_of(views[:stop], place.seed)[first:stop]
-        found = [record for record in _find_by_keys(archive, place.scope, keys) if _covers(record, keys, first)]
-        if found:
-            return max(found, key=lambda record: record.length)
+        keys = compute_keys(views[:stop], seed)[first:stop]
+        records = [record for record in _find_by_keys(archive, scope, keys) if _covers(record, keys, first)]
+        if records:
+            return max(records, key=lambda record: record.length)
         first, size = stop, size * 4
     return None
 
 
 def _find_by_keys(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-    """The live records with these keys: of the thread, or of any that nobody named."""
+    """Return the live records with these keys: of the thread, or of any that nobody named."""
     if scope.thread:
         return archive.keyed(scope, keys)
-    ids = [record_id(key, by_model=by_model) for key in keys for by_model in (False, True)]
+    ids = [make_record_id(key, by_model=by_model) for key in keys for by_model in (False, True)]
     threads = archive.locate_each(scope.namespace, ids)
     return [record for found in dict.fromkeys(threads.values()) for record in archive.keyed(found, keys)]
 
 
 def _covers(record: Record, keys: Sequence[str], first: int) -> bool:
-    """Whether the record's key is that of a prefix as long as it says, and it reaches no further."""
+    """Return whether the record's key is that of a prefix as long as it says, and it reaches no further."""
     at = record.length - first
     return 0 <= at < len(keys) and keys[at] == record.key and record.start + len(record.before) <= record.length
 
 
-def apply(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> list[Message]:
-    """The list with the recorded compaction in it: the same every time, with the ids and marks of today."""
-    paired = pairs(record)
-    went = {j: cast("str", record.before[i]) for j, i in paired.items()}
+def apply_record(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> list[Message]:
+    """Return the list with the recorded compaction in it: the same every time, with the ids and marks of today."""
+    exchanged = find_exchanged(record)
+    went = {j: cast("str", record.before[i]) for j, i in exchanged.items()}
     came = {j: digest for j, digest in enumerate(record.after) if digest is not None}
-    stored = fetch(archive, record.scope, (*came.values(), *went.values()))
-    put_in = {
-        j: transplant(stored[digest], stored[went[j]], messages[record.start + paired[j]])
-        if j in paired
+    stored = fetch_messages(archive, record.scope, (*came.values(), *went.values()))
+    inserted = {
+        j: transplant(stored[digest], stored[went[j]], messages[record.start + exchanged[j]])
+        if j in exchanged
         else stored[digest]
         for j, digest in came.items()
     }
-    new = forward(record, messages, put_in)
-    for j in put_in:
-        if j not in paired:
+    new = apply_forward(record, messages, inserted)
+    for j in inserted:
+        if j not in exchanged:
             _answer_current_calls(new, record.start + j, format_)
     return new
 
 
 def _answer_current_calls(messages: list[Message], index: int, format_: Format) -> None:
-    """Where a message that was put in answers calls (a repair), have it answer them by the ids that they have now."""
+    """Have a message that was put in and answers calls (a repair) answer them by the ids that they have now."""
     answered = [answer.call_id for answer in format_.read(messages[index]).answers]
     if not answered:
         return
@@ -142,51 +129,47 @@ def _answer_current_calls(messages: list[Message], index: int, format_: Format) 
 
 
 def read_cleared(
-    archive: Archive, records: Records, views: Sequence[View], format_: Format, wanted: Iterable[int]
+    archive: Archive, records: RecordCache, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
-    """Of those of these messages that were cleared before, what they said in full: a summary is made from that."""
-    found: dict[int, View] = {}
+    """Return what those of these messages said that were cleared before: a summary is made from that."""
+    originals_by_index: dict[int, View] = {}
     left = {i: views[i] for i in wanted if _CLEARED in views[i].whole_text()}
     while left:  # once for each clearing that took something out of the same message
-        hashes: dict[int, tuple[Scope, str]] = {}
+        hashes: dict[Scope, dict[int, str]] = {}
         for i, view in left.items():
-            for name in marked_ids(view):
-                record = records.named(name)
-                if record is not None and (digest := _find_exchanged(record, view)) is not None:
-                    hashes[i] = (record.scope, digest)
-        by_scope: dict[Scope, list[str]] = {}
-        for place, digest in hashes.values():
-            by_scope.setdefault(place, []).append(digest)
-        originals = {place: fetch(archive, place, digests) for place, digests in by_scope.items()}
-        left = {i: format_.read(originals[place][digest]) for i, (place, digest) in hashes.items()}
-        found |= {i: set_apart(view).said_by(views[i].origin) for i, view in left.items()}
+            for record in filter(None, map(records.find, marked_ids(view))):
+                if (digest := _find_exchanged_hash(record, view)) is not None:
+                    hashes.setdefault(record.scope, {})[i] = digest
+        left = {}
+        for scope, digests in hashes.items():
+            originals = fetch_messages(archive, scope, digests.values())
+            left |= {i: format_.read(originals[digest]) for i, digest in digests.items()}
+        originals_by_index |= {i: separate_inserted(view).said_by(views[i].origin) for i, view in left.items()}
         left = {i: view for i, view in left.items() if _CLEARED in view.whole_text()}
-    return found
+    return originals_by_index
 
 
-def _find_exchanged(record: Record, view: View) -> str | None:
-    """The hash of the message that the record exchanged for this one; None when it did not."""
+def _find_exchanged_hash(record: Record, view: View) -> str | None:
+    """Return the hash of the message that the record exchanged for this one; None when it did not."""
     marks = record.data.get("marks", [])
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]
-    stands_for = pairs(record)
+    stands_for = find_exchanged(record)
     for j, mark in zip(places, marks, strict=True):
         if mark == view.meaning and j in stands_for:
             return cast("str", record.before[stands_for[j]])
     return None
 
 
-def turns_of(standing: Standing | None, count: int) -> list[int]:
-    """The place of each message in the original conversation; -1 for one that was put in."""
-    if standing is None:
+def find_original_turns(applied: AppliedRecord | None, count: int) -> list[int]:
+    """Return the place of each message in the original conversation; -1 for one that was put in."""
+    if applied is None:
         return list(range(count))
-    record, at = standing
-    known = record.data["turns"]
-    following = record.data["next_turn"]
-    shift = at - record.start
-    turns = [*range(max(0, shift)), *(turn if turn < 0 else turn + max(0, shift) for turn in known)]
-    return (turns + [following + max(0, shift) + i for i in range(count - len(turns))])[:count]
+    data, shift = applied.record.data, max(0, applied.position - applied.record.start)
+    turns = [*range(shift), *(turn if turn < 0 else turn + shift for turn in data["turns"])]
+    following = data["next_turn"] + shift
+    return [*turns, *range(following, following + count - len(turns))][:count]
 
 
-def depth_of(record: Record | None) -> int:
-    """How many compactions lie behind a list that carries this record; 0 without one."""
+def get_depth(record: Record | None) -> int:
+    """Return how many compactions lie behind a list that carries this record; 0 without one."""
     return record.data.get("depth", 0) if record else 0

@@ -1,4 +1,4 @@
-"""Which compactions stand in a list, and the list without them: replay and undo. Exact, or an error.
+"""Find which compactions are in a list, and take them back: replay and undo. Exact, or an error.
 
 A turn that looks like a summary is one only if the archive knows a record with its id, made in this namespace, whose
 put-in messages have exactly the meaning of what stands in the list. Everything else is text. Every summary turn, stub
@@ -19,28 +19,28 @@ from unabridged.authorship import with_origins
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message, read_at
-from unabridged.history.difference import backward, chain, pairs, transplant
+from unabridged.history.difference import apply_backward, digest_prefixes, find_exchanged, transplant
 from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View
 
 UNNAMED = "from-"
 """How the names of threads begin that were named by what was compacted first."""
-_UNDONE = "undone"
-"""The texts in a thread's note that are ids of records which were undone and left no name."""
-MOST_UNDONE = 256
+_UNDONE_KEY = "undone"
+"""Under which a thread keeps the ids of records that were undone and left no name."""
+MOST_UNDONE_IDS = 256
 """So many of them are kept for a thread, the newest."""
-LOOKED_AT = 64
-"""Of the newest records, so many are looked at for one that left no name in the list, before a compaction."""
+MOST_UNNAMED_RECORDS = 64
+"""Of the newest records, so many are read for one that left no name in the list, before a compaction."""
 
 
-class Standing(NamedTuple):
-    """A record whose result stands in a list, at index `at`."""
+class AppliedRecord(NamedTuple):
+    """A record whose result is in a list, from index `position` on."""
 
     record: Record
-    at: int
+    position: int
 
 
-class Line(NamedTuple):
+class ReplayedMessage(NamedTuple):
     """A message with what is read off it once, however often records are looked for."""
 
     message: Message
@@ -49,61 +49,62 @@ class Line(NamedTuple):
     """The ids of the records that it names."""
 
 
-def line_of(message: Message, view: View) -> Line:
-    """The message as a line."""
-    return Line(message, view, marked_ids(view))
+def _to_row(message: Message, view: View) -> ReplayedMessage:
+    return ReplayedMessage(message, view, marked_ids(view))
 
 
 def find_record(archive: Archive, scope: Scope, record_id: str) -> Record | None:
-    """The record with this id: of the thread; of the one that it branched off; of any, where no thread is named."""
+    """Return the record with this id: of the thread; of the one it branched off; of any, where no thread is named."""
     if scope.thread:
-        found = archive.record(scope, record_id)
-        if found is not None or not scope.thread.startswith(UNNAMED):
-            return found
-        elsewhere = archive.locate(scope.namespace, record_id)
-        return archive.record(elsewhere, record_id) if elsewhere and elsewhere.thread.startswith(UNNAMED) else None
+        record = archive.record(scope, record_id)
+        if record is not None or not scope.thread.startswith(UNNAMED):
+            return record
     elsewhere = archive.locate(scope.namespace, record_id)
-    return None if elsewhere is None else archive.record(elsewhere, record_id)
+    if elsewhere is None or (scope.thread and not elsewhere.thread.startswith(UNNAMED)):
+        return None
+    return archive.record(elsewhere, record_id)
 
 
-class Records:
+class RecordCache:
     """The records of one namespace by their ids, each read once."""
 
     def __init__(self, archive: Archive, scope: Scope) -> None:
         self._archive, self._scope = archive, scope
         self._known: dict[str, Record | None] = {}
 
-    def named(self, record_id: str) -> Record | None:
-        """The record with this id, as `find_record` finds it."""
+    def find(self, record_id: str) -> Record | None:
+        """Return the record with this id, as `find_record` finds it."""
         if record_id not in self._known:
             self._known[record_id] = find_record(self._archive, self._scope, record_id)
         return self._known[record_id]
 
 
-def find_standing(archive: Archive, scope: Scope, views: Sequence[View], records: Records) -> Standing | None:
-    """The newest compaction whose result stands in the list, whatever ids the texts claim."""
-    lines = [line_of(None, view) for view in views]
-    return _Search(archive, scope, records, most=LOOKED_AT).newest(lines)
+def find_applied_record(
+    archive: Archive, scope: Scope, views: Sequence[View], records: RecordCache
+) -> AppliedRecord | None:
+    """Return the newest compaction whose result is in the list, whatever ids the texts claim."""
+    rows = [_to_row(None, view) for view in views]
+    return _RecordSearch(archive, scope, records, most=MOST_UNNAMED_RECORDS).find_newest(rows)
 
 
-def meanings_put_in(records: Records, standing: Standing | None) -> set[str]:
-    """The meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
-    known: set[str] = set()
-    record = standing.record if standing else None
+def find_inserted_meanings(records: RecordCache, applied: AppliedRecord | None) -> set[str]:
+    """Return the meanings of all that this compaction and those before it put in: what the archive knows to be ours."""
+    meanings: set[str] = set()
+    record = applied.record if applied else None
     while record is not None:
-        known.update(_marks(record))
-        folded = record.kind == "summary"  # it took the one before it in
-        record = records.named(record.prior) if record.prior and not folded else None
-    return known
+        meanings.update(_marks(record))
+        is_last = record.kind == "summary" or not record.prior  # a summary took the one before it in
+        record = None if is_last else records.find(cast("str", record.prior))
+    return meanings
 
 
 def note_undone(archive: Archive, record: Record) -> None:
     """Remember a record that is undone and left no name in the list: the list may still be used, and replayed."""
     if record.data.get("named"):
         return
-    known = kept_for(archive, record.scope, _UNDONE)
+    known = kept_for(archive, record.scope, _UNDONE_KEY)
     if record.id not in known:
-        keep_for(archive, record.scope, _UNDONE, [*known, record.id][-MOST_UNDONE:])
+        keep_for(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MOST_UNDONE_IDS:])
 
 
 def take_back(
@@ -116,62 +117,62 @@ def take_back(
     detected: bool = False,
     strict: bool = True,
 ) -> tuple[list[Message], list[Record]]:
-    """The list without its newest compaction, or without any, and the records that were taken back, newest first.
+    """Return the list without its newest compaction, or without any, and the records taken back, newest first.
 
-    Where the format was `detected`, the record knows better: a list of plain texts does not show it. `strict` raises
-    where something of ours is left that the archive does not know, or that does not stand there whole.
+    Where the format was `detected`, the record knows better: a list of plain texts does not show it. With `strict`,
+    raise `ArchiveError` where something of ours is left that the archive does not know, or that is not whole.
     """
-    search = _Search(archive, scope, Records(archive, scope))
-    lines = [line_of(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
+    search = _RecordSearch(archive, scope, RecordCache(archive, scope))
+    rows = [_to_row(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
     done: list[Record] = []
     while not done or every:
-        standing = search.newest(lines)
-        if standing is None:
+        applied = search.find_newest(rows)
+        if applied is None:
             break
-        record = standing.record
+        record = applied.record
         done.append(record)
-        search.take(record)
-        put_back = _originals(archive, standing, lines)
-        found = FORMATS.get(record.data.get("format", ""), format_) if detected else format_
-        if found is not format_:
-            format_ = found
-            lines = [line_of(line.message, format_.read(line.message)) for line in lines]
-        returned = {i: line_of(message, format_.read(message)) for i, message in put_back.items()}
-        lines = backward(record, lines, standing.at, returned)
+        search.mark_taken(record)
+        originals = _fetch_originals(archive, applied, rows)
+        recorded = FORMATS.get(record.data.get("format", ""), format_) if detected else format_
+        if recorded is not format_:
+            format_ = recorded
+            rows = [_to_row(row.message, format_.read(row.message)) for row in rows]
+        put_back = {i: _to_row(message, format_.read(message)) for i, message in originals.items()}
+        rows = apply_backward(record, rows, applied.position, put_back)
     if strict and (every or not done):
-        _refuse_leftovers(archive, scope, search, lines)
-    return ([line.message for line in lines] if done else messages), done
+        _refuse_leftovers(archive, scope, search, rows)
+    return ([row.message for row in rows] if done else messages), done
 
 
-def _originals(archive: Archive, standing: Standing, lines: Sequence[Line]) -> dict[int, Message]:
-    """What went, by its place in `before`; where a message stands for it, with the ids that the host has given that."""
-    record, at = standing
-    stubs = {i: j for j, i in pairs(record).items() if at + j < len(lines)}
+def _fetch_originals(archive: Archive, applied: AppliedRecord, rows: Sequence[ReplayedMessage]) -> dict[int, Message]:
+    """Return what went, by its place in `before`; where a message stands for it, with today's ids."""
+    record, position = applied
+    stubs = {i: j for j, i in find_exchanged(record).items() if position + j < len(rows)}
     went = {i: digest for i, digest in enumerate(record.before) if isinstance(digest, str)}
     came = {i: cast("str", record.after[j]) for i, j in stubs.items()}
-    stored = fetch(archive, record.scope, (*went.values(), *came.values()))
-    return {
-        i: transplant(stored[digest], stored[came[i]], lines[at + stubs[i]].message) if i in stubs else stored[digest]
-        for i, digest in went.items()
-    }
+    stored = fetch_messages(archive, record.scope, (*went.values(), *came.values()))
+    originals = {i: stored[digest] for i, digest in went.items()}
+    for i, j in stubs.items():
+        originals[i] = transplant(originals[i], stored[came[i]], rows[position + j].message)
+    return originals
 
 
-def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Sequence[Line]) -> None:
+def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, rows: Sequence[ReplayedMessage]) -> None:
     place = store_rules.describe(scope) if scope.thread else f"namespace {scope.namespace!r}"
     where = f"in {place} of archive {archive.url}"
-    if (stranded := search.stranded(lines)) is not None:
+    if (stranded := search.find_stranded(rows)) is not None:
         raise ArchiveError(
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "
             "out, so the original can't be rebuilt exactly. Replay the list as it was given back, or pass "
             'unknown="keep".'
         )
-    if any(asks_for_summary(line.view) for line in lines):
+    if any(asks_for_summary(row.view) for row in rows):
         raise ArchiveError(
             "the list holds the question before a summary turn and not the turn itself: it was cut off there, so the "
             'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
         )
-    views = with_origins([line.view for line in lines])
-    unknown = [i for i in map(framed_id, (v for v in views if v.origin != "tool")) if i and search.unknown(i)]
+    views = with_origins([row.view for row in rows])
+    unknown = [i for i in map(framed_id, (v for v in views if v.origin != "tool")) if i and search.is_unknown(i)]
     if unknown:
         raise ArchiveError(
             f"the list holds the summary turn of record {unknown[0]}, and there is no such record {where}: was it made "
@@ -180,8 +181,8 @@ def _refuse_leftovers(archive: Archive, scope: Scope, search: _Search, lines: Se
         )
 
 
-def fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:
-    """The archived messages with these hashes; an `ArchiveError` when one is missing."""
+def fetch_messages(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Message]:
+    """Return the archived messages with these hashes; raise `ArchiveError` when one is missing."""
     wanted = list(dict.fromkeys(hashes))
     bodies = archive.bodies(scope, wanted)
     missing = [item for item in wanted if item not in bodies]
@@ -193,134 +194,123 @@ def fetch(archive: Archive, scope: Scope, hashes: Iterable[str]) -> dict[str, Me
     return {item: codec.decode(body) for item, body in bodies.items()}
 
 
-class _Search:
-    """Looks for the records that stand in a list, newest first; each is read at most once."""
+class _RecordSearch:
+    """A search for the records whose result is in a list, newest first; each is read at most once."""
 
-    def __init__(self, archive: Archive, scope: Scope, records: Records, most: int | None = None) -> None:
-        self._named = records.named
-        self._done: set[str] = set()
+    def __init__(self, archive: Archive, scope: Scope, records: RecordCache, most: int | None = None) -> None:
+        self._archive, self._scope, self._records = archive, scope, records
+        self._taken: set[str] = set()
         self._prior: str | None = None
-        self._rest = islice(archive.newest(scope), most)
-        self._live: list[Record] = []
-        self._archive, self._scope = archive, scope
-        self._retired: list[Record] | None = None
+        self._unread = islice(archive.newest(scope), most)
+        self._read: list[Record] = []
+        self._undone: list[Record] | None = None
 
-    def take(self, record: Record) -> None:
-        """This one was taken back: look for it no more, and for the one before it first."""
-        self._done.add(record.id)
+    def mark_taken(self, record: Record) -> None:
+        """Look for this record no more, which was taken back, and for the one before it first."""
+        self._taken.add(record.id)
         self._prior = record.prior
 
-    def newest(self, lines: Sequence[Line]) -> Standing | None:
-        """The newest record, none of those taken back, whose result stands in these lines.
+    def find_newest(self, rows: Sequence[ReplayedMessage]) -> AppliedRecord | None:
+        """Return the newest record, none of those taken back, whose result is in these rows.
 
         Where one was taken back exactly, the one before it is the newest: nothing else need be looked at.
         """
-        before = self._named(self._prior) if self._prior and self._prior not in self._done else None
-        if before is not None and (found := _exactly(before, lines)) is not None:
-            return found
-        names = dict.fromkeys(record_id for line in lines for record_id in line.names)
-        wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._done]
-        named = sorted(filter(None, map(self._named, wanted)), key=_age, reverse=True)
-        places = _places(lines)
-        best = next(
-            (found for record in named if (found := _exactly(record, lines) or _by_marks(record, lines, places))), None
-        )
-        unnamed = list(self._unnamed(_age(best.record) if best else None))
-        undone = self._newer(self._undone(), _age(best.record) if best else None)
-        exact = next((found for record in (*unnamed, *undone) if (found := _exactly(record, lines))), None)
+        before = self._records.find(self._prior) if self._prior and self._prior not in self._taken else None
+        if before is not None and (exact := _match_exactly(before, rows)) is not None:
+            return exact
+        names = dict.fromkeys(record_id for row in rows for record_id in row.names)
+        wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._taken]
+        named = sorted(filter(None, map(self._records.find, wanted)), key=_age, reverse=True)
+        places = _find_places(rows)
+        matches = (_match_exactly(record, rows) or _match_by_marks(record, rows, places) for record in named)
+        best = next(filter(None, matches), None)
+        age = _age(best.record) if best else None
+        unnamed = [record for record in self._newer(self._every(), age) if not record.data.get("named")]
+        others = (*unnamed, *self._newer(self._list_undone(), age))
+        exact = next(filter(None, (_match_exactly(record, rows) for record in others)), None)
         if exact is not None or best is not None:
             return exact or best
         # All before it was changed since: what it put in must then be enough, and one record's only.
-        alike = [found for record in unnamed if (found := _by_marks(record, lines, places))]
+        alike = [match for record in unnamed if (match := _match_by_marks(record, rows, places))]
         return alike[0] if len(alike) == 1 else None
 
-    def stranded(self, lines: Sequence[Line]) -> Record | None:
-        """A record of which something stands in these lines although its whole result does not."""
-        for line in lines:
-            for record_id in line.names:
-                record = None if record_id in self._done else self._named(record_id)
-                if record is not None and line.view.meaning in _marks(record):
+    def find_stranded(self, rows: Sequence[ReplayedMessage]) -> Record | None:
+        """Return a record of which something is in these rows although its whole result is not."""
+        for row in rows:
+            for record_id in row.names:
+                record = None if record_id in self._taken else self._records.find(record_id)
+                if record is not None and row.view.meaning in _marks(record):
                     return record
         return None
 
-    def unknown(self, record_id: str) -> bool:
-        """Whether no record has this id."""
-        return record_id not in self._done and self._named(record_id) is None
+    def is_unknown(self, record_id: str) -> bool:
+        """Return whether no record has this id."""
+        return record_id not in self._taken and self._records.find(record_id) is None
 
-    def _unnamed(self, than: tuple[float, int] | None) -> Iterator[Record]:
-        """The live records, newer than the best found, that a list may hold without naming them."""
-        return (record for record in self._newer(self._every(), than) if not record.data.get("named"))
-
-    def _newer(self, records: Iterable[Record], than: tuple[float, int] | None) -> Iterator[Record]:
-        """Those of the records, newest first, that are newer and were not taken back."""
+    def _newer(self, records: Iterable[Record], age: tuple[float, int] | None) -> Iterator[Record]:
+        """Yield those of the records, newest first, that are newer and were not taken back."""
         for record in records:
-            if than is not None and _age(record) <= than:
+            if age is not None and _age(record) <= age:
                 return
-            if record.id not in self._done:
+            if record.id not in self._taken:
                 yield record
 
-    def _undone(self) -> list[Record]:
-        """The records that were undone and left no name, newest first: who undid one may go on with its list."""
-        if self._retired is None:
-            found = filter(None, map(self._named, kept_for(self._archive, self._scope, _UNDONE)))
-            self._retired = sorted(found, key=_age, reverse=True)
-        return self._retired
+    def _list_undone(self) -> list[Record]:
+        """Return the records that were undone and left no name, newest first: their lists may still be used."""
+        if self._undone is None:
+            records = filter(None, map(self._records.find, kept_for(self._archive, self._scope, _UNDONE_KEY)))
+            self._undone = sorted(records, key=_age, reverse=True)
+        return self._undone
 
     def _every(self) -> Iterator[Record]:
-        yield from list(self._live)
-        for record in self._rest:
-            self._live.append(record)
+        yield from list(self._read)
+        for record in self._unread:
+            self._read.append(record)
             yield record
 
 
-def _places(lines: Sequence[Line]) -> dict[str, list[int]]:
+def _find_places(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
-    for i, line in enumerate(lines):
-        places.setdefault(line.view.meaning, []).append(i)
+    for i, row in enumerate(rows):
+        places.setdefault(row.view.meaning, []).append(i)
     return places
 
 
-def _exactly(record: Record, lines: Sequence[Line]) -> Standing | None:
-    """Where the record stands when everything up to its end is as it left it."""
+def _match_exactly(record: Record, rows: Sequence[ReplayedMessage]) -> AppliedRecord | None:
+    """Return the record where it was made, when everything up to its end is as it left it."""
     stop = record.start + len(record.after)
-    exact = len(lines) >= stop and record.data.get("result") == _digest(lines[:stop])
-    return Standing(record, record.start) if exact else None
+    if (
+        len(rows) < stop
+        or record.data.get("result") != digest_prefixes((row.view.meaning for row in rows[:stop]), "")[-1]
+    ):
+        return None
+    return AppliedRecord(record, record.start)
 
 
-def _by_marks(record: Record, lines: Sequence[Line], places: Mapping[str, Sequence[int]]) -> Standing | None:
-    """Where all that the record put in stands, each at its distance, in one place and no other.
+def _match_by_marks(
+    record: Record, rows: Sequence[ReplayedMessage], places: Mapping[str, Sequence[int]]
+) -> AppliedRecord | None:
+    """Return the record where all that it put in stands, each at its distance, if that is one place and no other.
 
     A list that was cut off within it holds the rest no more: that is enough where each message stands for one.
     """
-    marks = _marks(record)
-    came = [j for j, put_in in enumerate(record.after) if put_in is not None]
+    marks, size = _marks(record), len(record.after)
+    came = [j for j, digest in enumerate(record.after) if digest is not None]
     if not marks:
         return None
-    cut_off = len(record.before) == len(record.after) and len(pairs(record)) == len(came)
-    starts = [near - came[0] for near in places.get(marks[0], ()) if near >= came[0]]
-    found = [at for at in starts if _matches(at, came, marks, lines, cut_off=cut_off, size=len(record.after))]
-    found = [at for at in found if _have_stayed(record, at, lines)]
-    return Standing(record, found[0]) if len(found) == 1 else None
+    may_be_cut_off = len(record.before) == size and len(find_exchanged(record)) == len(came)
+    stayed = {int(j): meaning for j, meaning in record.data.get("stayed", {}).items()}
 
+    def is_there(start: int) -> bool:
+        if start + size > len(rows) and not may_be_cut_off:
+            return False
+        here = ((start + j, mark) for j, mark in zip(came, marks, strict=True) if start + j < len(rows))
+        return all(rows[i].view.meaning == mark for i, mark in here) and all(
+            start + j < len(rows) and rows[start + j].view.meaning == meaning for j, meaning in stayed.items()
+        )
 
-def _matches(
-    at: int, came: Sequence[int], marks: Sequence[str], lines: Sequence[Line], *, cut_off: bool, size: int
-) -> bool:
-    if at + size > len(lines) and not cut_off:
-        return False
-    here = [(at + j, mark) for j, mark in zip(came, marks, strict=True) if at + j < len(lines)]
-    return all(mark == lines[i].view.meaning for i, mark in here)
-
-
-def _have_stayed(record: Record, at: int, lines: Sequence[Line]) -> bool:
-    """Return whether the messages that a summary left between what went are still there, as they were."""
-    stayed = ((at + int(j), meaning) for j, meaning in record.data.get("stayed", {}).items())
-    return all(i < len(lines) and meaning == lines[i].view.meaning for i, meaning in stayed)
-
-
-def _digest(lines: Sequence[Line]) -> str:
-    """The digest of all these lines."""
-    return chain((line.view.meaning for line in lines), "")[-1]
+    starts = [place - came[0] for place in places.get(marks[0], ()) if place >= came[0] and is_there(place - came[0])]
+    return AppliedRecord(record, starts[0]) if len(starts) == 1 else None
 
 
 def _marks(record: Record) -> list[str]:

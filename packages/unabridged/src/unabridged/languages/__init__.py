@@ -1,10 +1,10 @@
-"""What we know of each language, one JSON file each: our own headings, and how a model refuses.
+"""Languages, one JSON file each: our own headings, and how a model refuses.
 
 What was said is never translated; only headings and labels follow the conversation. To add a language, add a file: no
 code names one, and an entry that it lacks is English's. `en.json` has every entry:
 
     name                   what the language is called, in English
-    common                 its commonest words, by which it is told from others
+    common                 its commonest words, by which it is recognised
     words                  our headings and labels
     abbreviations          words with a dot that end no sentence
     refusals, apologies    how a model begins that refuses to write a summary
@@ -13,7 +13,17 @@ Refusals and apologies are regular expressions in lower case; a space in one als
 languages are tried at once.
 """
 
-from unabridged.languages.detection import detect, sure_language
-from unabridged.languages.matching import folded, labels, language_name, phrase_at_start, tables, vocabulary
+from unabridged.languages.detection import certain_language, detect_language
+from unabridged.languages.language_files import (
+    fold_case,
+    labels,
+    language_name,
+    language_tables,
+    match_phrase,
+    vocabulary,
+)  # fmt: skip
 
-__all__ = ["detect", "folded", "labels", "language_name", "phrase_at_start", "sure_language", "tables", "vocabulary"]
+__all__ = [
+    "certain_language", "detect_language", "fold_case", "labels", "language_name", "language_tables", "match_phrase",
+    "vocabulary",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which language a text is in: by its script, and where several languages share one by its commonest words.
+"""Detect which language a text is in: by its script, and where several languages share one by its commonest words.
 
 Code, paths, addresses and quotations are left out of account: they are in no language, or in another.
 """
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from unabridged.languages.matching import tables
+from unabridged.languages.language_files import language_tables
 from unabridged.text_cache import remembered
 
 _SCRIPTS = {
@@ -22,7 +22,7 @@ _SCRIPTS = {
     "devanagari": re.compile(r"[\u0900-\u097f]"),
     "thai": re.compile(r"[\u0e00-\u0e7f]"),
 }
-"""Scripts of one language, or of several that are not told apart."""
+"""Scripts of one language, or of several that are not distinguished."""
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -30,40 +30,40 @@ _WORD = re.compile(r"(?<![\w'\u2019./\\-])[^\W\d_]+(?![\w/\\(=])")
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d", re.DOTALL
 )
-_SAMPLE = 20_000
+_SAMPLE_CHARACTERS = 20_000
 """Characters that are read, a quarter of them of one text at most."""
 
 
-def detect(texts: Iterable[str]) -> str:
-    """The language most of these texts are in, by its code, or "" when nothing tells; of as many the earlier one.
+def detect_language(texts: Iterable[str]) -> str:
+    """Return the language most of these texts are in, by its code; "" when nothing shows it, of as many the earlier.
 
     Each counts once, however long: somebody who pastes a page in another language goes on in their own.
     """
-    votes: Counter[str] = Counter()
-    read = 0
+    votes, read = Counter[str](), 0
     for text in texts:
-        code, _ = _language_of(text[: _SAMPLE // 4])
+        sample = text[: _SAMPLE_CHARACTERS // 4]
+        code, _ = _language_of(sample)
         votes[code] += code != ""
-        read += min(len(text), _SAMPLE // 4)
-        if read >= _SAMPLE:
+        read += len(sample)
+        if read >= _SAMPLE_CHARACTERS:
             break
     return max(votes, key=votes.__getitem__, default="")
 
 
-def sure_language(texts: Iterable[str]) -> str:
-    """The language, or the script, that these texts taken together are in; "" in doubt.
+def certain_language(texts: Iterable[str]) -> str:
+    """Return the language, or the script, that these texts taken together are in; "" in doubt.
 
     Read from all over the texts: what is refused for its language is refused on this evidence.
     """
-    read = [text[: _SAMPLE // 4] for text in texts]
-    step = max(1, sum(map(len, read)) // _SAMPLE)
+    read = [text[: _SAMPLE_CHARACTERS // 4] for text in texts]
+    step = max(1, sum(map(len, read)) // _SAMPLE_CHARACTERS)
     code, certain = _language_of("\n".join(read[::step]))
     return code if certain else ""
 
 
 @remembered
 def _language_of(sample: str) -> tuple[str, bool]:
-    """The most likely language, and whether it is certain."""
+    """Return the most likely language, and whether it is certain."""
     sample = _CODE.sub(" ", sample)
     letters, han, kana = (len(pattern.findall(sample)) for pattern in (_LETTER, _HAN, _KANA))
     # A sign says what a whole word says elsewhere: where they are a sixth of the letters they are most of the text.
@@ -83,6 +83,6 @@ def _language_of(sample: str) -> tuple[str, bool]:
 
 @cache
 def _common() -> dict[str, frozenset[str]]:
-    """The commonest words by language; languages with headings of ours first, for where nothing tells two apart."""
-    known = {code: frozenset(table["common"].split()) for code, table in tables().items() if "common" in table}
-    return dict(sorted(known.items(), key=lambda item: "words" not in tables()[item[0]]))
+    """Return the commonest words by language; languages with headings of ours first, in case nothing decides."""
+    known = {code: frozenset(table["common"].split()) for code, table in language_tables().items() if "common" in table}
+    return dict(sorted(known.items(), key=lambda item: "words" not in language_tables()[item[0]]))

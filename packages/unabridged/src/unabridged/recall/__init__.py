@@ -1,11 +1,13 @@
-"""What left the context, found again.
+"""Find what left the context.
 
-In reading order: `lookup` (search, its order, and read), `passages` (what a search shows), `excerpts`, `results`,
-`tools` for agents, `mcp_server`.
+In reading order: `lookup` (search, its order, and read), `passages` (what a search shows), `excerpts` (which part of a
+message), `results` (what comes back), `tools` for agents.
 """
 
 from __future__ import annotations
 
-from unabridged.recall.lookup import Found, Neighbour, Reading, Result, find, original, read, reference, search
+from unabridged.archive.references import find, reference
+from unabridged.recall.lookup import original, read, search
+from unabridged.recall.results import Found, Neighbour, Reading, Result
 
 __all__ = ["Found", "Neighbour", "Reading", "Result", "find", "original", "read", "reference", "search"]

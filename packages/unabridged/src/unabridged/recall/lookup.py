@@ -1,4 +1,4 @@
-"""What left the context, found again and read in full: for programs as values, for an agent as text.
+"""Find what left the context and read it in full: values for programs, texts for an agent.
 
 Everything here is bound to one scope, a namespace and a thread, and no argument of a search or a reference can leave
 it. What a reference is, and what it leads to, is in `archive.references`.
@@ -12,60 +12,34 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from unabridged.archive import codec
-from unabridged.archive.live import with_live
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import find, reference
+from unabridged.archive.search import search_with_context
 from unabridged.formats import Format, Message
-from unabridged.recall.excerpts import Piece, pieces_of, worth_of_stretches
-from unabridged.recall.passages import Look, gather_passages
-from unabridged.recall.results import MARK, Found, Neighbour, Reading, Result
+from unabridged.recall.excerpts import AttributedText, score_best_stretches, split_by_voice
+from unabridged.recall.passages import gather_passages
+from unabridged.recall.results import Found, Reading
 
-__all__ = [
-    "LONGEST",
-    "MARK",
-    "MOST",
-    "PAGE",
-    "ROOM",
-    "USUAL",
-    "Across",
-    "Found",
-    "Neighbour",
-    "Reading",
-    "Result",
-    "find",
-    "original",
-    "read",
-    "reference",
-    "search",
-    "search_page",
-    "threads_with",
-]  # fmt: skip
+RESULT_ROOM_CHARACTERS: Final = 15_600
+"""Of a search result's text, about 4,000 tokens; signs of scripts without spaces count as three."""
+PAGE_CHARACTERS: Final = 8_000
+"""Of a message that one reading shows."""
+DEFAULT_RESULTS: Final = 16
+MAX_QUERY_CHARACTERS: Final = 1_000
+"""What comes after them is not looked for."""
 
-ROOM: Final = 15_600
-"""Characters of a search result's text, about 4,000 tokens; signs of scripts without spaces count as three."""
-PAGE: Final = 8_000
-"""Characters of a message that one reading shows."""
-MOST: Final = 20
-"""Results of one search in their surroundings; further matches follow in a line each."""
-USUAL: Final = 16
-LONGEST: Final = 1_000
-"""Characters of a query; what comes after them is not looked for."""
-
-_CANDIDATES: Final = 200
+_MAX_HITS: Final = 200
 """Matches of the archive that are ordered anew."""
-_OF_EACH: Final = 40
+_MAX_HITS_EACH: Final = 40
 """The same of each thread, where many are searched."""
-_EACH: Final = 1_400
-"""Characters that a result may take, on average, when few are asked for."""
-
-_BESIDE: Final = (0.6, 0.35, 0.15)
+_SHARES_BESIDE: Final = (0.6, 0.35, 0.15)
 """What a match one, two and three turns away adds, as a share of its own score."""
-_WEAK: Final = 0.2
+_SMALLEST_SHARE: Final = 0.2
 """Matches below this share of the best are not worth the reader's time."""
-_LONG: Final = 1_500
-"""Characters of a message above which its best stretch counts instead of its length."""
-_LOOKED_AT: Final = 40
-"""The archive's best, whose stretches are looked at."""
+_LONG_CHARACTERS: Final = 1_500
+"""Above these, the best stretch of a message counts instead of its length."""
+_SCORED_STRETCHES: Final = 40
+"""The archive's best hits whose stretches are compared."""
 _ECHO: Final = re.compile(r"\s*(?:\[recall\]|[\w.-]{0,80}(?:search|read)_history\b)")
 
 
@@ -73,108 +47,91 @@ def search(
     archive: Archive,
     scope: Scope,
     query: str,
-    limit: int = USUAL,
+    limit: int = DEFAULT_RESULTS,
     *,
-    room: int = ROOM,
+    room: int = RESULT_ROOM_CHARACTERS,
     format: Format | None = None,  # noqa: A002 - the word every part uses for it
     live: Sequence[Part] | None = None,
 ) -> Found:
-    """What of this thread left the context and matches the query best, in its surroundings.
+    """Return what of this thread left the context and matches the query best, in its surroundings.
 
     Literal words, as the archive finds them; when nothing has what stands in quotes, the words in them. The text of
-    what is found takes at most `room` characters, less when few results are asked for. `live`, the messages that still
-    stand in the context, are searched too, and marked as such.
+    what is found takes at most `room` characters, less when few results are asked for. `live`, the messages that are
+    still in the context, are searched too, and marked as such.
     """
-    query = query[:LONGEST]
+    query = query[:MAX_QUERY_CHARACTERS]
 
-    def hits_of(words: str) -> Sequence[Hit]:
-        found = archive.search(scope, words, _CANDIDATES) if words.strip() else ()
-        return with_live(archive, scope, words, found, live, limit=_CANDIDATES) if live else found
+    def find_hits(words: str) -> Sequence[Hit]:
+        hits = archive.search(scope, words, _MAX_HITS) if words.strip() else ()
+        return search_with_context(archive, scope, words, hits, live, limit=_MAX_HITS) if live else hits
 
-    hits = hits_of(query)
+    hits = find_hits(query)
     loosely = not hits and '"' in query
     if loosely:
-        hits = hits_of(query.replace('"', " "))
-    found = _as_passages(archive, scope, query, rank(hits, query), limit, room=room, format=format, live=live or ())
-    found = replace(found, matches=len(hits), at_least=len(hits) >= _CANDIDATES, with_live=live is not None)
-    return replace(found, loosely=True) if loosely and found.results else found
+        hits = find_hits(query.replace('"', " "))
+    found = gather_passages(archive, scope, query, rank(hits, query), limit, room=room, format=format, live=live or ())
+    loosely = loosely and bool(found.results)
+    at_least = len(hits) >= _MAX_HITS
+    return replace(found, matches=len(hits), at_least=at_least, with_live=live is not None, loosely=loosely)
 
 
-class Across(NamedTuple):
+class ThreadSearch(NamedTuple):
     """The threads in which a search over many finds something, the best first."""
 
     query: str
-    """What they hold: the query, or the words of it where no thread has what stands in quotes."""
+    """What they have: the query, or the words of it where no thread has what stands in quotes."""
     scopes: Sequence[Scope] = ()
     exact: bool = True
     """Whether these are all of them; False where a phrase inside words was looked for in too many messages."""
 
     @property
-    def told(self) -> str:
-        """How many threads there are, in words."""
+    def count_in_words(self) -> str:
+        """Return how many threads there are: "at least 3 threads"."""
         return f"{'' if self.exact else 'at least '}{len(self.scopes):,} thread{'' if len(self.scopes) == 1 else 's'}"
 
 
-def threads_with(archive: Archive, namespaces: Sequence[str], query: str) -> Across:
-    """Return every thread of the namespaces that holds the words: those with the best matches first, then the newest.
+def threads_with(archive: Archive, namespaces: Sequence[str], query: str) -> ThreadSearch:
+    """Return every thread of the namespaces that has the words: those with the best matches first, then the newest.
 
     The index gives all of them, and one search over each namespace the best.
     """
-    query = query[:LONGEST]
-    asked = Across(query)
+    query = query[:MAX_QUERY_CHARACTERS]
+    matches = ThreadSearch(query)
     for words in dict.fromkeys([query, query.replace('"', " ")] if query.strip() else []):
-        held = {space: archive.threads_with(space, words) for space in namespaces}
+        holders = {space: archive.threads_with(space, words) for space in namespaces}
         scopes: dict[Scope, None] = {}
-        for space, holders in held.items():
-            names = set(holders.threads)
-            best = (hit.thread for hit in archive.search_namespace(space, words, _CANDIDATES)) if names else ()
-            scopes |= dict.fromkeys(Scope(space, name) for name in (*best, *holders.threads) if name in names)
-        asked = Across(words, list(scopes), all(holders.exact for holders in held.values()))
+        for space, held in holders.items():
+            names = set(held.threads)
+            best = (hit.thread for hit in archive.search_namespace(space, words, _MAX_HITS)) if names else ()
+            scopes |= dict.fromkeys(Scope(space, name) for name in (*best, *held.threads) if name in names)
+        matches = ThreadSearch(words, list(scopes), all(held.exact for held in holders.values()))
         if scopes:
             break
-    return asked
+    return matches
 
 
 def search_page(
     archive: Archive,
     scopes: Sequence[Scope],
     query: str,
-    limit: int = USUAL,
+    limit: int = DEFAULT_RESULTS,
     *,
-    room: int = ROOM,
+    room: int = RESULT_ROOM_CHARACTERS,
     format: Format | None = None,  # noqa: A002 - the word every part uses for it
 ) -> dict[Scope, Found]:
-    """What matches the query best in each of these threads, which are searched at once; those without any left out.
+    """Return what matches the query best in each of these threads, searched at once; those without any left out.
 
     A `Found` says how many messages of its thread match, and whether these are all, since few of each are read.
     """
-    found: dict[Scope, Found] = {}
+    pages: dict[Scope, Found] = {}
     for space in dict.fromkeys(scope.namespace for scope in scopes):
         names = [scope.thread for scope in scopes if scope.namespace == space]
-        for name, (hits, matches, whole) in archive.search_each(space, names, query[:LONGEST], _OF_EACH).items():
+        hits_of = archive.search_each(space, names, query[:MAX_QUERY_CHARACTERS], _MAX_HITS_EACH)
+        for name, (hits, matches, is_all) in hits_of.items():
             scope = Scope(space, name)
-            made = _as_passages(archive, scope, query, rank(hits, query)[:limit], limit, room=room, format=format)
-            found[scope] = replace(made, matches=matches, at_least=not whole)
-    return {scope: found[scope] for scope in scopes if scope in found}
-
-
-def _as_passages(
-    archive: Archive,
-    scope: Scope,
-    query: str,
-    hits: Sequence[Hit],
-    limit: int,
-    *,
-    room: int,
-    format: Format | None,  # noqa: A002 - as above
-    live: Sequence[Part] = (),
-) -> Found:
-    limit = min(max(limit, 1), MOST)
-    room = min(room, max(limit, 2) * _EACH)
-    width, beside = min(max(room // 6, 120), 500), min(max(room // 20, 60), 500)
-    standing = frozenset(part.hash for part in live)
-    look = Look(archive, scope, query, width, beside, format, live, standing)
-    return gather_passages(look, hits, limit, room)
+            found = gather_passages(archive, scope, query, rank(hits, query)[:limit], limit, room=room, format=format)
+            pages[scope] = replace(found, matches=matches, at_least=not is_all)
+    return {scope: pages[scope] for scope in scopes if scope in pages}
 
 
 def read(
@@ -183,33 +140,26 @@ def read(
     ref: str | int,
     offset: int = 0,
     *,
-    page: int = PAGE,
+    page: int = PAGE_CHARACTERS,
     format: Format | None = None,  # noqa: A002 - the word every part uses for it
 ) -> Reading:
-    """The archived message with this reference, from `offset` on and about `page` characters of it."""
+    """Return about `page` characters of the archived message with this reference, from `offset` on."""
     part = find(archive, scope, ref)
-    pieces = pieces_of(part, format)
+    pieces = split_by_voice(part, format)
     length = sum(len(piece.text) for piece in pieces)
     offset = min(max(offset, 0), max(length - 1, 0))
-    return Reading(
-        reference(scope, part.turn, part.hash),
-        part.turn,
-        part.role,
-        part.origin,
-        _page(pieces, offset, page),
-        offset,
-        length,
-    )
+    ref = reference(scope, part.turn, part.hash)
+    return Reading(ref, part.turn, part.role, part.origin, _cut_page(pieces, offset, page), offset, length)
 
 
 def original(archive: Archive, scope: Scope, ref: str | int) -> Message:
-    """The archived message with this reference as the caller's own object, exactly."""
+    """Return the archived message with this reference as the caller's own object, exactly."""
     return codec.decode(find(archive, scope, ref).body)
 
 
-def _page(pieces: Sequence[Piece], offset: int, room: int) -> tuple[Piece, ...]:
-    """What of the pieces stands from `offset` on, about `room` characters; a cut falls on a line's end if it can."""
-    found: list[Piece] = []
+def _cut_page(pieces: Sequence[AttributedText], offset: int, room: int) -> tuple[AttributedText, ...]:
+    """Return about `room` characters of the pieces from `offset` on; a cut falls on a line's end if it can."""
+    page: list[AttributedText] = []
     for piece in pieces:
         if offset >= len(piece.text) > 0:
             offset -= len(piece.text)
@@ -217,50 +167,50 @@ def _page(pieces: Sequence[Piece], offset: int, room: int) -> tuple[Piece, ...]:
         text = piece.text[offset : offset + max(room, 1)]
         if offset + len(text) < len(piece.text) and (line := text.rfind("\n", len(text) * 3 // 4)) >= 0:
             text = text[: line + 1]
-        found.append(Piece(f"{piece.whose} (going on)" if offset else piece.whose, text))
+        page.append(AttributedText(f"{piece.whose} (going on)" if offset else piece.whose, text))
         if offset + len(text) < len(piece.text) or room <= len(text):
             break
         room -= len(text)
         offset = 0
-    return tuple(found)
+    return tuple(page)
 
 
 # -- the order of what a search found ---------------------------------------------------------------------------------
 
 
 def rank(hits: Sequence[Hit], query: str) -> list[Hit]:
-    """The hits worth showing, best first: an archive ranks messages by themselves, a reader wants the place to look at.
+    """Return the hits worth showing, best first: an archive ranks messages by themselves, a reader looks for a place.
 
-    What stands beside other good matches comes first: a question and its answer share few words. One sentence in a long
-    log counts as much as if it stood alone. What an agent looked up before is archived, too, and comes last.
+    What is beside other good matches comes first: a question and its answer share few words. One sentence in a long log
+    counts as much as if it stood alone. What an agent looked up before is archived, too, and comes last.
     """
     originals = [hit for hit in hits if _ECHO.match(hit.text) is None]
     echoes = [hit for hit in hits if _ECHO.match(hit.text) is not None]
-    scores = _with_stretches(originals, query)
+    scores = _score_with_stretches(originals, query)
     by_turn: dict[int, float] = {}
     for hit, score in zip(originals, scores, strict=True):
         by_turn[hit.turn] = max(score, by_turn.get(hit.turn, 0.0))
 
-    def beside(turn: int) -> float:
-        shares = enumerate(_BESIDE, 1)
+    def score_beside(turn: int) -> float:
+        shares = enumerate(_SHARES_BESIDE, 1)
         return sum(share * (by_turn.get(turn - far, 0.0) + by_turn.get(turn + far, 0.0)) for far, share in shares)
 
-    total = [score + beside(hit.turn) for hit, score in zip(originals, scores, strict=True)]
-    least = _WEAK * max(total, default=0.0)
-    order = sorted(range(len(originals)), key=lambda i: -total[i])
-    return [*(originals[i] for i in order if total[i] >= least), *echoes]
+    totals = [score + score_beside(hit.turn) for hit, score in zip(originals, scores, strict=True)]
+    least = _SMALLEST_SHARE * max(totals, default=0.0)
+    order = sorted(range(len(originals)), key=lambda i: -totals[i])
+    return [*(originals[i] for i in order if totals[i] >= least), *echoes]
 
 
-def _with_stretches(hits: Sequence[Hit], query: str) -> list[float]:
-    """Each hit's score; a long message has at least what a short one with the words of its best stretch has."""
+def _score_with_stretches(hits: Sequence[Hit], query: str) -> list[float]:
+    """Return each hit's score; of a long message at least what a short one has whose words its best stretch has."""
     scores = [hit.score for hit in hits]
-    looked_at = hits[:_LOOKED_AT]
-    if all(len(hit.text) <= _LONG for hit in looked_at):
+    best = hits[:_SCORED_STRETCHES]
+    if all(len(hit.text) <= _LONG_CHARACTERS for hit in best):
         return scores
-    worth = worth_of_stretches([hit.text for hit in looked_at], query)
-    short = [(gain, hit.score) for hit, gain in zip(looked_at, worth, strict=True) if len(hit.text) <= _LONG]
-    for i, hit in enumerate(looked_at):
-        if len(hit.text) > _LONG:
+    worth = score_best_stretches([hit.text for hit in best], query)
+    short = [(gain, hit.score) for hit, gain in zip(best, worth, strict=True) if len(hit.text) <= _LONG_CHARACTERS]
+    for i, hit in enumerate(best):
+        if len(hit.text) > _LONG_CHARACTERS:
             # A message with less of the query than this stretch has can't be better than it.
             least = max((score for gain, score in short if gain < worth[i]), default=0.0)
             scores[i] = max(scores[i], least * 1.01)

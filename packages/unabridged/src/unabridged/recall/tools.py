@@ -1,4 +1,4 @@
-"""Search and read as two tools that an agent calls: their schemas for each provider, and what they answer.
+"""Offer search and read as two tools that an agent calls: their schemas for each provider, and what they answer.
 
 recall = tools(archive, Scope("my-app", "t1"))
 client.chat.completions.create(tools=recall.schemas("openai-chat"), …)
@@ -17,6 +17,8 @@ from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import FORMATS, Format
 from unabridged.recall import lookup
+from unabridged.recall.passages import MAX_RESULTS
+from unabridged.recall.results import MARK, Found
 from unabridged.text_tools import quote
 
 MCP: Final = "mcp"
@@ -44,8 +46,8 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
             "limit": {
                 "type": "integer",
                 "minimum": 1,
-                "maximum": lookup.MOST,
-                "description": f"Passages to show; {lookup.USUAL} if left out, fewer take less room.",
+                "maximum": MAX_RESULTS,
+                "description": f"Passages to show; {lookup.DEFAULT_RESULTS} if left out, fewer take less room.",
             },
         },
         "required": ["query"],
@@ -64,14 +66,14 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool answers, and whether that is an error the agent can mend."""
+    """A tool's answer, and whether it is an error that the agent can mend."""
 
     text: str
     error: bool = False
 
 
 class WrongArguments(Exception):  # noqa: N818 - becomes an answer, never an error of the caller's
-    """Arguments that can't be used; says what would be."""
+    """Arguments that can't be used; the message says which can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,63 +85,62 @@ class Tools:
     _: KW_ONLY
     format: Format | None = None
     """Reads messages that no built-in format does."""
-    room: int = lookup.ROOM
+    room: int = lookup.RESULT_ROOM_CHARACTERS
     """Characters that the answer to a search may take."""
     live: Callable[[], Sequence[Part] | None] | None = None
-    """Gives what still stands in the context, which is then searched too; None where that is not known."""
+    """Returns what is still in the context, which is then searched too; None where it can't say."""
     whose: str = "this conversation"
     """What the thread is to the agent that asks."""
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
-        """Both tools as requests of this wire format offer them, or as MCP does."""
+        """Return both tools as requests of this wire format offer them, or as MCP does."""
         if dialect != MCP and dialect not in FORMATS:
             raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join((*FORMATS, MCP))}")
         return [_schema(name, dialect) for name in (SEARCH, READ)]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
-        """The tool's answer as text. Never raises: what is wrong with the call, or with the archive, is the answer."""
+        """Return the tool's answer as text; never raise: what is wrong with the call or the archive is the answer."""
         return self.answer(name, arguments).text
 
     def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
-        """`call`, and whether the answer is an error: for hosts that mark it."""
+        """Return what `call` does, and whether it is an error: for hosts that mark it."""
         answers = {SEARCH: self._search, READ: self._read}
         if name not in answers:
-            return ToolAnswer(
-                f"{lookup.MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}.", error=True
-            )
+            text = f"{MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}."
+            return ToolAnswer(text, error=True)
         try:
             return ToolAnswer(answers[name](parse_arguments(arguments, PARAMETERS[name])))
         except (WrongArguments, UnabridgedError) as error:
-            return ToolAnswer(f"{lookup.MARK} {error}", error=True)
+            return ToolAnswer(f"{MARK} {error}", error=True)
 
-    def _search(self, given: Mapping[str, Any]) -> str:
-        return self.found(*read_search(given)).text()
+    def _search(self, arguments: Mapping[str, Any]) -> str:
+        return self.search(*parse_search(arguments)).text()
 
-    def found(self, query: str, limit: int) -> lookup.Found:
+    def search(self, query: str, limit: int) -> Found:
         """Return what a search finds, as a value."""
         live = None if self.live is None else self.live()
-        found = lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format, live=live)
-        return replace(found, whose=self.whose)
+        results = lookup.search(self.archive, self.scope, query, limit, room=self.room, format=self.format, live=live)
+        return replace(results, whose=self.whose)
 
-    def _read(self, given: Mapping[str, Any]) -> str:
-        ref = given.get("ref")
+    def _read(self, arguments: Mapping[str, Any]) -> str:
+        ref = arguments.get("ref")
         if isinstance(ref, int) and not isinstance(ref, bool):
             ref = str(ref) if abs(ref) < 10**9 else "too large"
         if not isinstance(ref, str) or not ref.strip():
             raise WrongArguments(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
-        offset = _whole_number(given, "offset", 0, (0, 10**12))
+        offset = _read_whole_number(arguments, "offset", 0, (0, 10**12))
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
 
 tools = Tools
 
 
-def read_search(given: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the query and the limit of a search."""
-    query = given.get("query")
+def parse_search(arguments: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the query and the limit of a search; raise `WrongArguments` where they can't be used."""
+    query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
         raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
-    return query, _whole_number(given, "limit", lookup.USUAL, (1, lookup.MOST))
+    return query, _read_whole_number(arguments, "limit", lookup.DEFAULT_RESULTS, (1, MAX_RESULTS))
 
 
 def _schema(name: str, dialect: str) -> dict[str, Any]:
@@ -150,24 +151,24 @@ def _schema(name: str, dialect: str) -> dict[str, Any]:
 
 
 def parse_arguments(arguments: Mapping[str, Any] | str | None, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments as an object with nothing unknown in it."""
-    known = ", ".join(schema["properties"])
+    """Return the arguments as an object with nothing unknown in it; raise `WrongArguments` where they are none."""
+    names = ", ".join(schema["properties"])
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
         except (ValueError, RecursionError):
-            raise WrongArguments(f"the arguments are not JSON: pass an object with {known}.") from None
+            raise WrongArguments(f"the arguments are not JSON: pass an object with {names}.") from None
     if not isinstance(arguments, Mapping):
-        raise WrongArguments(f"the arguments must be an object with {known}.")
+        raise WrongArguments(f"the arguments must be an object with {names}.")
     unknown = [str(name) for name in arguments if name not in schema["properties"]]
     if unknown:
-        raise WrongArguments(f"there is no argument {quote(unknown[0], 60)}: pass {known}.")
+        raise WrongArguments(f"there is no argument {quote(unknown[0], 60)}: pass {names}.")
     return arguments
 
 
-def _whole_number(given: Mapping[str, Any], name: str, default: int, bounds: tuple[int, int]) -> int:
-    """A whole number within bounds; as text, which models like to write, too."""
-    value = given.get(name)
+def _read_whole_number(arguments: Mapping[str, Any], name: str, default: int, bounds: tuple[int, int]) -> int:
+    """Return a whole number within bounds; one as text, which models like to write, counts, too."""
+    value = arguments.get(name)
     if value is None:
         return default
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 15:

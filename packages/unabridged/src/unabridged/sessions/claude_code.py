@@ -1,8 +1,8 @@
 """Claude Code sessions: a block a line, linked by `uuid` and `parentUuid`, in Anthropic's format.
 
 The conversation is what the client would send now. It is found as the client finds it: from the newest message back
-along the parents, up to the last compaction. Two things the plain walk would lose are put back: parallel calls and
-their results, which hang side by side, and what lies behind a parent that was never written.
+along the parents, up to the last compaction. Two things that the plain walk would miss are added: parallel calls and
+their results, which are siblings, and what is before a parent that was never written.
 """
 
 from __future__ import annotations
@@ -14,25 +14,30 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Anthropic, Message
 from unabridged.formats.fields import get
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content, is_results
-from unabridged.sessions.text import is_summary, time_now
+from unabridged.sessions.base import (
+    ClientSession,
+    Entry,
+    Match,
+    SessionCompaction,
+    SessionFormat,
+    is_content,
+    is_results,
+)
+from unabridged.sessions.text import HOOK_PREFIX, is_summary, time_now
 
-_OURS = "[unabridged]"
-"""How what our hook tells begins."""
 _FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
 
 
-def owns_line(line: Entry) -> bool:
-    """Whether this is a line of Claude Code's."""
-    named = isinstance(line.get("type"), str)
-    return named and (
+def is_own_line(line: Entry) -> bool:
+    """Return whether this is a line of Claude Code's."""
+    return isinstance(line.get("type"), str) and (
         bool({"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line))
         or line["type"] == "file-history-snapshot"
     )
 
 
-def is_sound(line: Entry) -> bool:
-    """Whether a turn has a message, and the message what it says."""
+def is_valid_line(line: Entry) -> bool:
+    """Return whether a turn has a message, and the message a valid content."""
     if line["type"] not in {"user", "assistant"}:
         return True
     message = line.get("message")
@@ -41,29 +46,29 @@ def is_sound(line: Entry) -> bool:
     return isinstance(message.get("usage") or {}, dict) and isinstance(message.get("model") or "", str)
 
 
-def read(entries: Iterable[Entry]) -> Session:
-    """The conversation, from the newest turn back to the last compaction."""
-    thread = _Thread()
+def read(entries: Iterable[Entry]) -> ClientSession:
+    """Return the conversation, from the newest turn back to the last compaction."""
+    thread = _MainThread()
     for number, entry in enumerate(entries):
         thread.note(number, entry)
-    joined = _Joined(facts=thread.facts)
+    session = _JoinedSession(facts=thread.facts)
     for number in thread.numbers_sent():
-        joined.add_line(thread.turns[number])
-    return joined
+        session.add_line(thread.turns[number])
+    return session
 
 
 @dataclass(slots=True)
-class _Thread:
+class _MainThread:
     """The main thread: its turns, by the number of their line, and how all its lines are linked."""
 
     turns: dict[int, Entry] = field(default_factory=dict)
     """User and assistant lines."""
     boundaries: dict[int, Entry] = field(default_factory=dict)
-    """What each compaction says about itself."""
+    """The metadata of each compaction."""
     chain: list[tuple[int, str, str | None]] = field(default_factory=list)
-    """Every line that has a uuid, with it and its parent's."""
+    """The number of every line that has a uuid, its uuid and its parent's."""
     places: dict[str, int] = field(default_factory=dict)
-    """Where in `chain` a uuid stands."""
+    """The index in `chain` of each uuid."""
     replies: dict[int, str] = field(default_factory=dict)
     """message.id of each assistant line."""
     calls: dict[int, list[str]] = field(default_factory=dict)
@@ -71,7 +76,7 @@ class _Thread:
     facts: Entry = field(default_factory=dict)
 
     def note(self, number: int, entry: Entry) -> None:
-        """Remember who the line is, whom it follows, and what it answers."""
+        """Record the ids of the line and of its parent, and what it calls or answers."""
         own, parent = entry.get("uuid"), entry.get("parentUuid")
         if not isinstance(own, str) or entry.get("isSidechain"):
             return
@@ -98,7 +103,7 @@ class _Thread:
                 self.answers.setdefault(number, []).append(str(block.get("tool_use_id")))
 
     def numbers_sent(self) -> list[int]:
-        """The lines that are sent, in the client's order: summary, what was kept, what came after."""
+        """Return the lines that are sent, in the client's order: summary, what was kept, what came after."""
         path = self.walk()
         boundary = self.last_boundary(path)
         kept = self.preserved(boundary) if boundary is not None else []
@@ -113,20 +118,20 @@ class _Thread:
         return [*active[:split], *kept, *active[split:]]
 
     def last_boundary(self, path: Iterable[int]) -> int | None:
-        """The newest compaction on the path."""
+        """Return the newest compaction on the path."""
         return next((number for number in path if number in self.boundaries), None)
 
     def anchor(self, boundary: int) -> int | None:
-        """The line behind which a compaction puts what it kept: its summary, or itself."""
+        """Return the line after which a compaction puts what it kept: its summary, or itself."""
         metadata = self.boundaries[boundary]
         named = _as_object(metadata.get("preservedMessages") or metadata.get("preservedSegment"))
         place = self.places.get(str(named.get("anchorUuid")))
         return None if place is None else self.chain[place][0]
 
     def walk(self) -> list[int]:
-        """Lines from the newest turn back to the last compaction, or to the beginning.
+        """Return the lines from the newest turn back to the last compaction, or to the beginning.
 
-        What a compaction kept stands before it in the file and behind it in the conversation: from there it goes on
+        What a compaction kept is before it in the file and after it in the conversation: from there the walk goes on
         with the summary.
         """
         newest = max(self.boundaries, default=-1)
@@ -142,17 +147,17 @@ class _Thread:
             number, _, parent = self.chain[at]
             path.append(number)
             if number in kept:
-                path += [found for found in (self.anchor(newest), newest) if found is not None]
+                path += [line for line in (self.anchor(newest), newest) if line is not None]
                 break
             if number in self.boundaries or parent is None:
                 break
             # A parent that is not in the file, or not before its child: go on with the line in front.
-            found = self.places.get(parent, at)
-            at = found if found < at else at - 1
+            before = self.places.get(parent, at)
+            at = before if before < at else at - 1
         return path
 
     def with_siblings(self, path: Iterable[int], after: int) -> set[int]:
-        """The turns on the path, with the other blocks of the same replies and the results of their calls."""
+        """Return the turns on the path, with the other blocks of the same replies and the results of their calls."""
         turns = set(path) & set(self.turns)
         replies = {self.replies[number] for number in turns if number in self.replies}
         turns |= {number for number, reply in self.replies.items() if reply in replies and number > after}
@@ -161,12 +166,12 @@ class _Thread:
         return turns
 
     def preserved(self, boundary: int) -> list[int]:
-        """Turns from before the compaction that it kept word for word: the client puts them behind the summary."""
+        """Return the turns from before the compaction that it kept: the client puts them after the summary."""
         metadata = self.boundaries[boundary]
         listed = _as_object(metadata.get("preservedMessages")).get("uuids")
         if isinstance(listed, list):
-            found = [self.chain[self.places[name]][0] for name in map(str, listed) if name in self.places]
-            return [number for number in found if number in self.turns]
+            numbers = [self.chain[self.places[name]][0] for name in map(str, listed) if name in self.places]
+            return [number for number in numbers if number in self.turns]
         segment = _as_object(metadata.get("preservedSegment"))
         head, at = segment.get("headUuid"), self.places.get(str(segment.get("tailUuid")))
         path = dict[int, None]()
@@ -174,25 +179,25 @@ class _Thread:
             number, own, parent = self.chain[at]
             path[number] = None
             if own == head:
-                return sorted(found for found in self.with_siblings(path, number - 1) if found < boundary)
+                return sorted(turn for turn in self.with_siblings(path, number - 1) if turn < boundary)
             at = self.places.get(str(parent))
         return []
 
 
 def _as_object(value: Any) -> Entry:
-    """The value where it is an object, else an empty one."""
+    """Return the value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 @dataclass(slots=True)
-class _Joined(Session):
-    """Puts the lines of one message together again."""
+class _JoinedSession(ClientSession):
+    """A session whose messages are put together from their lines."""
 
     reply: tuple[str, int] | None = None
     """The newest reply: its id, and its index."""
 
     def add_line(self, entry: Entry) -> None:
-        """One more line, in the order of sending."""
+        """Add one more line, in the order of sending."""
         message = entry["message"]
         content = message.get("content")
         if not content:
@@ -225,12 +230,12 @@ class _Joined(Session):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """A boundary that names, in order, what stays; a summary behind it; and the lines of what is changed or new.
+def append(session: ClientSession, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+    """Yield a boundary that names, in order, what stays; a summary after it; and the lines of what is changed or new.
 
     What stays is not written again: the client, too, names its own lines where it keeps some.
     """
-    dropped = len(session.messages) - sum(found.index is not None for found in matches)
+    dropped = len(session.messages) - sum(match.index is not None for match in matches)
     boundary = _named(_line(session, "system"), None)
     lines, anchor = list[Entry](), boundary
     if matches and is_summary(matches[0], FORMATS[Anthropic.name]):
@@ -238,11 +243,11 @@ def append(session: Session, matches: Sequence[Match], tokens_before: int) -> It
         anchor = _named(summary | {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}, boundary["uuid"])
         lines = [anchor]
     names = list[str]()
-    for found in matches:
-        if found.same and found.index is not None:
-            names += [entry["uuid"] for entry in session.entries[found.index]]
+    for match in matches:
+        if match.is_unchanged and match.index is not None:
+            names += [entry["uuid"] for entry in session.entries[match.index]]
             continue
-        lines.append(_named(_line_of(session, found), names[-1] if names else anchor["uuid"]))
+        lines.append(_named(_line_of(session, match), names[-1] if names else anchor["uuid"]))
         names.append(lines[-1]["uuid"])
     kept = {"preservedMessages": {"anchorUuid": anchor["uuid"], "uuids": names}} if names else {}
     yield boundary | {
@@ -257,17 +262,17 @@ def append(session: Session, matches: Sequence[Match], tokens_before: int) -> It
 
 
 def _named(line: Entry, parent: str | None) -> Entry:
-    """The line under a name of its own, laid out as the client does, which looks for some names by their place."""
+    """Return the line with an id of its own and its fields in the client's order, which some of its code relies on."""
     rest = {key: value for key, value in line.items() if key not in {"parentUuid", "uuid", "timestamp"}}
     return {"parentUuid": parent, **rest, "uuid": str(uuid.uuid4()), "timestamp": line["timestamp"]}
 
 
-def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
-    """The boundary behind which the conversation begins, its summary, and what was written again behind them.
+def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
+    """Return the boundary after which the conversation begins, its summary, and what was written again after them.
 
     None when what it replaced is not in the file.
     """
-    thread = _Thread()
+    thread = _MainThread()
     for number, entry in enumerate(entries):
         thread.note(number, entry)
     boundary = thread.last_boundary(thread.walk())
@@ -275,20 +280,20 @@ def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
     if boundary is None or not any(thread.chain[place][0] in thread.turns for place in before):
         return None
     lines = {boundary, *(number for number in thread.preserved(boundary) if number > boundary)}
-    lines |= set(_put_in(entries, thread, boundary))
+    lines |= set(_find_added(entries, thread, boundary))
     leaf = str(entries[boundary].get("logicalParentUuid"))
     if thread.places.get(leaf, len(before)) >= len(before):
         leaf = thread.chain[before[-1]][1]
-    instead = {str(entries[boundary]["uuid"]): leaf}
+    replacements = {str(entries[boundary]["uuid"]): leaf}
     for entry in (entries[number] for number in sorted(lines - {boundary})):
         parent = entry.get("parentUuid")
         behind = isinstance(parent, str) and thread.places.get(parent, -1) >= len(before)
-        instead[str(entry["uuid"])] = instead.get(str(parent), str(parent) if behind else leaf)
-    return Compaction(lines, instead, "parentUuid|leafUuid")
+        replacements[str(entry["uuid"])] = replacements.get(str(parent), str(parent) if behind else leaf)
+    return SessionCompaction(lines, replacements, "parentUuid|leafUuid")
 
 
-def _put_in(entries: Sequence[Entry], thread: _Thread, boundary: int) -> Iterator[int]:
-    """The summary of a compaction, and what our hook told behind it; the client's own attachments may stand between."""
+def _find_added(entries: Sequence[Entry], thread: _MainThread, boundary: int) -> Iterator[int]:
+    """Yield the summary of a compaction, and our hook's text after it; the client's attachments may be between."""
     behind = {str(entries[boundary]["uuid"])}
     for number, own, parent in thread.chain[thread.places[str(entries[boundary]["uuid"])] + 1 :]:
         entry = entries[number]
@@ -296,33 +301,33 @@ def _put_in(entries: Sequence[Entry], thread: _Thread, boundary: int) -> Iterato
         if parent not in behind or not (summary or entry.get("type") == "attachment"):
             continue
         behind.add(own)
-        if summary or _is_told_by_us(_as_object(entry.get("attachment"))):
+        if summary or _is_text_of_our_hook(_as_object(entry.get("attachment"))):
             yield number
 
 
-def _is_told_by_us(attached: Entry) -> bool:
-    """Whether this is what our hook gave for the context, and no other hook's."""
-    told = attached.get("content") if attached.get("type") == "hook_additional_context" else None
-    texts = told if isinstance(told, list) else [told]
-    return bool(texts) and all(isinstance(text, str) and text.startswith(_OURS) for text in texts)
+def _is_text_of_our_hook(attachment: Entry) -> bool:
+    """Return whether our hook added this to the context, and no other one."""
+    content = attachment.get("content") if attachment.get("type") == "hook_additional_context" else None
+    texts = content if isinstance(content, list) else [content]
+    return bool(texts) and all(isinstance(text, str) and text.startswith(HOOK_PREFIX) for text in texts)
 
 
-def _line_of(session: Session, found: Match) -> Entry:
-    """A line with all blocks of a message that was changed or is new."""
-    was = session.entries[found.index] if found.index is not None else []
+def _line_of(session: ClientSession, match: Match) -> Entry:
+    """Return a line with all blocks of a message that was changed or is new."""
+    was = session.entries[match.index] if match.index is not None else []
     if was:
         # The client keeps a tool's raw result beside the block; left there, the old text would come back.
         line = {key: value for key, value in was[0].items() if key != "toolUseResult"}
-        line |= {"message": line["message"] | {"content": get(found.message, "content")}}
+        line |= {"message": line["message"] | {"content": get(match.message, "content")}}
     else:
-        line = _new_line(session, found.message)
+        line = _new_line(session, match.message)
     if line["type"] != "assistant":
         return line
     # Another id than the reply had: the client looks for lines with the same one in the whole file.
     return line | {"message": line["message"] | {"id": f"msg_{uuid.uuid4().hex[:24]}"}}
 
 
-def _new_line(session: Session, message: Message) -> Entry:
+def _new_line(session: ClientSession, message: Message) -> Entry:
     content = get(message, "content")
     if get(message, "role") != "assistant":
         return _line(session, "user") | {"message": {"role": "user", "content": content}}
@@ -338,10 +343,10 @@ def _new_line(session: Session, message: Message) -> Entry:
     return _line(session, "assistant") | {"message": reply}
 
 
-def _line(session: Session, kind: str) -> Entry:
-    """What the client writes on every line: session, folder, version, branch."""
+def _line(session: ClientSession, kind: str) -> Entry:
+    """Return what the client writes on every line: session, folder, version, branch."""
     head: Entry = {"isSidechain": False, "userType": "external"}
     return head | session.facts | {"type": kind, "timestamp": time_now()}
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction, is_sound)
+SESSION_FORMAT = SessionFormat(Anthropic.name, is_own_line, read, append, newest_compaction, is_valid_line)

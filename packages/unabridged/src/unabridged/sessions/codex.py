@@ -8,31 +8,28 @@ from typing import Any
 from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, plain
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content
-from unabridged.sessions.text import dump, time_now
+from unabridged.sessions.base import ClientSession, Entry, Match, SessionCompaction, SessionFormat, is_content
+from unabridged.sessions.text import HOOK_PREFIX, dump_line, time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
-_CONTEXT = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
+_CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
 _NOT_SENT = frozenset({"ghost_snapshot", "other"})
-_COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
-_BYTES = 4
-"""Of a token, about: the client's own rule."""
-_CARRIED = 80_000
-"""Characters of people's messages that the client carries over an old-style compaction: 20,000 tokens, newest first."""
-
-_OURS = "[unabridged]"
-"""How what our hook tells begins."""
-_HEAD = "Another language model started to solve this problem"
+_USAGE_FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
+_BYTES_PER_TOKEN = 4
+"""The client's own rule."""
+_KEPT_CHARACTERS = 80_000
+"""Of people's messages that the client keeps at an old-style compaction: 20,000 tokens, newest first."""
+_SUMMARY_PREFIX = "Another language model started to solve this problem"
 """How the client begins the line that it puts in front of a summary."""
 
 
-def owns_line(line: Entry) -> bool:
-    """Whether this is a line of Codex CLI's."""
+def is_own_line(line: Entry) -> bool:
+    """Return whether this is a line of Codex CLI's."""
     return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
 
 
-def is_sound(line: Entry) -> bool:
-    """Whether the line has a payload that says what it is."""
+def is_valid_line(line: Entry) -> bool:
+    """Return whether the line has a payload whose read fields have valid types."""
     payload = line.get("payload")
     if not isinstance(payload, dict):
         return False
@@ -52,9 +49,9 @@ def _is_item(item: Entry) -> bool:
     return isinstance(kind, str) and isinstance(role, str) and all(map(is_content, parts))
 
 
-def read(entries: Iterable[Entry]) -> Session:
-    """The conversation, replayed: items, compactions and turns that were taken back."""
-    session = Session()
+def read(entries: Iterable[Entry]) -> ClientSession:
+    """Return the conversation, replayed: items, compactions and turns that were rolled back."""
+    session = ClientSession()
     for entry in entries:
         kind, payload = entry.get("type"), entry.get("payload")
         if not isinstance(payload, dict):
@@ -72,7 +69,7 @@ def read(entries: Iterable[Entry]) -> Session:
     return session
 
 
-def _follow_event(session: Session, payload: Entry) -> None:
+def _follow_event(session: ClientSession, payload: Entry) -> None:
     items = session.messages
     if payload.get("type") == "token_count":
         session.facts = payload.get("info") or session.facts
@@ -88,28 +85,28 @@ def _follow_event(session: Session, payload: Entry) -> None:
 
 
 def _last_usage(payload: Entry) -> Entry:
-    """What a `token_count` says about the last request; nothing for any other event."""
+    """Return the usage of the last request that a `token_count` reports; an empty object for any other event."""
     info = payload.get("info") if payload.get("type") == "token_count" else None
     usage = info.get("last_token_usage") if isinstance(info, dict) else None
     return usage if isinstance(usage, dict) else {}
 
 
-def _note_context(session: Session, kind: str, payload: Entry) -> None:
+def _note_context(session: ClientSession, kind: str, payload: Entry) -> None:
     if kind == "session_meta":
-        given = payload.get("base_instructions") or payload.get("instructions")
-        session.system = given.get("text") if isinstance(given, dict) else given
+        system = payload.get("base_instructions") or payload.get("instructions")
+        session.system = system.get("text") if isinstance(system, dict) else system
     session.model = payload.get("model") or session.model
 
 
 def _left_by(compaction: Entry, items: Sequence[Entry]) -> Iterator[Entry]:
-    """What a compaction leaves; an old-style one: the context at the beginning, people's newest messages, a summary."""
+    """Yield what a compaction leaves; an old-style one: the first context, people's newest messages, a summary."""
     left = compaction.get("replacement_history")
     if isinstance(left, list):
         yield from (item for item in left if isinstance(item, dict))
         return
     people = [i for i, item in enumerate(items) if _is_person(item)]
     yield from items[: people[0] if people else len(items)]
-    room, first = _CARRIED, len(people)
+    room, first = _KEPT_CHARACTERS, len(people)
     while first and (room := room - len(_FORMAT.read(items[people[first - 1]]).text)) >= 0:
         first -= 1
     yield from (items[i] for i in people[first:])
@@ -123,28 +120,28 @@ def _is_person(item: Entry) -> bool:
 def _origin(item: Entry) -> Origin | None:
     if item.get("role") != "user":
         return None
-    return "host" if _FORMAT.read(item).text.lstrip().startswith(_CONTEXT) else None
+    return "host" if _FORMAT.read(item).text.lstrip().startswith(_CONTEXT_PREFIXES) else None
 
 
 def _text_item(role: str, text: str) -> Entry:
-    """A message item in the long form: the client reads no other."""
+    """Return a message item in the long form: the client reads no other."""
     part = {"type": "output_text" if role == "assistant" else "input_text", "text": text}
     return {"type": "message", "role": role, "content": [part]}
 
 
-def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """One `compacted` line with the whole list that it leaves, and how large that is."""
+def append(session: ClientSession, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+    """Yield one `compacted` line with the whole list that it leaves, and how large that is."""
     del tokens_before
-    items = [_item(found.message) for found in matches]
-    said = next((_FORMAT.read(item).text for item in items if _is_person(item)), "")
-    payload = {"message": said, "replacement_history": items}
+    items = [_item(match.message) for match in matches]
+    summary = next((_FORMAT.read(item).text for item in items if _is_person(item)), "")
+    payload = {"message": summary, "replacement_history": items}
     yield {"timestamp": time_now(), "type": "compacted", "payload": payload}
     if session.facts:
         # Resumed, the client goes by the last size in the file: the old one would have it compact again at once.
-        size = len(dump(payload)) // _BYTES
-        left = {"last_token_usage": dict.fromkeys(_COUNTS, 0) | {"total_tokens": size}}
-        told = {"type": "token_count", "info": session.facts | left, "rate_limits": None}
-        yield {"timestamp": time_now(), "type": "event_msg", "payload": told}
+        size = len(dump_line(payload)) // _BYTES_PER_TOKEN
+        usage = {"last_token_usage": dict.fromkeys(_USAGE_FIELDS, 0) | {"total_tokens": size}}
+        count = {"type": "token_count", "info": session.facts | usage, "rate_limits": None}
+        yield {"timestamp": time_now(), "type": "event_msg", "payload": count}
 
 
 def _item(message: Message) -> dict[str, Any]:
@@ -153,32 +150,32 @@ def _item(message: Message) -> dict[str, Any]:
     return plain(message) if get(message, "type") else {"type": "message", **plain(message)}
 
 
-def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
-    """The last `compacted` line, and the model's reply that became its summary; None when nothing was said before."""
-    found = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
-    if found is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:found]):
+def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
+    """Return the last `compacted` line, and the reply that became its summary; None when nothing was said before."""
+    number = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
+    if number is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:number]):
         return None
-    behind = entries[found + 1].get("payload") if found + 1 < len(entries) else None
+    behind = entries[number + 1].get("payload") if number + 1 < len(entries) else None
     estimate = _last_usage(behind) if isinstance(behind, dict) else {}
     ours = bool(estimate) and not estimate.get("input_tokens")
-    lines = {found, *_draft_of(entries, found), *_told_behind(entries, found), *([found + 1] if ours else [])}
-    return Compaction(lines, {}, "")
+    lines = {number, *_find_draft(entries, number), *_find_hook_texts(entries, number), *([number + 1] if ours else [])}
+    return SessionCompaction(lines, {}, "")
 
 
-def _told_behind(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
-    """What our hook told the context after a compaction: a message of the host's, before anybody speaks again."""
+def _find_hook_texts(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
+    """Yield the lines that our hook added after a compaction: messages of the host's, before anybody speaks again."""
     for number in range(compacted + 1, len(entries)):
         item = entries[number].get("payload")
         if entries[number].get("type") != "response_item" or not isinstance(item, dict):
             continue
         if item.get("role") != "developer":
             return
-        if _FORMAT.read(item).text.startswith(_OURS):
+        if _FORMAT.read(item).text.startswith(HOOK_PREFIX):
             yield number
 
 
-def _draft_of(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
-    """The message in front of a compaction that has its summary: the client keeps the model's reply as one more."""
+def _find_draft(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
+    """Yield the message before a compaction that has its summary: the client also keeps the model's reply."""
     before = (n for n in reversed(range(compacted)) if entries[n].get("type") == "response_item")
     number = next(before, None)
     item = entries[number].get("payload") if number is not None else None
@@ -187,8 +184,8 @@ def _draft_of(entries: Sequence[Entry], compacted: int) -> Iterator[int]:
     payload = entries[compacted].get("payload")
     text, summary = _FORMAT.read(item).text.strip(), str(payload.get("message") if isinstance(payload, dict) else "")
     head = summary.rstrip().removesuffix(text).strip()
-    if head != summary.strip() and (not head or (head.startswith(_HEAD) and "\n" not in head)):
+    if head != summary.strip() and (not head or (head.startswith(_SUMMARY_PREFIX) and "\n" not in head)):
         yield number
 
 
-CLIENT = Client(OpenAIResponses.name, owns_line, read, append, newest_compaction, is_sound)
+SESSION_FORMAT = SessionFormat(OpenAIResponses.name, is_own_line, read, append, newest_compaction, is_valid_line)

@@ -1,7 +1,7 @@
-"""Plain files: a message a line, or one JSON text: a list, or an object with one.
+"""Read and write plain files: a message a line, or one JSON text: a list, or an object with one.
 
-That is `messages`, Responses' `input` or Gemini's `contents`. A JSON text is written by splicing:
-everything outside the list, and every message that stays, keeps its bytes.
+That list is `messages`, Responses' `input` or Gemini's `contents`. A JSON text is written by splicing: everything
+outside the list, and every message that stays, keeps its bytes.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from unabridged.formats import Message, detect, format_named
 from unabridged.formats.fields import plain
-from unabridged.sessions.loaded import Document, Kind, Lines, Loaded, Match, SessionFileError, Stamp
-from unabridged.sessions.text import Progress, collect, dump, encode, read_lines
+from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, Match, SessionFileError
+from unabridged.sessions.text import Progress, collect_entries, dump_line, encode_json, read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
-_SYSTEMS = {"input": "instructions", "contents": "systemInstruction"}
-"""Where a request has its system prompt, by the name of its list."""
+_SYSTEM_FIELDS = {"input": "instructions", "contents": "systemInstruction"}
+"""The field of a request's system prompt, by the name of its list."""
 _ITEMS = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
 
 
 def is_message(value: Any) -> bool:
-    """Whether this is a message or item of one of the wire formats."""
+    """Return whether this is a message or item of one of the wire formats."""
     if not isinstance(value, dict):
         return False
     if "role" in value:
@@ -35,93 +35,88 @@ def is_message(value: Any) -> bool:
     return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_call_output", "_list_tools")))
 
 
-def wire_format(messages: Sequence[Message], name: str | None, holder: Mapping[str, Any]) -> str:
-    """The name of the format: the one that is asked for, else by the messages, else by what stands around them."""
+def detect_wire_format(messages: Sequence[Message], name: str | None, holder: Mapping[str, Any]) -> str:
+    """Return the name of the format: the given one, else by the messages, else by what is beside their list."""
     if name is not None:
         return format_named(name).name
-    found = detect(messages).name
-    if found == "openai-chat":
-        # Plain text turns look alike everywhere; what stands beside the list tells the formats apart.
+    detected = detect(messages).name
+    if detected == "openai-chat":
+        # Plain text turns look alike everywhere; what is beside the list distinguishes the formats.
         if any(isinstance(tool, dict) and "input_schema" in tool for tool in holder.get("tools") or ()):
             return "anthropic"
         if "input" in holder and "messages" not in holder:
             return "openai-responses"
-    return found
+    return detected
 
 
-def conversation(value: Any) -> tuple[str | None, list[Message]] | None:
-    """The name of the list and the messages in it, when `value` is a conversation."""
+def find_messages(value: Any) -> tuple[str | None, list[Message]] | None:
+    """Return the name of the list and the messages in it; None when `value` is no conversation."""
     if isinstance(value, list):
         return (None, value) if all(is_message(item) for item in value) else None
     if isinstance(value, dict):
         for key in ("messages", "input", "contents"):
-            found = value.get(key)
-            if isinstance(found, list) and all(is_message(item) for item in found):
-                return key, found
+            messages = value.get(key)
+            if isinstance(messages, list) and all(is_message(item) for item in messages):
+                return key, messages
     return None
 
 
-def load_document(path: Path, stamp: Stamp, value: Any, format_name: str | None) -> Loaded:
-    """A file that is one JSON text as a whole."""
-    return load_value(path, "json", value, Document(stamp, 0, stamp.size, None), format_name)
-
-
 def load_conversation_line(
-    path: Path, stamp: Stamp, which: int | str | None, format_name: str | None, progress: Progress | None
+    path: Path, stamp: FileStamp, which: int | str | None, format_name: str | None, progress: Progress | None
 ) -> Loaded:
-    """One conversation of a file that holds one on each line, chosen by index from 0 or by its `id`."""
-    found, count = None, 0
+    """Return one conversation of a file that has one on each line, chosen by index from 0 or by its `id`."""
+    chosen, count = None, 0
     for line in (line for line in read_lines(path, stamp, progress) if line.value is not None):
-        if which is None and found is not None:
+        if which is None and chosen is not None:
             raise SessionFileError(
                 f"{path} holds more than one conversation: choose one by its index from 0, or by its "
                 "id: --which 0 on the command line, which=0 in Python"
             )
         if which in (None, count, line.value.get("id") if isinstance(line.value, dict) else None):
-            found = line
+            chosen = line
             if which is not None:
                 break
         count += 1
-    if found is None:
+    if chosen is None:
         raise SessionFileError(f"{path} has no conversation {which!r}: it holds {count}, counted from 0")
-    document = Document(stamp, found.start, found.start + len(found.raw), None)
-    return load_value(path, "jsonl-conversations", found.value, document, format_name, line=found.number + 1)
+    document = Document(stamp, chosen.start, chosen.start + len(chosen.raw), None)
+    return load_value(path, "jsonl-conversations", chosen.value, document, format_name, line=chosen.number + 1)
 
 
 def load_value(
     path: Path, kind: Kind, value: Any, document: Document, format_name: str | None, *, line: int = 0
 ) -> Loaded:
-    """The conversation that a JSON value is: of a whole file, or of a line of it, counted from 1."""
-    found = conversation(value)
-    if found is None:
+    """Return the conversation that a JSON value is: of a whole file, or of a line of it, counted from 1."""
+    conversation = find_messages(value)
+    if conversation is None:
         where = f"line {line} of {path}" if line else f"{path}"
         raise SessionFileError(
             f"{where} is not a conversation: expected a list of messages, each with a role or a type, "
             "or an object with such a list as `messages`"
         )
-    document.key, messages = found
+    document.key, messages = conversation
     holder = value if isinstance(value, dict) else {}
     return Loaded(
         path=path,
         kind=kind,
-        format=wire_format(messages, format_name, holder),
+        format=detect_wire_format(messages, format_name, holder),
         messages=messages,
-        system=holder.get(_SYSTEMS.get(document.key or "", "system")),
+        system=holder.get(_SYSTEM_FIELDS.get(document.key or "", "system")),
         tools=holder.get("tools"),
         model=holder.get("model"),
         source=document,
     )
 
 
-def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Progress | None) -> Loaded:
-    """A message a line. A line that is something else is an error here: nothing says that it may be left out."""
-    lines = Lines(stamp)
+def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: Progress | None) -> Loaded:
+    """Return the conversation of a file with a message a line; raise for a line that is something else."""
+    lines = LineFile(stamp)
     messages: list[Message] = []
-    for line in collect(path, progress, lines):
+    for line in collect_entries(path, progress, lines):
         if not is_message(line.value):
-            found = ", ".join(sorted(line.value)[:5]) or "an empty object"
+            keys = ", ".join(sorted(line.value)[:5]) or "an empty object"
             raise SessionFileError(
-                f"line {line.number + 1} of {path} is not a message: expected a role or a type, found {found}"
+                f"line {line.number + 1} of {path} is not a message: expected a role or a type, found {keys}"
             )
         messages.append(line.value)
         lines.spans.append((line.start, line.start + len(line.raw)))
@@ -132,32 +127,27 @@ def load_jsonl(path: Path, stamp: Stamp, format_name: str | None, progress: Prog
     return Loaded(
         path=path,
         kind="jsonl",
-        format=wire_format(messages, format_name, {}),
+        format=detect_wire_format(messages, format_name, {}),
         messages=messages,
         warnings=tuple(lines.warnings),
         source=lines,
     )
 
 
-def write_jsonl(loaded: Loaded, lines: Lines, matches: Sequence[Match]) -> Iterator[bytes]:
-    """A line for each message: the very one it was, where nothing changed."""
+def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[Match]) -> Iterator[bytes]:
+    """Yield a line for each message: its own bytes, where nothing changed."""
     with loaded.path.open("rb") as stream:
-        for found in matches:
-            if found.index is None or not found.same:
-                yield dump(found.message)
+        for match in matches:
+            if match.index is None or not match.is_unchanged:
+                yield dump_line(match.message)
                 continue
-            start, stop = lines.spans[found.index]
+            start, stop = lines.spans[match.index]
             stream.seek(start)
             yield stream.read(stop - start).rstrip(b"\r\n") + b"\n"
 
 
-class _Span(NamedTuple):
-    start: int
-    stop: int
-
-
 def write_document(loaded: Loaded, document: Document, matches: Sequence[Match]) -> Iterator[bytes]:
-    """The file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
+    """Yield the file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
     with loaded.path.open("rb") as stream:
         yield stream.read(document.start)
         raw = stream.read(document.stop - document.start)
@@ -165,39 +155,39 @@ def write_document(loaded: Loaded, document: Document, matches: Sequence[Match])
         yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
         inside, spans = _elements(text, document.key)
         for piece in _splice(text, inside, spans, matches, 1 if document.key is None else 2):
-            yield encode(piece)
+            yield encode_json(piece)
         while chunk := stream.read(1 << 20):
             yield chunk
 
 
-def _splice(text: str, inside: _Span, spans: Sequence[_Span], matches: Sequence[Match], depth: int) -> Iterator[str]:
+def _splice(text: str, inside: slice, spans: Sequence[slice], matches: Sequence[Match], depth: int) -> Iterator[str]:
     lead = text[inside.start : spans[0].start] if spans else ""
     between = text[spans[0].stop : spans[1].start] if spans[1:] else "," + (lead or " ")
     margin = lead.rpartition("\n")[2] if "\n" in lead else ""
     step = margin[: max(1, len(margin) // depth)] or None
     yield text[: inside.start] + (lead if matches else "")
-    for position, found in enumerate(matches):
+    for position, match in enumerate(matches):
         yield between if position else ""
-        if found.same and found.index is not None:
-            yield text[spans[found.index].start : spans[found.index].stop]
+        if match.is_unchanged and match.index is not None:
+            yield text[spans[match.index]]
         else:
-            yield json.dumps(plain(found.message), ensure_ascii=text.isascii(), indent=step).replace(
+            yield json.dumps(plain(match.message), ensure_ascii=text.isascii(), indent=step).replace(
                 "\n", "\n" + margin
             )
     yield (text[spans[-1].stop : inside.stop] if spans and matches else "") + text[inside.stop :]
 
 
-def _elements(text: str, key: str | None) -> tuple[_Span, list[_Span]]:
-    """Where the inside of the list lies, and each of its elements."""
+def _elements(text: str, key: str | None) -> tuple[slice, list[slice]]:
+    """Return where the inside of the list is, and each of its elements."""
     start = _skip(text, 0)
     if key is not None:  # of several with the same name the last, as parsers do
         start = {name: span.start for name, span in _members(text, start)}[key]
     stop = _DECODER.raw_decode(text, start)[1]
-    return _Span(start + 1, stop - 1), [span for _, span in _members(text, start)]
+    return slice(start + 1, stop - 1), [span for _, span in _members(text, start)]
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str | None, _Span]]:
-    """Where each value of the list or object at `at` lies; with its name, if it has one."""
+def _members(text: str, at: int) -> Iterator[tuple[str | None, slice]]:
+    """Yield where each value of the list or object at `at` is; with its name, if it has one."""
     closing = "]" if text[at] == "[" else "}"
     at = _skip(text, at + 1)
     while text[at] != closing:
@@ -206,7 +196,7 @@ def _members(text: str, at: int) -> Iterator[tuple[str | None, _Span]]:
             name, at = _DECODER.raw_decode(text, at)
             at = _skip(text, _skip(text, at) + 1)
         stop = _DECODER.raw_decode(text, at)[1]
-        yield name, _Span(at, stop)
+        yield name, slice(at, stop)
         at = _skip(text, stop)
         at = _skip(text, at + 1) if text[at] == "," else at
 

@@ -1,4 +1,4 @@
-"""`load` a conversation from a file, `save` it with other messages. The file that was read is never touched."""
+"""Load a conversation from a file, and save it with other messages. The file that was read is never changed."""
 
 from __future__ import annotations
 
@@ -12,27 +12,40 @@ from typing import Any
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Message
 from unabridged.sessions import claude_code, codex, document, pi
-from unabridged.sessions.loaded import (
+from unabridged.sessions.base import (
     KINDS,
-    Client,
     Document,
     Entry,
+    FileStamp,
     Kind,
-    Line,
-    Lines,
+    LineFile,
     Loaded,
     SessionFileError,
-    Stamp,
-    match,
+    SessionFormat,
+    match_messages,
 )
-from unabridged.sessions.text import UNENDED, Progress, check, check_unchanged, collect, dump, parse, read_lines, reason
+from unabridged.sessions.text import (
+    ADDED_LINE_BREAK,
+    Progress,
+    check_file,
+    check_unchanged,
+    collect_entries,
+    describe_os_error,
+    dump_line,
+    parse_json,
+    read_lines,
+)
 
-CLIENTS: dict[Kind, Client] = {"codex": codex.CLIENT, "claude-code": claude_code.CLIENT, "pi": pi.CLIENT}
-"""In the order in which a line is looked at."""
+SESSION_FORMATS: dict[Kind, SessionFormat] = {
+    "codex": codex.SESSION_FORMAT,
+    "claude-code": claude_code.SESSION_FORMAT,
+    "pi": pi.SESSION_FORMAT,
+}
+"""In the order in which a line is tried."""
 MAX_SIZE = 1_000_000_000
 """Bytes above which a file is refused unread."""
-_LOOK_AT = 200
-"""Lines after which nothing is expected to become clearer."""
+_DETECTION_LINES = 200
+"""Lines that are read to detect the layout."""
 
 
 def load(
@@ -44,36 +57,37 @@ def load(
     progress: Progress | None = None,
     keep_lines: bool = False,
 ) -> Loaded:
-    """The conversation in the file, as its client would send it now.
+    """Return the conversation in the file, as its client would send it now.
 
-    `format` is the wire format of the messages, or the layout of the file, where the file itself would be read
-    otherwise. `which` chooses among several conversations, by index from 0 or by id. `keep_lines` holds on to the lines
-    of a client's session, so that taking a compaction back does not read them again.
+    `format` is the wire format of the messages, or the layout of the file, where detection would choose another one.
+    `which` chooses among several conversations, by index from 0 or by id. `keep_lines` keeps the lines of a client's
+    session, so that undoing a compaction does not read them again. Raises `SessionFileError`.
     """
     path = Path(path)
     if format is not None and format not in FORMATS and format not in KINDS:
         raise SettingsError(f"unknown format {format!r}: choose one of {', '.join((*FORMATS, *KINDS))}")
     wire = format if format in FORMATS else None
-    stamp = check(path, max_size)
+    stamp = check_file(path, max_size)
     try:
-        kind, known = (format, None) if format in KINDS else kind_of_file(path, stamp)
+        kind, known_value = (format, None) if format in KINDS else detect_kind(path, stamp)
         if kind == "json":
-            value = parse(path, path.read_bytes()) if known is None else known
-            return document.load_document(path, stamp, value, wire)
+            value = parse_json(path, path.read_bytes()) if known_value is None else known_value
+            return document.load_value(path, "json", value, Document(stamp, 0, stamp.size, None), wire)
         if kind == "jsonl-conversations":
             return document.load_conversation_line(path, stamp, which, wire, progress)
         if kind == "jsonl":
             return document.load_jsonl(path, stamp, wire, progress)
-        lines = Lines(stamp, kept=[] if keep_lines else None)
-        return CLIENTS[kind].load(path, kind, lines, _entries(CLIENTS[kind], collect(path, progress, lines), lines))
+        lines = LineFile(stamp, lines=[] if keep_lines else None)
+        client = SESSION_FORMATS[kind]
+        return client.load(path, kind, lines, _read_entries(client, path, progress, lines))
     except OSError as error:
-        raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+        raise SessionFileError(f"can't read {path}: {describe_os_error(error)}") from error
 
 
-def _entries(client: Client, found: Iterable[Line], lines: Lines) -> Iterator[Entry]:
-    """What each line says; one that the client would not write says nothing, with a warning."""
-    for line in found:
-        entry = client.entry_of(line.value)
+def _read_entries(client: SessionFormat, path: Path, progress: Progress | None, lines: LineFile) -> Iterator[Entry]:
+    """Yield each line's object; an empty one, with a warning, for a line that the client would not write."""
+    for line in collect_entries(path, progress, lines):
+        entry = client.read_entry(line.value)
         if line.value and not entry:
             lines.warnings.append(f"line {line.number + 1} is not as its client writes it and was left alone")
         yield entry
@@ -82,47 +96,49 @@ def _entries(client: Client, found: Iterable[Line], lines: Lines) -> Iterator[En
 def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:
     """Write the conversation with `new` in place of its messages, in the layout it was read from.
 
-    Written beside its place and then renamed, so that there is never half a file; with the source's permissions.
+    It is written to a temporary file and renamed, so that there is never half a file; with the source's permissions.
     """
     path = Path(out)
     if loaded.source is not None:
         check_unchanged(loaded.path, loaded.source.stamp)
     if path.exists() and path.samefile(loaded.path):
         raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
-    write_whole(path, pieces_with(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777)
+    write_whole(path, render_with(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777)
 
 
-def while_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, and in the end an error if the file that was read is no longer what it was: nothing is lost then."""
+def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the pieces; raise in the end if the file that was read has changed, before anything is replaced."""
     yield from pieces
     if loaded.source is not None:
         check_unchanged(loaded.path, loaded.source.stamp)
 
 
-def pieces_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
-    """The file with `new` in place of its messages, piece by piece."""
+def render_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
+    """Yield the file with `new` in place of its messages, piece by piece."""
     source = loaded.source
     if source is None:
         raise SessionFileError(f"{loaded.path} was not read from a file: there is no layout to write in")
-    matches = match(loaded, new)
-    if len(new) == len(loaded.messages) and all(found.same and found.index == i for i, found in enumerate(matches)):
+    matches = match_messages(loaded, new)
+    if len(new) == len(loaded.messages) and all(
+        match.is_unchanged and match.index == i for i, match in enumerate(matches)
+    ):
         yield from _copy(loaded.path, source.stamp.size)
     elif isinstance(source, Document):
         yield from document.write_document(loaded, source, matches)
-    elif loaded.kind in CLIENTS:
+    elif loaded.kind in SESSION_FORMATS:
         piece = b"\n"
-        for piece in _copy(loaded.path, source.whole):
+        for piece in _copy(loaded.path, source.complete_size):
             yield piece
-        added = map(dump, CLIENTS[loaded.kind].append(source.session, matches, tokens_before))
+        added = map(dump_line, SESSION_FORMATS[loaded.kind].append(source.session, matches, tokens_before))
         if not piece.endswith(b"\n"):
-            yield b"\n" + next(added, b"\n").removesuffix(b"\n") + UNENDED
+            yield b"\n" + next(added, b"\n").removesuffix(b"\n") + ADDED_LINE_BREAK
         yield from added
     else:
         yield from document.write_jsonl(loaded, source, matches)
 
 
 def _copy(path: Path, size: int) -> Iterator[bytes]:
-    """The first bytes of the file, in pieces."""
+    """Yield the first bytes of the file, in pieces."""
     with path.open("rb") as stream:
         while chunk := stream.read(min(size, 1 << 20)):
             size -= len(chunk)
@@ -130,15 +146,15 @@ def _copy(path: Path, size: int) -> Iterator[bytes]:
 
 
 def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
-    """All of it or nothing: a temporary file in the same folder, synced, then renamed over `path`.
+    """Write all of it or nothing: a temporary file in the same folder, synced, then renamed over `path`.
 
-    `owner` is the user and the group that it is for, where that may be said.
+    `owner` is the user and the group that it belongs to, where the system lets them be set.
     """
     path = path.resolve()
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise SessionFileError(f"can't write {path}: {reason(error)}") from error
+        raise SessionFileError(f"can't write {path}: {describe_os_error(error)}") from error
     try:
         with os.fdopen(handle, "wb") as stream:
             for piece in pieces:
@@ -153,41 +169,41 @@ def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600, owner: t
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise SessionFileError(f"can't write {path}: {reason(error)}; nothing was written") from error
+            raise SessionFileError(f"can't write {path}: {describe_os_error(error)}; nothing was written") from error
         raise
 
 
-# -- how a file is laid out, told by its first lines ------------------------------------------------------------------
+# -- how a file is laid out, by its first lines ------------------------------------------------------------------------
 
 
-def kind_of_line(value: Any) -> Kind | None:
-    """Whose line this is, when one line is enough to tell."""
+def detect_line_kind(value: Any) -> Kind | None:
+    """Return the layout that this line belongs to; None where one line is not enough to know."""
     if isinstance(value, dict):
-        for kind, client in CLIENTS.items():
-            if client.owns_line(value):
+        for kind, client in SESSION_FORMATS.items():
+            if client.is_own_line(value):
                 return kind
-    if document.conversation(value) is not None:
+    if document.find_messages(value) is not None:
         return "jsonl-conversations"
     return "jsonl" if document.is_message(value) else None
 
 
-def kind_of_file(path: Path, stamp: Stamp) -> tuple[Kind, Any]:
-    """How the file is laid out; a document that had to be parsed to know it comes along."""
+def detect_kind(path: Path, stamp: FileStamp) -> tuple[Kind, Any]:
+    """Return how the file is laid out, and its JSON value where that had to be parsed to know."""
     seen = 0
     for line in read_lines(path, stamp):
         if line.problem and seen == 0:
             # The first line is no value of its own: one text over several lines, or no JSON at all.
-            return "json", parse(path, path.read_bytes())
+            return "json", parse_json(path, path.read_bytes())
         if line.value is None:
             continue
         seen += 1
-        found = kind_of_line(line.value)
+        kind = detect_line_kind(line.value)
         alone = seen == 1 and line.start + len(line.raw) >= stamp.size
-        if alone and found in {None, "jsonl-conversations"}:
+        if alone and kind in {None, "jsonl-conversations"}:
             return "json", line.value
-        if found is not None:
-            return found, None
-        if seen >= _LOOK_AT:
+        if kind is not None:
+            return kind, None
+        if seen >= _DETECTION_LINES:
             break
     raise SessionFileError(
         f"{path} is JSON, but no conversation: expected messages, or a session of Claude Code, Codex CLI or pi. "

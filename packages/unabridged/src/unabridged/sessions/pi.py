@@ -1,7 +1,7 @@
 """pi sessions: entries linked by `id` and `parentId` into a tree, read into Anthropic's format.
 
 pi has roles and blocks of its own (`toolResult`, `toolCall`, `bashExecution`). They are turned into Anthropic messages
-for the engine; on the way back, a message that stays is what its own entries say.
+for the engine; when the conversation is written back, a message that stays keeps its own entries.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.loaded import Client, Compaction, Entry, Match, Session, is_content
-from unabridged.sessions.text import chain, is_summary, time_now
+from unabridged.sessions.base import ClientSession, Entry, Match, SessionCompaction, SessionFormat, is_content
+from unabridged.sessions.text import is_summary, link_entries, time_now
 
 _FORMAT = FORMATS[Anthropic.name]
 _OURS = "unabridged"
-_SPOKEN = frozenset({"message", "custom_message", "branch_summary", "compaction"})
-_NAMES = ("id", "name")
-_USAGE = {
+_MESSAGE_TYPES = frozenset({"message", "custom_message", "branch_summary", "compaction"})
+_USAGE_FIELDS = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cacheRead": "cache_read_input_tokens",
@@ -32,14 +31,14 @@ _NO_USAGE = {
 }  # fmt: skip
 
 
-def owns_line(line: Entry) -> bool:
-    """Whether this is a line of pi's."""
+def is_own_line(line: Entry) -> bool:
+    """Return whether this is a line of pi's."""
     kind = line.get("type")
     return kind == "session" or (kind == "message" and isinstance(line.get("message"), dict))
 
 
-def is_sound(line: Entry) -> bool:
-    """Whether an entry that speaks has a role, blocks, and names for its calls."""
+def is_valid_line(line: Entry) -> bool:
+    """Return whether an entry with a message has a role, blocks, and names for its calls."""
     if line["type"] not in {"message", "custom_message"}:
         return line["type"] != "model_change" or isinstance(line.get("modelId") or "", str)
     message = line.get("message") if line["type"] == "message" else line
@@ -47,70 +46,71 @@ def is_sound(line: Entry) -> bool:
         return False
     content = message.get("content")
     calls = [block for block in content if block["type"] == "toolCall"] if isinstance(content, list) else []
-    facts = (message.get("role", ""), message.get("model") or "", *(call.get(k) for call in calls for k in _NAMES))
+    names = (call.get(key) for call in calls for key in ("id", "name"))
+    facts = (message.get("role", ""), message.get("model") or "", *names)
     return isinstance(message.get("usage") or {}, dict) and all(isinstance(fact, str) for fact in facts)
 
 
-def read(entries: Iterable[Entry]) -> Session:
-    """The conversation: the entries from the root of the tree to its newest leaf, or what a compaction left of them."""
-    known, session = list[Entry](), Session()
+def read(entries: Iterable[Entry]) -> ClientSession:
+    """Return the conversation: the entries from the root of the tree to its newest leaf, or what a compaction left."""
+    tree, session = list[Entry](), ClientSession()
     for entry in entries:
         kind = entry.get("type")
         if kind == "session":
-            known.append({})  # old compactions name what they kept by its line
+            tree.append({})  # old compactions name what they kept by its line
             continue
-        known.append(entry if kind in _SPOKEN else {"id": entry.get("id"), "parentId": entry.get("parentId")})
+        tree.append(entry if kind in _MESSAGE_TYPES else {"id": entry.get("id"), "parentId": entry.get("parentId")})
         if kind == "model_change":
             session.model = entry.get("modelId") or session.model
         elif kind == "message":
             session.model = (entry.get("message") or {}).get("model") or session.model
-    branch = _branch(known)
-    unnamed = any(entry.get("type") in _SPOKEN and not isinstance(entry.get("id"), str) for entry in known)
-    session.facts = {"leaf": known[branch[-1]].get("id") if branch else None, "unnamed": unnamed}
-    for number in _numbers_sent(known, branch):
-        _add_entry(session, known[number])
+    branch = _branch(tree)
+    unnamed = any(entry.get("type") in _MESSAGE_TYPES and not isinstance(entry.get("id"), str) for entry in tree)
+    session.facts = {"leaf": tree[branch[-1]].get("id") if branch else None, "unnamed": unnamed}
+    for number in _numbers_sent(tree, branch):
+        _add_entry(session, tree[number])
     return session
 
 
-def _branch(known: Sequence[Entry]) -> list[int]:
-    """Numbers of the entries from the root to the newest leaf; in old files without ids, of all."""
-    if not known or known[-1].get("id") is None:
-        return list(range(len(known)))
-    places = {entry["id"]: number for number, entry in enumerate(known) if isinstance(entry.get("id"), str)}
+def _branch(tree: Sequence[Entry]) -> list[int]:
+    """Return the numbers of the entries from the root to the newest leaf; in old files without ids, of all."""
+    if not tree or tree[-1].get("id") is None:
+        return list(range(len(tree)))
+    places = {entry["id"]: number for number, entry in enumerate(tree) if isinstance(entry.get("id"), str)}
     branch: list[int] = []
-    at: int | None = len(known) - 1
+    at: int | None = len(tree) - 1
     while at is not None:
         branch.append(at)
-        found = places.get(str(known[at].get("parentId")))
-        at = found if found is not None and found < at else None
+        parent = places.get(str(tree[at].get("parentId")))
+        at = parent if parent is not None and parent < at else None
     return branch[::-1]
 
 
-def _numbers_sent(known: Sequence[Entry], branch: Sequence[int]) -> list[int]:
-    """The entries that the client turns into messages, in its order: summary, what was kept, what came after."""
-    kinds = [entry.get("type") for entry in known]
+def _numbers_sent(tree: Sequence[Entry], branch: Sequence[int]) -> list[int]:
+    """Return the entries that the client turns into messages, in its order: summary, what was kept, what came after."""
+    kinds = [entry.get("type") for entry in tree]
     compaction = next((n for n in reversed(branch) if kinds[n] == "compaction"), None)
     if compaction is None:
-        return [n for n in branch if kinds[n] in _SPOKEN]
-    name, line = known[compaction].get("firstKeptEntryId"), known[compaction].get("firstKeptEntryIndex")
-    first = next((n for n in branch if (known[n].get("id") == name if name else n == line)), compaction)
-    behind = [n for n in branch if n >= first and kinds[n] in _SPOKEN and kinds[n] != "compaction"]
-    return [compaction, *behind]
+        return [n for n in branch if kinds[n] in _MESSAGE_TYPES]
+    name, line = tree[compaction].get("firstKeptEntryId"), tree[compaction].get("firstKeptEntryIndex")
+    first = next((n for n in branch if (tree[n].get("id") == name if name else n == line)), compaction)
+    after = [n for n in branch if n >= first and kinds[n] in _MESSAGE_TYPES and kinds[n] != "compaction"]
+    return [compaction, *after]
 
 
-def _add_entry(session: Session, entry: Entry) -> None:
+def _add_entry(session: ClientSession, entry: Entry) -> None:
     for message, origin in to_anthropic(entry):
         if origin == "tool" and session.ends_in_results():
             session.extend(-1, entry, message["content"])
             continue
         index = session.add(entry, message, None if origin == "tool" else origin)
         usage = (entry.get("message") or {}).get("usage") or {}
-        if reported := {name: usage[key] for key, name in _USAGE.items() if key in usage}:
+        if reported := {name: usage[key] for key, name in _USAGE_FIELDS.items() if key in usage}:
             session.usage[index] = reported
 
 
 def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin | None]]:
-    """The message that an entry is sent as, and whose words it is when it is not plain from the role. Or none."""
+    """Yield the message that an entry is sent as, if any, and whose words it is where the role does not say."""
     kind = entry.get("type")
     if kind in {"compaction", "branch_summary"}:
         yield {"role": "user", "content": str(entry.get("summary") or "")}, "summary"
@@ -132,12 +132,12 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
             yield {"role": "assistant", "content": blocks}, None
     elif content:
         host = kind == "custom_message" or role in {"custom", "hookMessage"}
-        said = content if isinstance(content, str) else list(_blocks(content))
-        yield {"role": "user", "content": said}, "host" if host else None
+        body = content if isinstance(content, str) else list(_blocks(content))
+        yield {"role": "user", "content": body}, "host" if host else None
 
 
 def _blocks(content: Any) -> Iterator[dict[str, Any]]:
-    """Its blocks as Anthropic's; thinking that was never signed can't be sent and stays in the file."""
+    """Yield pi's blocks as Anthropic's; thinking that was never signed can't be sent and stays in the file."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
         return
@@ -159,62 +159,62 @@ def _blocks(content: Any) -> Iterator[dict[str, Any]]:
 
 
 def _shell(message: dict[str, Any]) -> str:
-    """A command that the person ran themselves, as the model is told of it."""
-    ended = "cancelled" if message.get("cancelled") else f"exit code {message.get('exitCode')}"
-    return f"Ran `{message.get('command')}` ({ended})\n```\n{message.get('output') or ''}\n```"
+    """Return a command that the person ran themselves, in the words in which the model reads of it."""
+    end = "cancelled" if message.get("cancelled") else f"exit code {message.get('exitCode')}"
+    return f"Ran `{message.get('command')}` ({end})\n```\n{message.get('output') or ''}\n```"
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def append(session: Session, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
-    """A compaction; behind it every message that stays, unless the compaction can say from where on all of them do.
+def append(session: ClientSession, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+    """Return a compaction; after it every message that stays, unless it can name an entry from which on all of them do.
 
-    Without a summary it is a new branch from the root, with a note that begins it.
+    Without a summary it is a new branch from the root, which begins with a note.
     """
     leaf = session.facts["leaf"]
     if not matches or not is_summary(matches[0], _FORMAT):
-        copies = [entry for found in matches for entry in _entries_of(session, found)]
-        note, *copied = chain([_entry("custom") | {"customType": _OURS}, *copies], "id", "parentId", None)
+        copies = [entry for match in matches for entry in _entries_of(session, match)]
+        note, *copied = link_entries([_entry("custom") | {"customType": _OURS}, *copies], "id", "parentId", None)
         return iter([note | {"data": {"leaf": leaf, "copies": [entry["id"] for entry in copied]}}, *copied])
     summary, matches = _FORMAT.read(matches[0].message).text, matches[1:]
     compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
     first = _first_kept(session, matches)
-    copies = [] if first else [entry for found in matches for entry in _entries_of(session, found)]
-    head, *copied = chain([compaction, *copies], "id", "parentId", leaf)
-    # Where all is copied it names an entry that stands nowhere: nothing before it was kept.
+    copies = [] if first else [entry for match in matches for entry in _entries_of(session, match)]
+    head, *copied = link_entries([compaction, *copies], "id", "parentId", leaf)
+    # Where all is copied it names no entry: nothing before it was kept.
     kept = {"firstKeptEntryId": first or "", "details": {_OURS: {"copies": [entry["id"] for entry in copied]}}}
     return iter([head | kept, *copied])
 
 
-def _first_kept(session: Session, matches: Sequence[Match]) -> str | None:
-    """The entry from which on everything stays as it is, where it does."""
-    places = [found.index for found in matches if found.same]
+def _first_kept(session: ClientSession, matches: Sequence[Match]) -> str | None:
+    """Return the id of the entry from which on everything stays as it is; None where there is none."""
+    places = [match.index for match in matches if match.is_unchanged]
     if not places or places != list(range(len(session.messages) - len(matches), len(session.messages))):
         return None
     first = session.entries[places[0] or 0][0]
     return first.get("id") if first.get("type") != "compaction" else None
 
 
-def newest_compaction(entries: Sequence[Entry]) -> Compaction | None:
-    """The last compaction on the branch, or the note that begins one of ours, with what was copied behind it.
+def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
+    """Return the last compaction on the branch, or the note that begins one of ours, with what was copied after it.
 
     None when what it replaced is not in the file.
     """
-    known = [{} if entry.get("type") == "session" else entry for entry in entries]
-    places = {entry["id"]: number for number, entry in enumerate(known) if isinstance(entry.get("id"), str)}
-    found = next((n for n in reversed(_branch(known)) if _is_compaction(known[n])), None)
-    if found is None:
+    tree = [{} if entry.get("type") == "session" else entry for entry in entries]
+    places = {entry["id"]: number for number, entry in enumerate(tree) if isinstance(entry.get("id"), str)}
+    compaction = next((n for n in reversed(_branch(tree)) if _is_compaction(tree[n])), None)
+    if compaction is None:
         return None
-    entry = known[found]
+    entry = tree[compaction]
     ours = entry.get("data") if entry["type"] == "custom" else get(entry.get("details"), _OURS)
     leaf = get(ours, "leaf") if entry["type"] == "custom" else entry.get("parentId")
     listed = get(ours, "copies")
     copies = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    names = [entry["id"], *(name for name in copies if places.get(name, -1) > found)]
-    if not isinstance(leaf, str) or places.get(leaf, found) >= found:
+    names = [entry["id"], *(name for name in copies if places.get(name, -1) > compaction)]
+    if not isinstance(leaf, str) or places.get(leaf, compaction) >= compaction:
         return None
-    return Compaction({places[name] for name in names}, dict.fromkeys(names, leaf), "parentId")
+    return SessionCompaction({places[name] for name in names}, dict.fromkeys(names, leaf), "parentId")
 
 
 def _is_compaction(entry: Entry) -> bool:
@@ -222,21 +222,21 @@ def _is_compaction(entry: Entry) -> bool:
     return isinstance(entry.get("id"), str) and (ours or entry.get("type") == "compaction")
 
 
-def _entries_of(session: Session, found: Match) -> list[Entry]:
-    """The entries of a message: its own, as far as they may stand anywhere, or new ones."""
-    was = session.entries[found.index] if found.index is not None else []
-    if found.same and all(entry["type"] in {"message", "custom_message"} for entry in was):
+def _entries_of(session: ClientSession, match: Match) -> list[Entry]:
+    """Return the entries of a message: its own, where they may be repeated, else new ones."""
+    was = session.entries[match.index] if match.index is not None else []
+    if match.is_unchanged and all(entry["type"] in {"message", "custom_message"} for entry in was):
         return was
-    if found.index in session.origins:
-        told = {"customType": _OURS, "content": get(found.message, "content"), "display": True}
-        return [_entry("custom_message") | told]
+    if match.index in session.origins:
+        custom = {"customType": _OURS, "content": get(match.message, "content"), "display": True}
+        return [_entry("custom_message") | custom]
     facts = was[0].get("message") if was else None
-    return [_entry("message") | {"message": body} for body in _bodies(session, found, facts or {})]
+    return [_entry("message") | {"message": body} for body in _bodies(session, match, facts or {})]
 
 
-def _bodies(session: Session, found: Match, was: Entry) -> Iterator[Entry]:
-    """What is said, and each result of a tool, as a message of pi's; a reply keeps the facts of the one it `was`."""
-    content, role = get(found.message, "content"), str(get(found.message, "role"))
+def _bodies(session: ClientSession, match: Match, was: Entry) -> Iterator[Entry]:
+    """Yield the text, and each result of a tool, as a message of pi's; a reply keeps the facts of the one it `was`."""
+    content, role = get(match.message, "content"), str(get(match.message, "role"))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
     stamp = int(datetime.now(UTC).timestamp() * 1000)
     for block in blocks:
@@ -249,17 +249,17 @@ def _bodies(session: Session, found: Match, was: Entry) -> Iterator[Entry]:
                 "isError": bool(get(block, "is_error")),
                 "timestamp": stamp,
             }
-    said = _from_blocks(block for block in blocks if get(block, "type") != "tool_result")
-    if said and role == "assistant":
-        stop = "toolUse" if any(block["type"] == "toolCall" for block in said) else "stop"
+    body = _from_blocks(block for block in blocks if get(block, "type") != "tool_result")
+    if body and role == "assistant":
+        stop = "toolUse" if any(block["type"] == "toolCall" for block in body) else "stop"
         facts: Entry = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
         facts |= {"usage": _NO_USAGE, "stopReason": stop, "timestamp": stamp}
-        yield facts | was | {"role": "assistant", "content": said}
-    elif said:
-        yield {"role": "user", "content": said, "timestamp": stamp}
+        yield facts | was | {"role": "assistant", "content": body}
+    elif body:
+        yield {"role": "user", "content": body, "timestamp": stamp}
 
 
-def _tool_name(session: Session, call_id: str) -> str:
+def _tool_name(session: ClientSession, call_id: str) -> str:
     calls = (call for message in session.messages for call in _FORMAT.read(message).calls)
     return next((call.name for call in calls if call.id == call_id), "unknown")
 
@@ -269,28 +269,28 @@ def _entry(kind: str) -> Entry:
 
 
 def _from_blocks(content: Any) -> list[dict[str, Any]]:
-    """Anthropic's blocks as pi's."""
+    """Return Anthropic's blocks as pi's."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    found: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for block in content or ():
         kind = get(block, "type")
         if kind == "text":
-            found.append({"type": "text", "text": get(block, "text")})
+            converted.append({"type": "text", "text": get(block, "text")})
         elif kind == "image":
             source = get(block, "source") or {}
-            found.append({"type": "image", "data": get(source, "data"), "mimeType": get(source, "media_type")})
+            converted.append({"type": "image", "data": get(source, "data"), "mimeType": get(source, "media_type")})
         elif kind == "tool_use":
             call = {"id": get(block, "id"), "name": get(block, "name"), "arguments": get(block, "input")}
-            found.append({"type": "toolCall", **call})
+            converted.append({"type": "toolCall", **call})
         elif kind == "thinking":
             signed = get(block, "signature")
-            found.append({"type": "thinking", "thinking": get(block, "thinking"), "thinkingSignature": signed})
+            converted.append({"type": "thinking", "thinking": get(block, "thinking"), "thinkingSignature": signed})
         elif kind == "redacted_thinking":
-            found.append(
+            converted.append(
                 {"type": "thinking", "thinking": "", "thinkingSignature": get(block, "data"), "redacted": True}
             )
-    return found
+    return converted
 
 
-CLIENT = Client(Anthropic.name, owns_line, read, append, newest_compaction, is_sound)
+SESSION_FORMAT = SessionFormat(Anthropic.name, is_own_line, read, append, newest_compaction, is_valid_line)

@@ -1,4 +1,4 @@
-"""Lines and bytes of a file: checked before it is opened, streamed, and never kept."""
+"""Lines and bytes of a file: checked before it is read, and streamed."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from typing import Any
 
 from unabridged.formats import Format
 from unabridged.formats.fields import plain
-from unabridged.sessions.loaded import Entry, Line, Lines, Match, SessionFileError, Stamp
+from unabridged.sessions.base import Entry, FileLine, FileStamp, LineFile, Match, SessionFileError
 
 Progress = Callable[[int, int], None]
-"""Gets the bytes read so far and the size of the file."""
+"""Called with the bytes read so far and the size of the file."""
 
-UNENDED = b" \n"
-"""How a line ends that was put behind one without a line break, so that the file can be had back to the byte."""
+HOOK_PREFIX = "[unabridged]"
+"""How a text begins that our hook added to a session."""
+ADDED_LINE_BREAK = b" \n"
+"""How a line ends that was added after one without a line break, so that taking it away restores each byte."""
 _BOM = b"\xef\xbb\xbf"
-_STEP = 8 << 20
+_PROGRESS_BYTES = 8 << 20
+"""Between two reports of progress."""
 
 
-def check(path: Path, max_size: int) -> Stamp:
-    """Refuse, unread, what can't be a conversation: missing, a folder, a device, empty, too large, not text."""
+def check_file(path: Path, max_size: int) -> FileStamp:
+    """Raise `SessionFileError` for what can't be a conversation: missing, no file, empty, too large, not text."""
     try:
         info = path.stat()
     except OSError as error:
-        raise SessionFileError(f"can't read {path}: {reason(error)}") from error
+        raise SessionFileError(f"can't read {path}: {describe_os_error(error)}") from error
     if stat.S_ISDIR(info.st_mode):
         raise SessionFileError(f"{path} is a folder: name the session file inside it")
     if not stat.S_ISREG(info.st_mode):
@@ -42,23 +45,21 @@ def check(path: Path, max_size: int) -> Stamp:
         with path.open("rb") as stream:
             head = stream.read(8192)
     except OSError as error:
-        raise SessionFileError(f"can't read {path}: {reason(error)}") from error
-    if not head.strip(b" \t\r\n" + _BOM):
-        rest = info.st_size - len(head)
-        if rest <= 0:
-            raise SessionFileError(f"{path} is empty: there is no conversation in it")
+        raise SessionFileError(f"can't read {path}: {describe_os_error(error)}") from error
+    if not head.strip(b" \t\r\n" + _BOM) and info.st_size <= len(head):
+        raise SessionFileError(f"{path} is empty: there is no conversation in it")
     if b"\0" in head:
         raise SessionFileError(f"{path} is not text: expected JSON or JSON Lines in UTF-8")
-    return Stamp(info.st_size, info.st_mtime_ns)
+    return FileStamp(info.st_size, info.st_mtime_ns)
 
 
-def reason(error: OSError) -> str:
-    """What the system said, without the number and the path that stand elsewhere in the message."""
+def describe_os_error(error: OSError) -> str:
+    """Return the system's message, without the number and the path."""
     return (error.strerror or str(error)).lower()
 
 
-def parse(path: Path, raw: bytes) -> Any:
-    """The JSON value, or one clear line about what is wrong and where."""
+def parse_json(path: Path, raw: bytes) -> Any:
+    """Return the JSON value; raise `SessionFileError` with what is wrong and where."""
     try:
         return json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -72,46 +73,46 @@ def parse(path: Path, raw: bytes) -> Any:
 
 
 def read_lines(
-    path: Path, stamp: Stamp, progress: Progress | None = None, *, start: int = 0, number: int = 0
-) -> Iterator[Line]:
-    """Every line of the file, one at a time; a line that is not JSON comes with its problem.
+    path: Path, stamp: FileStamp, progress: Progress | None = None, *, start: int = 0, number: int = 0
+) -> Iterator[FileLine]:
+    """Yield every line of the file; a line that is not JSON comes with its problem.
 
-    From the line on that has this number and starts at this byte.
+    The first is the one that has this number and starts at this byte.
     """
     reported = start
     with path.open("rb") as stream:
         stream.seek(start)
         for place, raw in enumerate(stream, number):
-            yield _line(place, start, raw)
+            yield _parse_line(place, start, raw)
             start += len(raw)
-            if progress and start - reported >= _STEP:
+            if progress and start - reported >= _PROGRESS_BYTES:
                 progress(reported := start, stamp.size)
     if progress:
         progress(start, stamp.size)
 
 
-def _line(number: int, start: int, raw: bytes) -> Line:
+def _parse_line(number: int, start: int, raw: bytes) -> FileLine:
     text = raw.removeprefix(_BOM) if number == 0 else raw
     if not text.strip():
-        return Line(number, start, raw, None)
+        return FileLine(number, start, raw, None)
     try:
-        return Line(number, start, raw, json.loads(text.decode()))
+        return FileLine(number, start, raw, json.loads(text.decode()))
     except (ValueError, RecursionError) as error:
-        return Line(number, start, raw, None, f"{type(error).__name__}: {error}")
+        return FileLine(number, start, raw, None, f"{type(error).__name__}: {error}")
 
 
-def collect(path: Path, progress: Progress | None, lines: Lines) -> Iterator[Line]:
-    """The lines that are JSON objects, while `lines` learns how far the file is whole.
+def collect_entries(path: Path, progress: Progress | None, lines: LineFile) -> Iterator[FileLine]:
+    """Yield the lines that are JSON objects, and note in `lines` how far the file is complete.
 
-    A line that is cut off at the end of the file is tolerated with a warning, as clients die in the middle of a write;
+    A line that is cut off at the end of the file is left out with a warning, as clients die in the middle of a write;
     one in the middle is left alone with a warning, as clients do.
     """
     for line in read_lines(path, lines.stamp, progress):
         end = line.start + len(line.raw)
         cut_off = bool(line.problem) and end >= lines.stamp.size
-        lines.whole = lines.whole if cut_off else end
-        if lines.kept is not None:
-            lines.kept.append(line)
+        lines.complete_size = lines.complete_size if cut_off else end
+        if lines.lines is not None:
+            lines.lines.append(line)
         if line.problem:
             what = "is cut off and was left out" if cut_off else "is not JSON and was left alone"
             lines.warnings.append(f"line {line.number + 1} {what} ({line.problem})")
@@ -119,45 +120,45 @@ def collect(path: Path, progress: Progress | None, lines: Lines) -> Iterator[Lin
             yield line
 
 
-def dump(value: Any) -> bytes:
-    """One compact JSON line."""
-    return encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)) + b"\n"
+def dump_line(value: Any) -> bytes:
+    """Return the value as one compact JSON line."""
+    return encode_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)) + b"\n"
 
 
-def encode(text: str) -> bytes:
-    """JSON text as UTF-8; a lone surrogate, which UTF-8 can't hold, as the escape it was read from."""
+def encode_json(text: str) -> bytes:
+    """Return JSON text as UTF-8; a lone surrogate, which UTF-8 can't encode, as the escape it was read from."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+        return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
-def is_summary(found: Match, format_: Format) -> bool:
-    """Whether this is a new turn that only speaks, in the user's place: the summary turn of a compaction."""
-    view = format_.read(found.message)
-    return found.index is None and view.role == "user" and not view.answers
+def is_summary(match: Match, format_: Format) -> bool:
+    """Return whether this is a new user's turn without results of tools: the summary turn of a compaction."""
+    view = format_.read(match.message)
+    return match.index is None and view.role == "user" and not view.answers
 
 
-def chain(entries: Iterable[Entry], own: str, parent: str, first: str | None) -> Iterator[Entry]:
-    """The entries under names of their own, each linked to the one before it, the first one to `first`."""
+def link_entries(entries: Iterable[Entry], own: str, parent: str, first: str | None) -> Iterator[Entry]:
+    """Yield the entries with new ids, each linked to the one before it, the first one to `first`."""
     for entry in entries:
-        name = str(uuid.uuid4())
-        yield entry | {own: name, parent: first}
-        first = name
+        new = str(uuid.uuid4())
+        yield entry | {own: new, parent: first}
+        first = new
 
 
 def time_now() -> str:
-    """The time as clients write it: 2026-01-31T12:00:00.000Z."""
+    """Return the time as clients write it: 2026-01-31T12:00:00.000Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def check_unchanged(path: Path, stamp: Stamp, *, named: Path | None = None) -> None:
-    """Refuse to go on when the file is no longer the one that was read; `named` is how people know it."""
+def check_unchanged(path: Path, stamp: FileStamp, *, named: Path | None = None) -> None:
+    """Raise `SessionFileError` when the file is no longer the one that was read; `named` is its name for people."""
     try:
         info = path.stat()
     except OSError as error:
-        raise SessionFileError(f"can't read {path} again: {reason(error)}") from error
-    if Stamp(info.st_size, info.st_mtime_ns) != stamp:
+        raise SessionFileError(f"can't read {path} again: {describe_os_error(error)}") from error
+    if FileStamp(info.st_size, info.st_mtime_ns) != stamp:
         raise SessionFileError(
             f"{named or path} changed while it was worked on: close the client that writes it, and try again"
         )

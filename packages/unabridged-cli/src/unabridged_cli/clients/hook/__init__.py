@@ -3,14 +3,14 @@
     PreCompact                  the session is archived, as far as it is new
     session_before_compact      the same, and our summary in the place of pi's
     SessionStart (compact)      the context gets what a summary loses
-    PostCompact                 the client's summary is held against the record
+    PostCompact                 the client's summary is compared with the record
     SessionStart, SessionEnd    a process of its own archives the project's sessions that grew
 
-Reading order: `events` (what each event does), `around` (the work around a compaction), `transcript` (a session file as
-it grows), `copying` (its messages in the archive), `reminder` (what is put into the context) and `ledgers` (of what),
-`later` (processes of their own), `rest` (what there was no time for), `grown` (all sessions of a project), `claims`,
-`continued` and `findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes
-on: the exit code is 0, and the log says why.
+Reading order: `events` (what each event does), `actions` (what is done with a session), `transcript` (a session file as
+it grows), `session_copy` (its messages in the archive), `reminder` (what is put into the context) and `ledgers` (from
+what), `background` (processes of their own), `grown_sessions` (all sessions of a project), `summary_check` and
+`findings` (what a summary says and the record does not), `log`. Whatever goes wrong, the client goes on: the exit code
+is 0, and the log says why.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ import sys
 import threading
 from typing import Final
 
-LONGEST: Final = 25.0
-"""Seconds after which the hook gives up, whatever it is doing."""
-_GRACE: Final = 3
-"""Seconds for a thread to end the process, which waits for whatever holds the interpreter, as one match of a pattern
-does. The signal's exit code is not 0: the command of an install ends clean all the same."""
+HOOK_TIMEOUT_SECONDS: Final = 25.0
+"""Time after which the hook gives up, whatever it is doing."""
+_GRACE_SECONDS: Final = 3
+"""Time for a thread to end the process, which waits for whatever holds the interpreter, as one match of a pattern does.
+The signal's exit code is not 0: the command of an install ends clean all the same."""
 
 
-def main(longest: float = LONGEST) -> None:
-    """The program: answer the event on standard input. Never an error for the client, and never a long wait."""
-    _set_limit(longest)
+def main(timeout: float = HOOK_TIMEOUT_SECONDS) -> None:
+    """Answer the event on standard input. Never an error for the client, and never a long wait."""
+    _set_timeout(timeout)
     try:
         if sys.stdin is None:
             _log("standard input is closed, so there is no event")
             _end()
         elif sys.stdin.isatty():
-            print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201
+            print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201 - for the person who typed it
             _end()
         from unabridged_cli.clients.hook.events import answer  # noqa: PLC0415 - what fails to load must not stop a client
 
-        if said := answer(sys.stdin.buffer.read()):
-            sys.stdout.write(said)
+        if output := answer(sys.stdin.buffer.read()):
+            sys.stdout.write(output)
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - a client goes on whatever happens here
         _log(f"{type(error).__name__}: {error}")
     _end()
 
 
-def _set_limit(longest: float) -> None:
+def _set_timeout(seconds: float) -> None:
     """End this process after so many seconds; by the system itself a little later, should Python not come to it."""
-    timer = threading.Timer(longest, _give_up, [longest])
+
+    def give_up() -> None:
+        _log(f"given up after {seconds:.0f} s: the next event goes on with what is not archived yet")
+        _end()
+
+    timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
     if hasattr(signal, "alarm"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(longest) + _GRACE)
-
-
-def _give_up(longest: float) -> None:
-    _log(f"given up after {longest:.0f} s: the next event goes on with what is not archived yet")
-    _end()
+        signal.alarm(int(seconds) + _GRACE_SECONDS)
 
 
 def _log(reason: str) -> None:

@@ -8,39 +8,39 @@ from collections.abc import Mapping
 from typing import Any
 
 from unabridged.archive.protocol import Archive
-from unabridged_cli.clients.hook import LONGEST, around, rest
-from unabridged_cli.clients.hook.events import as_context, find_source, reason_of
-from unabridged_cli.clients.hook.transcript import Source
+from unabridged_cli.clients.hook import HOOK_TIMEOUT_SECONDS, actions
+from unabridged_cli.clients.hook.events import as_context, find_session, reason_of
+from unabridged_cli.clients.hook.transcript import HookSession
 
-__all__ = ["LONGEST", "answer_event"]
+__all__ = ["HOOK_TIMEOUT_SECONDS", "answer_event"]
 
 log = logging.getLogger("unabridged")
 
 
 def answer_event(event: Mapping[str, Any], archive: Archive, namespace: str) -> dict[str, Any]:
     """Do what the hook does at this event; return what the client gets as the answer."""
-    source, reason = find_source(event)._replace(namespace=namespace), reason_of(event)
-    name, compacted = event["hook_event_name"], event.get("source") == "compact"
-    whole, said = True, dict[str, Any]()
+    session, reason = find_session(event)._replace(namespace=namespace), reason_of(event)
+    name, is_compacted = event["hook_event_name"], event.get("source") == "compact"
+    is_complete, answer = True, dict[str, Any]()
     if name == "PreCompact":
-        whole = around.archive_session(source, reason, around.BEFORE, archive)
+        is_complete = actions.archive_session(session, reason, actions.BEFORE_SECONDS, archive)
     elif name == "PostCompact":
-        around.check_summary(source, reason, event.get("compact_summary"), archive)
+        actions.check_summary(session, reason, event.get("compact_summary"), archive)
     elif name == "SessionStart":
-        text, whole = around.tell_context(source, reason, archive, compacted=compacted)
-        said = as_context(text)
-    if not whole:
-        _do_rest(source, reason, archive)
-    return said
+        text, is_complete = actions.describe_for_context(session, reason, archive, is_compacted=is_compacted)
+        answer = as_context(text)
+    if not is_complete:
+        _complete_later(session, reason, archive)
+    return answer
 
 
-def _do_rest(source: Source, reason: str, archive: Archive) -> None:
+def _complete_later(session: HookSession, reason: str, archive: Archive) -> None:
     """Do what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
 
     def work() -> None:
         try:
-            rest.do_rest(source, reason, archive)
+            actions.complete_session(session, reason, archive)
         except Exception as error:  # noqa: BLE001 - the program may have closed its archive
-            log.warning("the rest of %s: %s: %s", source.thread, type(error).__name__, error)
+            log.warning("the rest of %s: %s: %s", session.thread, type(error).__name__, error)
 
     threading.Thread(target=work, name="unabridged-rest", daemon=True).start()

@@ -1,26 +1,26 @@
-"""What was found about a client's summary, told to the model when the client next takes a text."""
+"""What was found about a client's summary, given to the model when the client next takes a text."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from unabridged.archive.protocol import Archive
-from unabridged_cli.clients.hook.copying import keep, newest_record
-from unabridged_cli.clients.hook.transcript import Place, Source
+from unabridged_cli.clients.hook.session_copy import newest_record, position_of, store_record
+from unabridged_cli.clients.hook.transcript import HookSession
 
 CLAIMS: Final = "claims"
-"""The kind of a record of what was found, or of that it was told."""
+"""The kind of a record of findings, or of that the model was told."""
 CERTAIN: Final = "the summary quotes the user with words that nobody said: "
 """How a finding begins that is certain."""
 
 
-def take_certain(archive: Archive, source: Source) -> str:
-    """What the model has to know of the newest summary; said once."""
-    record = newest_record(archive, source, CLAIMS)
+def take_certain(archive: Archive, session: HookSession) -> str:
+    """Return what the model has to know of the newest summary, once: a record says that it was told."""
+    record = newest_record(archive, session, CLAIMS)
     notes = record.data["receipt"]["notes"] if record is not None else ()
     certain = [note for note in notes if note.startswith(CERTAIN)]
     if record is None or not certain:
         return ""
-    place = Place.of(record.data.get("place"))
-    keep(archive, source, CLAIMS, place, reason=f"told what {record.id} found", of=f"told {record.id}")
+    reason, made_of = f"told what {record.id} found", f"told {record.id}"
+    store_record(archive, session, CLAIMS, position_of(record), reason=reason, made_of=made_of)
     return "[unabridged] " + "; ".join(certain)

@@ -12,19 +12,18 @@ from typing import Final, NamedTuple
 
 from unabridged_cli.clients.client import Environ, folder_from
 
-_LARGEST: Final = 1_000_000
+_MAX_BYTES: Final = 1_000_000
 """Bytes of the log, after which it begins anew; the one before is kept beside it."""
-_LONGEST: Final = 600
-"""Characters of a line."""
-_STAMP: Final = "%Y-%m-%dT%H:%M:%SZ"
+_MAX_LINE_CHARACTERS: Final = 600
+_TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _LINE: Final = re.compile(r"(\S+) \d+ (?:([\w.-]+:[\w.-]+): )?(failed: )?(.*)")
 _ARCHIVED: Final = re.compile(r"[\d,]+ messages archived in ")
-_RECENT: Final = 7 * 86_400
-"""Seconds for which a failure is shown."""
-_about: list[str] = [""]
+_FAILURE_LIFETIME_SECONDS: Final = 7 * 86_400
+"""How long a failure is shown."""
+_current_thread: list[str] = [""]
 
 
-class Failure(NamedTuple):
+class HookFailure(NamedTuple):
     """Something that went wrong, when (seconds since 1970), and for which session, if that is known."""
 
     time: float
@@ -33,7 +32,7 @@ class Failure(NamedTuple):
 
 
 def log_file(environ: Environ) -> Path:
-    """Where the hook says what it did, and what went wrong."""
+    """Return where the hook writes what it did, and what went wrong."""
     return folder_from(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "hook.log"
 
 
@@ -42,45 +41,45 @@ def log(line: str) -> None:
     with suppress(OSError):
         path = log_file(os.environ)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folders above it as the user has them
-        if path.exists() and path.stat().st_size > _LARGEST:
+        if path.exists() and path.stat().st_size > _MAX_BYTES:
             path.replace(path.with_suffix(".log.1"))
-        stamp = time.strftime(_STAMP, time.gmtime())
-        told = "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split())[:_LONGEST])
+        stamp = time.strftime(_TIME_FORMAT, time.gmtime())
+        plain = "".join(sign if sign.isprintable() else " " for sign in " ".join(line.split())[:_MAX_LINE_CHARACTERS])
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(handle, f"{stamp} {os.getpid()} {told}\n".encode("utf-8", "replace"))
+            os.write(handle, f"{stamp} {os.getpid()} {plain}\n".encode("utf-8", "replace"))
         finally:
             os.close(handle)
 
 
 def name_session(thread: str) -> None:
     """Let every failure that is logged from now on name this session."""
-    _about[0] = thread
+    _current_thread[0] = thread
 
 
 def log_failure(reason: str) -> None:
     """Add to the log that something went wrong."""
-    log(f"{_about[0]}: failed: {reason}" if _about[0] else f"failed: {reason}")
+    log(f"{_current_thread[0]}: failed: {reason}" if _current_thread[0] else f"failed: {reason}")
 
 
-def open_failures(environ: Environ) -> list[Failure]:
+def open_failures(environ: Environ) -> list[HookFailure]:
     """Return what went wrong in the last days and was not made good since, newest first, the newest of each session.
 
     It is made good when the session was archived later; where no session is known, when any was.
     """
-    found: dict[str, Failure] = {}
-    for line in _lines(log_file(environ)):
+    failures: dict[str, HookFailure] = {}
+    for line in _read_lines(log_file(environ)):
         moment, thread, failed, text = line.groups(default="")
         if failed:
-            found[thread] = Failure(_seconds(moment), thread, text)
+            failures[thread] = HookFailure(_seconds(moment), thread, text)
         elif _ARCHIVED.match(text):
-            found.pop(thread, None)
-            found.pop("", None)
-    recent = (failure for failure in found.values() if failure.time > time.time() - _RECENT)
+            failures.pop(thread, None)
+            failures.pop("", None)
+    recent = (failure for failure in failures.values() if failure.time > time.time() - _FAILURE_LIFETIME_SECONDS)
     return sorted(recent, key=lambda failure: -failure.time)
 
 
-def _lines(path: Path) -> list[re.Match[str]]:
+def _read_lines(path: Path) -> list[re.Match[str]]:
     texts = []
     for each in (path.with_suffix(".log.1"), path):
         with suppress(OSError):
@@ -90,6 +89,6 @@ def _lines(path: Path) -> list[re.Match[str]]:
 
 def _seconds(stamp: str) -> float:
     try:
-        return calendar.timegm(time.strptime(stamp, _STAMP))
+        return calendar.timegm(time.strptime(stamp, _TIME_FORMAT))
     except ValueError:
         return 0.0

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
@@ -23,20 +22,22 @@ from unabridged_cli.clients.threads import thread_of
 if TYPE_CHECKING:
     from unabridged.messages import Origin
 
-_LOOK_BACK: Final = 4_096
-"""Bytes before a place in the file by which it is known again: lines have ids and times."""
-_LOOK_AT: Final = 50
-"""Lines by which it is told whose file this is."""
-_NOTHING: Final = b" \t\r\n\0"
+_DIGEST_BYTES: Final = 4_096
+"""Bytes before a position in the file by which it is recognised: lines have ids and times."""
+_FIRST_LINES: Final = 50
+"""Lines by which the client and the project of a file are recognised."""
+_BLANK_BYTES: Final = b" \t\r\n\0"
 """What a line without a word in it is made of; a crash may leave NULs."""
-_OURS: Final = "[unabridged"
+_OUR_TEXTS_BEGIN: Final = "[unabridged"
 """How every text begins that we put into a conversation."""
 
 
 Message = dict[str, Any]
+ReadMessage = tuple[Message, "Origin | None"]
+"""A message, and whose words it is where its line says so."""
 
 
-class Said(NamedTuple):
+class TranscriptMessage(NamedTuple):
     """One message of a session, whose words it is where the file says so, and where its line begins and ends."""
 
     message: Message
@@ -44,102 +45,95 @@ class Said(NamedTuple):
     start: int
     end: int
 
+    @property
+    def size(self) -> int:
+        """Return the bytes of its line."""
+        return self.end - self.start
 
-@dataclass(frozen=True, slots=True)
-class Place:
+
+class FilePosition(NamedTuple):
     """How far a file was read: so many bytes, so many messages; `digest` is of the bytes just before."""
 
     offset: int = 0
     turn: int = 0
     digest: str = ""
 
-    def facts(self) -> dict[str, Any]:
-        """The place as plain data, for a record."""
-        return asdict(self)
-
     @classmethod
-    def of(cls, facts: Any) -> Place:
-        """The place that `facts` gave; the beginning for anything else."""
+    def from_json(cls, facts: Any) -> FilePosition:
+        """Return the position that a record has as plain data; the beginning for anything else."""
         try:
             return cls(int(facts["offset"]), int(facts["turn"]), str(facts["digest"]))
         except (TypeError, KeyError, ValueError):
             return cls()
 
 
-class Kind(NamedTuple):
-    """How the lines of one client are known and read."""
+class TranscriptKind(NamedTuple):
+    """How the lines of one client are recognised and read."""
 
     client: str
     format: str
     """Name of the wire format of its messages."""
     owns: Callable[[dict[str, Any]], bool]
-    read: Callable[[dict[str, Any]], tuple[Message, Origin | None] | None]
-    """The message of a line, and whose words it is where the line says so; None for a line without one."""
-    lasting: bool = True
+    read: Callable[[dict[str, Any]], ReadMessage | None]
+    """Returns the message of a line; None for a line without one."""
+    is_lasting: bool = True
     """Whether its file stays when the hook is done."""
 
-    def as_text(self, raw: bytes) -> Message:
-        """A line that can't be read, or not be archived as what it says, as a message that has its text."""
-        text = raw.decode("utf-8", "backslashreplace").strip()
-        return {"role": "user", "content": text}
 
-
-class Source(NamedTuple):
+class HookSession(NamedTuple):
     """A session that a hook was called for."""
 
-    kind: Kind
+    kind: TranscriptKind
     id: str
     path: Path
     namespace: str = ""
     """Whose session it is, in the archive; empty for the default one."""
     project: str = ""
-    """The folder that the event names: a client that tells none in its file has it from here."""
+    """The folder that the event names, for a client that names none in its file."""
 
     @property
     def thread(self) -> str:
-        """Its name in the archive."""
+        """Return its name in the archive."""
         return thread_of(self.kind.client, self.id)
 
 
-def place_at(path: Path, offset: int, turn: int) -> Place:
-    """The place at this offset of the file."""
-    return Place(offset, turn, _digest_before(path, offset))
+def position_at(path: Path, offset: int, turn: int) -> FilePosition:
+    """Return the position at this offset of the file."""
+    return FilePosition(offset, turn, _digest_before(path, offset))
 
 
-def is_at(path: Path, place: Place) -> bool:
-    """Whether the file still is, as far as the place says, the one that was read: it may have grown since."""
-    if place.offset == 0:
+def is_at(path: Path, position: FilePosition) -> bool:
+    """Return whether the file, as far as the position says, still is the one that was read: it may have grown."""
+    if position.offset == 0:
         return True
     try:
-        return path.stat().st_size >= place.offset and _digest_before(path, place.offset) == place.digest
+        is_long_enough = path.stat().st_size >= position.offset
+        return is_long_enough and _digest_before(path, position.offset) == position.digest
     except OSError:
         return False
 
 
 def _digest_before(path: Path, offset: int) -> str:
     with path.open("rb") as stream:
-        stream.seek(max(offset - _LOOK_BACK, 0))
-        return sha256(stream.read(min(offset, _LOOK_BACK))).hexdigest()
+        stream.seek(max(offset - _DIGEST_BYTES, 0))
+        return sha256(stream.read(min(offset, _DIGEST_BYTES))).hexdigest()
 
 
-def kind_of(path: Path) -> Kind | None:
-    """Whose session file this is, by its first lines; None for one that we don't know."""
-    for line in lines_of(path, _LOOK_AT):
-        found = next((kind for kind in KINDS if kind.owns(line)), None)
-        if found is not None:
-            return found
-    return None
+def kind_of(path: Path) -> TranscriptKind | None:
+    """Return whose session file this is, by its first lines; None for one that we don't know."""
+    kinds = (kind for line in lines_of(path, _FIRST_LINES) for kind in KINDS if kind.owns(line))
+    return next(kinds, None)
 
 
-def lines_of(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """Every line that is a JSON object, among so many."""
+def lines_of(path: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield every line that is a JSON object, among the first so many."""
     with path.open("rb") as stream:
-        yield from filter(None, map(parse, islice(stream, most)))
+        yield from filter(None, map(parse_line, islice(stream, count)))
 
 
 def project_in(path: Path) -> str:
-    """The folder that the first lines of the file say the client works in; empty when they say none."""
-    for line in lines_of(path, _LOOK_AT):
+    """Return the folder that the first lines of the file say the client works in; empty when they say none."""
+    for line in lines_of(path, _FIRST_LINES):
         payload = line.get("payload")
         folder = line.get("cwd") or (payload.get("cwd") if isinstance(payload, dict) else None)
         if isinstance(folder, str) and folder:
@@ -148,15 +142,15 @@ def project_in(path: Path) -> str:
 
 
 def time_in(line: dict[str, Any]) -> float | None:
-    """When a line was written (Unix time), where it says so."""
+    """Return when a line was written (Unix time), where it says so."""
     with suppress(KeyError, TypeError, ValueError, OverflowError):
         written = datetime.fromisoformat(line["timestamp"])
         return (written if written.tzinfo else written.replace(tzinfo=UTC)).timestamp()
     return None
 
 
-def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
-    """Every message whose line begins at `offset` or behind it.
+def read_from(path: Path, kind: TranscriptKind, offset: int) -> Iterator[TranscriptMessage]:
+    """Yield every message whose line begins at `offset` or behind it.
 
     The last line is left for the next time if it does not end: the client may be about to write the rest of it.
     """
@@ -167,29 +161,34 @@ def read_from(path: Path, kind: Kind, offset: int) -> Iterator[Said]:
             start, offset = offset, offset + len(raw)
             if offset > size or not raw.endswith(b"\n"):
                 return
-            found = _message_in(raw, kind)
-            if found is not None:
-                yield Said(*found, start, offset)
+            message = _read_message(raw, kind)
+            if message is not None:
+                yield TranscriptMessage(*message, start, offset)
 
 
-def line_of(path: Path, said: Said) -> bytes:
-    """The line of a message, as it stands in the file."""
+def line_of(path: Path, message: TranscriptMessage) -> bytes:
+    """Return the line of a message, as it is in the file."""
     with path.open("rb") as stream:
-        stream.seek(said.start)
-        return stream.read(said.end - said.start)
+        stream.seek(message.start)
+        return stream.read(message.size)
 
 
-def _message_in(raw: bytes, kind: Kind) -> tuple[Message, Origin | None] | None:
-    """The message of a line. One that is no JSON, or not as its client writes it, is nobody's word, and not lost."""
-    line = parse(raw)
+def as_text(raw: bytes) -> Message:
+    """Return a line that can't be read, or not be archived as what it says, as a message that has its text."""
+    return {"role": "user", "content": raw.decode("utf-8", "backslashreplace").strip()}
+
+
+def _read_message(raw: bytes, kind: TranscriptKind) -> ReadMessage | None:
+    """Return the message of a line. One that its client did not write like this is the host's, and not lost."""
+    line = parse_line(raw)
     if line is not None:
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             return kind.read(line)
-    return (kind.as_text(raw), "host") if raw.strip(_NOTHING) else None
+    return (as_text(raw), "host") if raw.strip(_BLANK_BYTES) else None
 
 
-def parse(raw: bytes) -> dict[str, Any] | None:
-    """The JSON object on a line; None for anything else."""
+def parse_line(raw: bytes) -> dict[str, Any] | None:
+    """Return the JSON object on a line; None for anything else."""
     try:
         line = json.loads(raw)
     except (ValueError, RecursionError):
@@ -201,35 +200,37 @@ def parse(raw: bytes) -> dict[str, Any] | None:
 
 
 def _owns_claude_code(line: dict[str, Any]) -> bool:
-    named = {"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line)
-    return isinstance(line.get("type"), str) and (bool(named) or line["type"] == "file-history-snapshot")
+    has_ids = not {"sessionId", "parentUuid", "leafUuid", "isSidechain"}.isdisjoint(line)
+    return isinstance(line.get("type"), str) and (has_ids or line["type"] == "file-history-snapshot")
 
 
-def _read_claude_code(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
-    """A user or assistant line of the main thread, or what a person typed while the assistant was at work."""
+def _read_claude_code(line: dict[str, Any]) -> ReadMessage | None:
+    """Return a user or assistant line of the main thread, or what a person typed while the assistant was at work."""
     if line.get("isSidechain") or line.get("isApiErrorMessage"):
         return None
     if line.get("type") == "attachment":
-        return _typed_meanwhile(line.get("attachment"))
+        return _read_queued_prompt(line.get("attachment"))
     message = line.get("message")
     if line.get("type") not in {"user", "assistant"} or not isinstance(message, dict) or not message.get("content"):
         return None
     read = {"role": line["type"], "content": message["content"]}
     if line["type"] == "assistant":
         return read, None
-    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _origin(read)
+    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _origin_of(read)
 
 
-def _typed_meanwhile(attached: Any) -> tuple[Message, Origin | None] | None:
-    if not isinstance(attached, dict) or attached.get("type") != "queued_command" or not attached.get("prompt"):
+def _read_queued_prompt(attachment: Any) -> ReadMessage | None:
+    if not isinstance(attachment, dict) or attachment.get("type") != "queued_command" or not attachment.get("prompt"):
         return None
-    read = {"role": "user", "content": attached["prompt"]}
-    return read, _origin(read) if attached.get("commandMode") in {None, "prompt"} else "host"
+    read = {"role": "user", "content": attachment["prompt"]}
+    return read, _origin_of(read) if attachment.get("commandMode") in {None, "prompt"} else "host"
 
 
 # -- Codex -------------------------------------------------------------------------------------------------------------
 
-_CONTEXT: Final = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OURS)
+_HOST_TEXTS_BEGIN: Final = (
+    "<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OUR_TEXTS_BEGIN,
+)  # fmt: skip
 _NOT_SENT: Final = frozenset({"ghost_snapshot", "other"})
 
 
@@ -237,8 +238,8 @@ def _owns_codex(line: dict[str, Any]) -> bool:
     return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
 
 
-def _read_codex(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
-    """An item of the conversation, or the summary of a compaction."""
+def _read_codex(line: dict[str, Any]) -> ReadMessage | None:
+    """Return an item of the conversation, or the summary of a compaction."""
     payload = line.get("payload")
     if not isinstance(payload, dict):
         return None
@@ -248,16 +249,16 @@ def _read_codex(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
         return ({"type": "message", "role": "user", "content": [part]}, "summary") if text else None
     if line.get("type") != "response_item" or payload.get("type") in _NOT_SENT:
         return None
-    return payload, _origin(payload)
+    return payload, _origin_of(payload)
 
 
-def _origin(message: Message) -> Origin | None:
-    """The host's, where a user turn begins as its own texts do; None where nothing says whose words it is."""
+def _origin_of(message: Message) -> Origin | None:
+    """Return the host where a user turn begins as its own texts do; None where nothing says whose words it is."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
     text = first.get("text") if isinstance(first, dict) else first
-    hosts = message.get("role") == "user" and isinstance(text, str) and text.lstrip().startswith(_CONTEXT)
-    return "host" if hosts else None
+    is_hosts = message.get("role") == "user" and isinstance(text, str) and text.lstrip().startswith(_HOST_TEXTS_BEGIN)
+    return "host" if is_hosts else None
 
 
 # -- pi ----------------------------------------------------------------------------------------------------------------
@@ -268,12 +269,12 @@ def _owns_pi(line: dict[str, Any]) -> bool:
     return (line.get("type") == "session" and "cwd" in line) or (isinstance(body, dict) and "role" in body)
 
 
-def _read_pi(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
-    """An entry as pi sends it; one that it does not send is no message."""
+def _read_pi(line: dict[str, Any]) -> ReadMessage | None:
+    """Return an entry as pi sends it; one that it does not send is no message."""
     from unabridged.sessions.pi import to_anthropic  # noqa: PLC0415 - the others need nothing of it
 
     message, origin = next(iter(to_anthropic(line)), (None, None))
-    return None if message is None or not message["content"] else (message, origin or _origin(message))
+    return None if message is None or not message["content"] else (message, origin or _origin_of(message))
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------------
@@ -283,17 +284,17 @@ def _owns_opencode(line: dict[str, Any]) -> bool:
     return isinstance(line.get("opencode"), str) and "role" in line
 
 
-def _read_opencode(line: dict[str, Any]) -> tuple[Message, Origin | None] | None:
-    """A message as our plugin writes it: opencode has its own in a database."""
+def _read_opencode(line: dict[str, Any]) -> ReadMessage | None:
+    """Return a message as our plugin writes it: opencode has its own in a database."""
     read = {"role": "assistant" if line["role"] == "assistant" else "user", "content": line["content"]}
-    whose = line.get("from")
-    return read, "summary" if whose == "summary" else "host" if whose == "host" else _origin(read)
+    origin = line.get("from")
+    return read, "summary" if origin == "summary" else "host" if origin == "host" else _origin_of(read)
 
 
 KINDS: Final = (
-    Kind("codex", "openai-responses", _owns_codex, _read_codex),
-    Kind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
-    Kind("opencode", "anthropic", _owns_opencode, _read_opencode, lasting=False),
-    Kind("pi", "anthropic", _owns_pi, _read_pi),
+    TranscriptKind("codex", "openai-responses", _owns_codex, _read_codex),
+    TranscriptKind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
+    TranscriptKind("opencode", "anthropic", _owns_opencode, _read_opencode, is_lasting=False),
+    TranscriptKind("pi", "anthropic", _owns_pi, _read_pi),
 )
 """In the order in which a line is looked at."""

@@ -14,10 +14,12 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from unabridged.adapters.kit import Newest
 from unabridged.archive import codec
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import archive_of
@@ -26,23 +28,23 @@ from unabridged.formats import FORMATS
 from unabridged.messages import View
 
 Entry = Any
-"""A line of a session, the SDK's `SessionStoreEntry`: whatever JSON object it is."""
+"""A line of a session, the SDK's `SessionStoreEntry`: any JSON object."""
 Key = Mapping[str, Any]
 """The SDK's `SessionKey`: `project_key`, `session_id`, and `subpath` for the session of a sub-agent."""
 
 NAMESPACE: Final = "claude-agent-sdk"
 _COPY: Final = "copy"
-_REMEMBERED: Final = 100
+_MAX_SESSIONS: Final = 100
 """Sessions whose uuids are kept in memory; of others, they are read again."""
 _READ = FORMATS["anthropic"].read
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What a thread holds already, as far as this process knows."""
+class _StoredLines:
+    """The lines that a thread has already, as far as this process knows."""
 
-    lines: int = 0
-    uuids: set[str] = field(default_factory=set)
+    count: int
+    uuids: set[str]
 
 
 class ArchiveSessionStore:
@@ -55,24 +57,24 @@ class ArchiveSessionStore:
     def __init__(self, archive: str | Archive | None = None, *, namespace: Name = NAMESPACE) -> None:
         self._archive = archive_of(archive)
         self._namespace = check_name(namespace, "namespace")
-        self._seen: dict[str, _Seen] = {}
+        self._stored: Newest[str, _StoredLines] = Newest(_MAX_SESSIONS)
         self._lock = threading.Lock()
-        """One batch after the other: the SDK wants them kept in the order of its calls."""
+        """One batch after the other: the SDK needs them kept in the order of its calls."""
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
         """Keep these lines behind those that are there, all or none of them."""
         await asyncio.to_thread(self._append, self._scope(key), list(entries), not key.get("subpath"))
 
     async def load(self, key: Key) -> list[Entry] | None:
-        """Every line of the session, in order; None for one that was never written."""
+        """Return every line of the session, in order; None for one that was never written."""
         return await asyncio.to_thread(self._load, self._scope(key))
 
     async def list_sessions(self, project_key: str) -> list[Any]:
-        """The sessions of a project, each with when it was written last, in milliseconds."""
+        """Return the sessions of a project, each with when it was written last, in milliseconds."""
         return await asyncio.to_thread(lambda: list(self._listed(project_key)))
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
-        """What the SDK shows of each session in a list, as it was folded from its lines."""
+        """Return what the SDK shows of each session in a list, as it was folded from its lines."""
         return await asyncio.to_thread(lambda: list(self._summaries(project_key)))
 
     async def delete(self, key: Key) -> None:
@@ -80,7 +82,7 @@ class ArchiveSessionStore:
         await asyncio.to_thread(self._delete, self._scope(key))
 
     async def list_subkeys(self, key: Key) -> list[str]:
-        """The sub-agents of a session, by their paths."""
+        """Return the sub-agents of a session, by their paths."""
         beneath = f"{self._scope(key).thread}/"
         threads = await asyncio.to_thread(self._archive.threads, self._namespace)
         return [unquote(name.removeprefix(beneath)) for name in threads if name.startswith(beneath)]
@@ -88,33 +90,30 @@ class ArchiveSessionStore:
     # -- the same, blocking -------------------------------------------------------------------------------------------
 
     def _scope(self, key: Key) -> Scope:
-        """The thread of a session: its names, quoted, so that no two keys share one."""
+        """Return the thread of a session: its names, quoted, so that no two keys share one."""
         names = [key["project_key"], key["session_id"], *([key["subpath"]] if key.get("subpath") else [])]
         return Scope(self._namespace, check_name("/".join(quote(name, safe="") for name in names)))
 
     def _append(self, scope: Scope, entries: list[Entry], is_main: bool) -> None:
         with self._lock:
-            seen = self._seen_in(scope)
-            fresh = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in seen.uuids]
+            stored = self._stored_in(scope)
+            fresh = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in stored.uuids]
             if not fresh:
                 return
-            parts = [_part(entry, seen.lines + number) for number, entry in enumerate(fresh)]
+            parts = [_part(entry, stored.count + number) for number, entry in enumerate(fresh)]
             self._archive.store(_record(self._archive, scope, parts), parts)
-            seen.lines += len(fresh)
-            seen.uuids.update(str(entry["uuid"]) for entry in fresh if entry.get("uuid") is not None)
+            stored.count += len(fresh)
+            stored.uuids |= _uuids(fresh)
             if is_main:
                 self._fold(scope, fresh)
 
-    def _seen_in(self, scope: Scope) -> _Seen:
-        """What the thread holds, as it was read once; of the sessions that were written to last."""
-        seen = self._seen.pop(scope.thread, None)
-        if seen is None:
+    def _stored_in(self, scope: Scope) -> _StoredLines:
+        """Return the lines that the thread has, read once; remembered for the sessions that were written to last."""
+        if (stored := self._stored.get(scope.thread)) is None:
             lines = self._load(scope) or []
-            seen = _Seen(len(lines), {str(line["uuid"]) for line in lines if line.get("uuid") is not None})
-        self._seen[scope.thread] = seen
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-        return seen
+            stored = _StoredLines(len(lines), _uuids(lines))
+        self._stored[scope.thread] = stored
+        return stored
 
     def _load(self, scope: Scope) -> list[Entry] | None:
         records = [record for record in self._archive.records(scope) if record.kind == _COPY]
@@ -139,15 +138,14 @@ class ArchiveSessionStore:
                 yield {**session, "data": kept["data"]}
 
     def _fold(self, scope: Scope, entries: list[Entry]) -> None:
-        """Carry on what the SDK shows of the session: its own function says how."""
+        """Carry on what the SDK shows of the session, with its own function."""
         from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 - the SDK calls us, so it is there
 
         project, session = map(unquote, scope.thread.split("/"))
         kept = self._archive.remembered(self._namespace, _note(scope))
         before: Any = {"session_id": session, "mtime": 0, "data": kept["data"]} if kept else None
         key: Any = {"project_key": project, "session_id": session}
-        lines: Any = entries
-        folded = fold_session_summary(before, key, lines)
+        folded = fold_session_summary(before, key, entries)
         self._archive.remember(self._namespace, _note(scope), {"data": folded["data"]})
 
     def _delete(self, scope: Scope) -> None:
@@ -155,17 +153,21 @@ class ArchiveSessionStore:
             for thread in self._archive.threads(self._namespace):
                 if thread == scope.thread or thread.startswith(f"{scope.thread}/"):
                     self._archive.forget(Scope(self._namespace, thread))
-                    self._seen.pop(thread, None)
+                    self._stored.pop(thread, None)
             self._archive.remember(self._namespace, _note(scope), {})
 
 
+def _uuids(lines: Sequence[Entry]) -> set[str]:
+    return {str(line["uuid"]) for line in lines if line.get("uuid") is not None}
+
+
 def _note(scope: Scope) -> str:
-    """Where the summary of a session is kept."""
+    """Return the name under which the summary of a session is remembered."""
     return f"session {scope.thread}"
 
 
 def _once(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """The lines, of those with the same `uuid` the first: two processes may have brought it."""
+    """Yield the lines, of those with the same `uuid` the first: two processes may have brought it."""
     uuids = set[str]()
     for entry in entries:
         name = entry.get("uuid")
@@ -181,20 +183,18 @@ def _part(entry: Entry, line: int) -> Part:
 
 
 def _view(entry: Entry) -> View:
-    """What the line says: a message's words; of any other line nothing, as of one that can't be read."""
+    """Return the words of a message's line; nothing for any other line, and for one that can't be read."""
     message = entry.get("message")
     if entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
-        try:
+        with suppress(Exception):  # a line is kept whatever it holds
             view: View = _READ({"role": entry["type"], "content": message.get("content") or ""})
             view.whole_text()
-        except Exception:  # noqa: BLE001 - a line is kept whatever it holds
-            return View("user", "host")
-        return view
+            return view
     return View("user", "host")
 
 
 def _record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
-    """One batch; its key is its own, for lines without a `uuid` may be the same again."""
+    """Return one batch; its key is its own, for lines without a `uuid` may be the same again."""
     now, key = time.time(), secrets.token_hex(16)
     first, last = parts[0].turn, parts[-1].turn + 1
     receipt: dict[str, Any] = {"id": key[:12], "namespace": scope.namespace, "thread": scope.thread, "kind": _COPY}

@@ -7,10 +7,9 @@
 What a model is sent is compacted; the session keeps every event.
 """
 
-from unabridged.adapters.installed import needed
+from unabridged.adapters.framework_versions import needed
 
 with needed("google-adk", __name__):
-    from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin
-    from unabridged.adapters.google_adk.tools import RecallTool
+    from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin, RecallTool
 
 __all__ = ["AdkContents", "CompactionPlugin", "RecallTool"]

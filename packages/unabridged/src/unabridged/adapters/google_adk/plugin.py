@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import quote
 
 from google.adk.agents.callback_context import CallbackContext
@@ -18,11 +18,12 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from unabridged.adapters.google_adk.summariser import model_of, own_model, summariser
-from unabridged.adapters.google_adk.tools import RecallTool
-from unabridged.adapters.kit import AGENT_MODEL, Agent, Engine, PinMethods, Request, arun, current_values
+from unabridged.adapters import kit
+from unabridged.adapters.google_adk.summariser import ask_whole, model_of, own_model, summariser
 from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction
@@ -33,43 +34,63 @@ from unabridged.telemetry import otel
 
 log = logging.getLogger("unabridged.google_adk")
 
-_MOST_OPEN = 256
-"""Calls of models at once."""
+_MAX_OPEN = 256
+"""Calls of models at once; of more, whose answers never came, only the newest are remembered."""
 
 Namespace = str | Callable[[Session], str]
 """Whose conversations these are: one name for all sessions, or a name for each."""
 
 
 class AdkContents(GeminiContents):
-    """Gemini's contents as ADK has them: what is made here is a `Content`, too."""
+    """Gemini's contents as ADK has them: new turns are `Content` objects, too."""
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new turn with just this text."""
+        """Return a new turn with just this text."""
         return types.Content.model_validate(super().text(role, text))
 
     def answer(self, call: Call, message: Message, text: str) -> Message:
-        """A user's turn with a response, marked as an error."""
+        """Return a user's turn with a response, marked as an error."""
         return types.Content.model_validate(super().answer(call, message, text))
 
 
 @dataclass(slots=True)
-class _Step:
-    """One request that was handed to the model."""
+class _OpenRequest:
+    """One request that the model is answering."""
 
-    request: Request
+    request: kit.Request
     fitted: Compaction
-    begun: bool = False
-    """Something of the answer came already."""
+    is_answered: bool = False
+    """A part of the answer came already."""
 
 
-class CompactionPlugin(PinMethods, BasePlugin):
+class RecallTool(BaseTool):
+    """Searches, or reads, what left the context of the agent that calls it."""
+
+    NAMES: ClassVar = (kit.SEARCH, kit.READ)
+
+    def __init__(self, engine: kit.Engine, name: str, scope_of: Callable[[Any], Scope]) -> None:
+        super().__init__(name=name, description=kit.DESCRIPTIONS[name])
+        self._engine, self._scope_of = engine, scope_of
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=kit.PARAMETERS[self.name]
+        )
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
+        """Return what the archive has for these arguments."""
+        scope, engine = self._scope_of(tool_context), self._engine
+        return await asyncio.to_thread(lambda: kit.look_up(engine.archive, scope, self.name, args, engine.format))
+
+
+class CompactionPlugin(kit.PinMethods, BasePlugin):
     """Keeps what every agent of an app is sent within its model's window. Takes the keywords of `Compactor`.
 
     Its `model`, which writes the summaries, is that of the agent unless it is given: a model of ADK's, what `Compactor`
     takes, or None for summaries without a model. A thread is a session, for a sub-agent with its name
     and branch behind it; its namespace is `app/user`, since ids of sessions are unique for one user only: `namespace`
-    is another one, or a function of the session. `host_state` gets the session's state at each compaction and tells in
-    a text what a summary turn should show of it.
+    is another one, or a function of the session. `host_state` gets the session's state at each compaction and
+    returns a text: what a summary turn should show of it.
     """
 
     def __init__(
@@ -82,51 +103,52 @@ class CompactionPlugin(PinMethods, BasePlugin):
     ) -> None:
         super().__init__(name)
         self._namespace = namespace if namespace is not None else _tenant
-        if host_state is not None:
-            keywords["state"] = lambda _: host_state(current_values() or {})
-        keywords["model"] = summariser(keywords.get("model", AGENT_MODEL))
+        keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
         keywords["on_event"] = otel(also=keywords.get("on_event"))
-        self.engine = Engine(AdkContents(), **keywords)
-        self._steps: dict[tuple[str, int], _Step] = {}
+        self.engine = kit.Engine(AdkContents(), host_state=host_state, **keywords)
+        self._open: kit.Newest[tuple[str, int], _OpenRequest] = kit.Newest(_MAX_OPEN)
 
     def tools(self) -> list[RecallTool]:
-        """The recall tools: with them an agent searches and reads what left its context."""
+        """Return the recall tools: with them an agent searches and reads what left its context."""
         return [RecallTool(self.engine, name, self._scope_of) for name in RecallTool.NAMES]
 
     # -- what the runner calls ----------------------------------------------------------------------------------------
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        """Let the model be sent what fits."""
+        """Replace the request's contents by what fits."""
         if llm_request.previous_interaction_id:
             return  # the provider keeps the conversation: this is only what is new of it
-        request = await self._asked(callback_context, llm_request)
-        fitted = await arun(request.fit())
+        if self.engine.ready:
+            request = self._request(callback_context, llm_request)
+        else:  # the first one opens the archive, for which the event loop does not wait
+            request = await asyncio.to_thread(self._request, callback_context, llm_request)
+        fitted = await kit.arun(request.fit())
         if fitted.messages is not request.messages:
             llm_request.contents = list(fitted.messages)
-        self._open(callback_context, _Step(request, fitted))
+        self._open[_key(callback_context)] = _OpenRequest(request, fitted)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Learn from the usage that the model reports."""
-        step = self._steps.get(_key(callback_context))
-        if step is None:
+        sent = self._open.get(_key(callback_context))
+        if sent is None:
             return
-        step.begun = True
+        sent.is_answered = True
         if not llm_response.partial:
-            del self._steps[_key(callback_context)]
-            step.request.observe(step.fitted, llm_response.usage_metadata)
+            del self._open[_key(callback_context)]
+            sent.request.observe(sent.fitted, llm_response.usage_metadata)
 
     async def on_model_error_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
     ) -> LlmResponse | None:
-        """The answer to something shorter, where the model says that the request is too long; else None, as before.
+        """Return the answer to something shorter, where the model says that the request is too long; else None.
 
         It comes in one piece: a callback has no stream. What was answered in part is not asked again.
         """
-        step = self._steps.pop(_key(callback_context), None)
-        if step is None or step.begun:
+        sent = self._open.pop(_key(callback_context), None)
+        if sent is None or sent.is_answered:
             return None
         try:
-            again = await arun(step.request.shorten(step.fitted, error))
+            shorter = await kit.arun(sent.request.shorten(sent.fitted, error))
         except WontFit as wont:
             log.warning("The request of %s is too long, and stays so: %s", callback_context.agent_name, wont)
             return None
@@ -134,20 +156,18 @@ class CompactionPlugin(PinMethods, BasePlugin):
             if other is error:
                 return None
             raise
-        llm_request.contents = list(again.messages)
+        llm_request.contents = list(shorter.messages)
         try:
-            response = await _ask(callback_context, llm_request)
-        except Exception as second:  # noqa: BLE001 - the caller gets the first refusal, and is told of this one
+            callback_context.get_invocation_context().increment_llm_call_count()
+            response = await ask_whole(await model_of(callback_context), llm_request)
+        except Exception as second:  # noqa: BLE001 - the caller gets the first refusal, with a note of this one
             error.add_note(f"It was sent once more, shorter: {type(second).__name__}: {second}")
             return None
-        self._open(callback_context, _Step(step.request, again))
+        self._open[_key(callback_context)] = _OpenRequest(sent.request, shorter)
         return response
 
-    def _pin_engine(self) -> Engine:
-        return self.engine
-
     async def close(self) -> None:
-        """Let go of the archive, if it was opened here."""
+        """Close the archive, if it was opened here."""
         await asyncio.to_thread(self.engine.close)
 
     # -- what a host asks ---------------------------------------------------------------------------------------------
@@ -155,34 +175,28 @@ class CompactionPlugin(PinMethods, BasePlugin):
     async def replay(
         self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
     ) -> list[types.Content]:
-        """The original turns, exactly, of what a model was sent (`llm_request.contents`, with what came since).
+        """Return the original turns, exactly, of what a model was sent (`llm_request.contents`, with what came since).
 
         `agent` and `branch` are those of the sub-agent whose request it was.
         """
-        return await self._taken_back("areplay", contents, self.scope(session, agent, branch))
+        return await self._restore("areplay", contents, self.scope(session, agent, branch))
 
     async def undo(
         self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
     ) -> list[types.Content]:
-        """The turns as they were before the newest compaction in them; the next request is made without it."""
-        return await self._taken_back("aundo", contents, self.scope(session, agent, branch))
+        """Return the turns as they were before the newest compaction in them; the next request is made without it."""
+        return await self._restore("aundo", contents, self.scope(session, agent, branch))
 
-    async def _taken_back(self, how: str, contents: list[Any], scope: Scope) -> list[Any]:
-        compactor = await asyncio.to_thread(self.engine.compactor_for, Agent())
-        back: list[Any] = await getattr(compactor, how)(contents, thread=scope.thread, namespace=scope.namespace)
-        return back
+    async def _restore(self, method: str, contents: list[Any], scope: Scope) -> list[Any]:
+        compactor = await asyncio.to_thread(self.engine.compactor_for, kit.Agent())
+        earlier: list[Any] = await getattr(compactor, method)(contents, **scope._asdict())
+        return earlier
 
     def scope(self, session: Session, agent: str = "", branch: str = "") -> Scope:
-        """Where the archive keeps a session, or what a sub-agent saw of it in its branch."""
+        """Return where the archive keeps a session, or what a sub-agent saw of it in its branch."""
         namespace = self._namespace(session) if callable(self._namespace) else self._namespace
         thread = "/".join(part for part in (session.id, agent, branch) if part)
         return Scope(check_name(namespace, "namespace"), check_name(thread))
-
-    def _open(self, context: CallbackContext, step: _Step) -> None:
-        """Keep the step until its answer is there; of runs that were given up, only the newest."""
-        self._steps[_key(context)] = step
-        while len(self._steps) > _MOST_OPEN:
-            del self._steps[next(iter(self._steps))]
 
     # -- a request ----------------------------------------------------------------------------------------------------
 
@@ -193,50 +207,33 @@ class CompactionPlugin(PinMethods, BasePlugin):
             context.session, "" if is_root else agent.name, context.isolation_scope or context.branch or ""
         )
 
-    async def _asked(self, context: CallbackContext, asked: LlmRequest) -> Request:
-        """The request; the first one opens the archive, for which the event loop does not wait."""
-        if self.engine.ready:
-            return self._request(context, asked)
-        return await asyncio.to_thread(self._request, context, asked)
-
-    def _request(self, context: CallbackContext, asked: LlmRequest) -> Request:
+    def _request(self, context: CallbackContext, asked: LlmRequest) -> kit.Request:
         scope, config = self._scope_of(context), asked.config
         read = (*(config.tools or ()), config.response_schema, config.response_json_schema)
         recall = any(isinstance(tool, RecallTool) for tool in asked.tools_dict.values())
         return self.engine.request(
             list(asked.contents),
-            Agent(asked.model, recall=recall),
+            kit.Agent(asked.model, recall=recall),
             thread=scope.thread,
             namespace=scope.namespace,
             system=_plain(config.system_instruction),
-            tools=[_plain(held) for held in read if held],
+            tools=[_plain(value) for value in read if value],
             values=context.state.to_dict(),
             own=own_model(context, asked),
         )
 
 
 def _key(context: CallbackContext) -> tuple[str, int]:
-    """One call of a model: its callbacks share the actions of the event that it will become."""
+    """Return the key of one call of a model: its callbacks share the actions of the event that it will become."""
     return context.invocation_id, id(context.actions)
 
 
 def _tenant(session: Session) -> str:
-    """Session ids are unique for one user of one app only."""
+    """Return app and user: session ids are unique for one user of one app only."""
     return f"{quote(session.app_name, safe='')}/{quote(session.user_id, safe='')}"
 
 
-def _plain(held: Any) -> Any:
-    """An instruction, a tool or a schema as it is sent."""
-    if isinstance(held, type) and hasattr(held, "model_json_schema"):
-        return held.model_json_schema()
-    return held.model_dump(mode="json", exclude_none=True) if hasattr(held, "model_dump") else held
-
-
-async def _ask(context: CallbackContext, asked: LlmRequest) -> LlmResponse | None:
-    """What the agent's model answers, in one piece; it counts as a call of the run's."""
-    context.get_invocation_context().increment_llm_call_count()
-    model = await model_of(context)
-    answer: LlmResponse | None = None
-    async for response in model.generate_content_async(asked, stream=False):
-        answer = response
-    return answer
+def _plain(value: Any) -> Any:
+    """Return an instruction, a tool or a schema as it is sent."""
+    has_data = hasattr(value, "model_dump") and not isinstance(value, type)
+    return value.model_dump(mode="json", exclude_none=True) if has_data else kit.schema_of(value)

@@ -9,26 +9,27 @@ from typing import Any
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.genai import types
 
 from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
-from unabridged.measure.calibrate import usage_of
+from unabridged.tokens.calibrate import usage_of
 
 _SHARED = ("http_options", "labels", "model_armor_config", "safety_settings", "service_tier", "store")
-"""Of a request's configuration what holds for its summary too: how it is routed, and what the provider does with it."""
+"""Fields of a request's configuration that hold for its summary too: its routing, and what its provider may do."""
 
 
 def summariser(model: Any) -> Any:
-    """What `Compactor(model)` takes: the same, unless it is a model of ADK's."""
+    """Return what `Compactor(model)` takes: the same, unless it is a model of ADK's."""
     return NamedModel(model.model, partial(ask_model, model)) if isinstance(model, BaseLlm) else model
 
 
 def own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
-    """What asks the model that the agent is about to ask."""
-    given = {name: getattr(asked.config, name, None) for name in _SHARED}
-    shared = {name: copy(value) for name, value in given.items() if value is not None}  # models change the headers
+    """Return what asks the model that the agent is about to ask."""
+    values = {name: getattr(asked.config, name, None) for name in _SHARED}
+    shared = {name: copy(value) for name, value in values.items() if value is not None}  # models change the headers
 
     async def ask_it(ask: Ask) -> Reply:
         return await ask_model(await model_of(context), ask, asked.model, **shared)
@@ -37,7 +38,7 @@ def own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
 
 
 async def model_of(context: CallbackContext) -> BaseLlm:
-    """The model of the agent that makes a request; every agent that makes one has a model."""
+    """Return the model of the agent that makes a request; every agent that makes one has a model."""
     agent: Any = context.get_invocation_context().agent
     model: BaseLlm = await agent.canonical_model_async(context)
     return model
@@ -51,12 +52,18 @@ async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config:
         contents=[types.Content(role="user", parts=[types.Part(text=ask.instruction)])],
         config=types.GenerateContentConfig(system_instruction=ask.system, max_output_tokens=ask.max_tokens, **config),
     )
-    said: Any = None
-    async for response in model.generate_content_async(asked, stream=False):
-        said = response
-    parts = (said.content.parts or []) if said is not None and said.content else []
+    answer = await ask_whole(model, asked)
+    parts = (answer.content.parts or []) if answer is not None and answer.content else []
     text = "".join(part.text for part in parts if part.text and not part.thought)
     calls = sum(part.function_call is not None for part in parts)
-    stop = said.finish_reason.value.lower() if said is not None and said.finish_reason else None
-    used = usage_of(said.usage_metadata) if said is not None and said.usage_metadata else None
+    stop = answer.finish_reason.value.lower() if answer is not None and answer.finish_reason else None
+    used = usage_of(answer.usage_metadata) if answer is not None and answer.usage_metadata else None
     return Reply(text, stop_of(stop), used, calls, model=name)
+
+
+async def ask_whole(model: BaseLlm, asked: LlmRequest) -> LlmResponse | None:
+    """Return the model's response in one piece; None where it yields none."""
+    answer: LlmResponse | None = None
+    async for response in model.generate_content_async(asked, stream=False):
+        answer = response
+    return answer

@@ -1,28 +1,31 @@
-"""What the adapter of any agent framework needs, and no framework is imported for.
+"""The parts that the adapter of any agent framework needs. No framework is imported here.
 
 An adapter is a format and a seam: the format reads the framework's messages (`unabridged.formats`, or one of its own),
-the seam is where the framework lets others see a request before it is sent. Between them stands `Engine`.
+the seam is where the framework lets others see a request before it is sent. Between them is `Engine`.
 
 | for | there is |
 | --- | --- |
 | compactors on one archive, a request fitted, observed and repeated once | `Engine`, `Agent`, `Request` |
-| the same for a streamed response, not yet open or open already | `Stream`, `stream`, `astream`, `watch`, `awatch` |
+| the same for a streamed response, open or not | `Stream`, `stream`, `astream`, `watch`, `awatch` |
 | one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
 | the conversation's name | `thread`, `current_thread`, `sub_thread` |
-| the host's own state in a summary turn | `Request.values`, `current_values` |
+| the host's own state in a summary turn | `Engine(host_state=...)`, `Request.values`, `current_values` |
+| messages that the framework itself reads, pinned | `with_pins` |
 | a model of the framework's as the writer of summaries | `NamedModel` |
-| the agent's own model as that | `AGENT_MODEL`, `OwnModel`, `Request.own`, `with_own_model` |
+| the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `with_own_model` |
 | texts pinned to a thread | `PinMethods` |
 | recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up`, `only_what_left` |
-| where in a request to a provider what stands | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body`, `longest` |
-| what stands there, as a model is shown it | `listed`, `schema_of`, `has_recall` |
+| the fields of a request to a provider | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body`, `longest` |
+| their values, as a model is shown them | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
 | what the summariser used, for the framework's own count | `summaries_used` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
 | originals that the host keeps, as compactions left them | `as_recorded` |
-| what is known of conversations, the newest of them | `Newest` |
+| what an adapter remembers, the newest of it | `Newest` |
 """
 
+from unabridged.adapters.kit.applied_records import as_recorded
+from unabridged.adapters.kit.bounded_mapping import Newest
 from unabridged.adapters.kit.endpoints import (
     CHAT,
     MESSAGES,
@@ -34,7 +37,16 @@ from unabridged.adapters.kit.endpoints import (
     longest,
     schema_of,
 )
-from unabridged.adapters.kit.engine import Agent, Engine, Exchanged, Request, about, current_values
+from unabridged.adapters.kit.engine import (
+    Agent,
+    Engine,
+    Exchanged,
+    PinMethods,
+    Request,
+    about,
+    current_values,
+    with_pins,
+)
 from unabridged.adapters.kit.events import (
     collect_event,
     collected_events,
@@ -43,13 +55,11 @@ from unabridged.adapters.kit.events import (
     tell_both,
     why_not,
 )
-from unabridged.adapters.kit.following import PendingChange, change_between, follow_change, identity
-from unabridged.adapters.kit.newest import Newest
-from unabridged.adapters.kit.own_model import AGENT_MODEL, NamedModel, OwnModel, with_own_model
-from unabridged.adapters.kit.pins import PinMethods
+from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, with_own_model
+from unabridged.adapters.kit.pending_changes import PendingChange, change_between, follow_change, identity
 from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up, only_what_left
-from unabridged.adapters.kit.recorded import as_recorded
-from unabridged.adapters.kit.steps import (
+from unabridged.adapters.kit.streams import ResponseEventStream, Stream, astream, awatch, stream, watch
+from unabridged.adapters.kit.sync_async import (
     Step,
     Steps,
     arun,
@@ -60,7 +70,6 @@ from unabridged.adapters.kit.steps import (
     method,
     run,
 )
-from unabridged.adapters.kit.streams import Stream, astream, awatch, stream, watch
 from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
 
 __all__ = [
@@ -73,6 +82,7 @@ __all__ = [
     "RESPONSES",
     "SEARCH",
     "Agent",
+    "AgentsModel",
     "Body",
     "Endpoint",
     "Engine",
@@ -83,6 +93,7 @@ __all__ = [
     "PendingChange",
     "PinMethods",
     "Request",
+    "ResponseEventStream",
     "Step",
     "Steps",
     "Stream",
@@ -119,4 +130,5 @@ __all__ = [
     "watch",
     "why_not",
     "with_own_model",
+    "with_pins",
 ]

@@ -1,4 +1,4 @@
-"""Where in the body of a request to a provider what stands: for who sees requests as they are sent."""
+"""What the fields in the body of a request to a provider hold, for adapters that see requests as they are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unabridged.adapters.kit.recall import READ
 from unabridged.formats import FORMATS, Anthropic, Format, OpenAIChat, OpenAIResponses
 
 Body = Mapping[str, Any]
-"""What a request says."""
+"""The fields of a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +30,40 @@ class Endpoint:
     """With any of these, the provider keeps the conversation, and the request has only what is new."""
 
     def conversation(self, body: Body) -> list[Any]:
-        """The messages of the request."""
-        given = body.get(self.messages)
-        return [self.format.text("user", given)] if isinstance(given, str) else listed(given) or []
+        """Return the messages of the request."""
+        messages = body.get(self.messages)
+        return [self.format.text("user", messages)] if isinstance(messages, str) else listed(messages) or []
 
     def with_messages(self, body: Body, messages: list[Any]) -> Body:
-        """The request with these messages."""
+        """Return the request with these messages."""
         return {**body, self.messages: messages}
 
     def prompt(self, body: Body) -> Any:
-        """The system prompt; None where it has none, or one among its messages."""
+        """Return the system prompt; None where it has none, or one among its messages."""
         return listed(body.get(self.system)) or None
 
     def schemas(self, body: Body) -> Any:
-        """All else that the model reads; None for nothing."""
-        found = [schema_of(listed(body.get(name))) for name in self.read]
-        given = [part for part in found if part]
-        if len(given) == 1 and isinstance(given[0], list):
-            return given[0]
-        return [item for part in given for item in (part if isinstance(part, list) else [part])] or None
+        """Return all else that the model reads; None for nothing."""
+        parts = [part for name in self.read if (part := schema_of(listed(body.get(name))))]
+        if len(parts) == 1 and isinstance(parts[0], list):
+            return parts[0]
+        return [item for part in parts for item in (part if isinstance(part, list) else [part])] or None
 
     def max_tokens(self, body: Body) -> int | None:
-        """The longest answer that the request asks for; None where it does not say."""
+        """Return the longest answer that the request asks for; None where it does not say."""
         return longest(body.get(name) for name in self.answer)
 
     def agent(self, body: Body, tools: Any) -> Agent:
-        """The model that the request names, and whether it can follow a reference."""
+        """Return the model that the request names, and whether it can follow a reference."""
         name = body.get("model")
         return Agent(name if isinstance(name, str) else None, recall=has_recall(tools))
 
     def kept_by(self, body: Body) -> str | None:
-        """The field by which the provider keeps the conversation; None where it does not."""
+        """Return the field by which the provider keeps the conversation; None where it does not."""
         return next((name for name in self.kept if body.get(name)), None)
 
     def whole(self, body: Body) -> Body:
-        """The request with lists in place of what can be read only once."""
+        """Return the request with lists in place of what can be read only once."""
         names = [name for name in (self.messages, self.system, *self.read) if name in body]
         return {**body, **{name: listed(body[name]) for name in names}}
 
@@ -75,7 +74,7 @@ def longest(values: Iterable[Any]) -> int | None:
 
 
 def listed(value: Any) -> Any:
-    """An iterable as a list; texts, objects and what is a list already as they are."""
+    """Return an iterable as a list; texts, objects and lists as they are."""
     if isinstance(value, list | str | bytes | Mapping) or not isinstance(value, Iterable):
         return value
     return list(value)
@@ -87,12 +86,12 @@ def _schema_of(kind: Any) -> Any:
 
 
 def schema_of(value: Any) -> Any:
-    """What the model is shown of a class that its answer should be of; anything else as it is."""
+    """Return what the model is shown of a class that its answer should be of; anything else as it is."""
     return _schema_of(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
 
 
 def has_recall(tools: Any) -> bool:
-    """Whether the tools can follow a reference."""
+    """Return whether the tools can follow a reference."""
     return any(READ in _names_of(tool) for tool in tools or () if isinstance(tool, Mapping))
 
 
@@ -102,19 +101,17 @@ def _names_of(tool: Body) -> list[Any]:
     return [function.get("name") if isinstance(function, Mapping) else tool.get("name"), *declared]
 
 
-def _format(kind: type[Any]) -> Format:
-    return FORMATS[kind.name]
-
-
 CHAT = Endpoint(
-    _format(OpenAIChat), read=("tools", "functions", "response_format"), answer=("max_completion_tokens", "max_tokens")
+    FORMATS[OpenAIChat.name],
+    read=("tools", "functions", "response_format"),
+    answer=("max_completion_tokens", "max_tokens"),
 )
 RESPONSES = Endpoint(
-    _format(OpenAIResponses),
+    FORMATS[OpenAIResponses.name],
     messages="input",
     system="instructions",
     read=("tools", "text", "text_format"),
     answer=("max_output_tokens",),
     kept=("previous_response_id", "conversation"),
 )
-MESSAGES = Endpoint(_format(Anthropic), system="system", read=("tools", "output_config"), kept=("thread",))
+MESSAGES = Endpoint(FORMATS[Anthropic.name], system="system", read=("tools", "output_config"), kept=("thread",))

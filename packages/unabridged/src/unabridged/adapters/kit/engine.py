@@ -12,33 +12,31 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
+from unabridged.adapters.kit.bounded_mapping import Newest
+from unabridged.adapters.kit.context import set_within
 from unabridged.adapters.kit.events import collect_event, tell_both
-from unabridged.adapters.kit.newest import Newest
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, with_own_model
-from unabridged.adapters.kit.steps import Steps, hosts, in_event_loop, method
+from unabridged.adapters.kit.sync_async import Steps, hosts, in_event_loop, method
 from unabridged.archive import open_archive
 from unabridged.archive.names import Name, check_name, optional_name
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
 from unabridged.formats import Format
-from unabridged.history import DEFAULT
 from unabridged.settings import FALLBACK_WINDOW, Settings
 
 R = TypeVar("R")
 
 _VALUES: ContextVar[Any] = ContextVar("unabridged_host_values", default=None)
 _KEYWORDS = frozenset(inspect.signature(Compactor).parameters) - {"format"}
-
-
-_MODELS = 256
-"""Models with a compactor, the newest of them: names may come from anybody, and what one knew is in the archive."""
+_MAX_COMPACTORS = 256
+"""Models with a compactor, the newest of them: names may come from anybody, and the archive has what one learned."""
 
 
 class Agent(NamedTuple):
@@ -56,78 +54,93 @@ class Engine:
     """A compactor for each model, made when first needed; one archive for all.
 
     Takes the keywords of `Compactor`; its `agent` and `window` beat what the framework says of its model, and `model`
-    may be `AGENT_MODEL`: then each request's own model writes the summaries. The archive is opened now, so that a wrong
-    one is told now; in an event loop, which must not wait for a disk, when it is needed.
+    may be `AGENT_MODEL`: then each request's own model writes the summaries. `host_state` gets the `values` of the
+    request that is compacted, where it has any, and says in a text what a summary turn should show of them. The archive
+    is opened now, so that a wrong one is refused now; in an event loop, which must not wait for a disk, when needed.
     """
 
+    agents_model: ClassVar[type[AgentsModel]] = AgentsModel
+    """The class of the summariser that `AGENT_MODEL` stands for."""
+
     def __init__(
-        self, format_: Format, *, archive: str | Archive | None = None, namespace: Name | None = None, **keywords: Any
+        self,
+        format_: Format,
+        *,
+        archive: str | Archive | None = None,
+        namespace: Name | None = None,
+        host_state: Callable[[Any], Any] | None = None,
+        **keywords: Any,
     ) -> None:
+        if host_state is not None:
+            keywords["state"] = lambda _: None if (values := current_values()) is None else host_state(values)
         if unknown := sorted(set(keywords) - _KEYWORDS):
             raise TypeError(f"unexpected argument {unknown[0]!r}: choose from those of Compactor")
         self.format = format_
-        self.namespace = check_name(DEFAULT if namespace is None else namespace, "namespace")
+        self.namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
         self._keywords = {**keywords, "on_event": tell_both(collect_event, keywords.get("on_event"))}
-        self._given = archive
+        self._archive_argument = archive
         self._archive: Archive | None = None
-        self._made: Newest[Agent, Compactor] = Newest(_MODELS)
+        self._compactors: Newest[Agent, Compactor] = Newest(_MAX_COMPACTORS)
         self._lock = threading.RLock()
         if not in_event_loop():
             self.start()
 
     def start(self) -> None:
-        """Open the archive and make the compactor that is known so far: what is wrong with the keywords is told."""
+        """Open the archive and make the first compactor, which raises what is wrong with the keywords."""
         self.for_records()
 
     def for_records(self) -> Compactor:
-        """A compactor for what needs no model's window, replay and undo: that none is known yet is no warning."""
-        known = self._keywords.get("agent") or self._keywords.get("window")
-        return self.compactor_for(Agent(window=None if known else FALLBACK_WINDOW))
+        """Return a compactor for replay and undo, which need no model's window: not knowing one is no warning."""
+        is_named = self._keywords.get("agent") or self._keywords.get("window")
+        return self.compactor_for(Agent(window=None if is_named else FALLBACK_WINDOW))
 
     def make(self, agent: Agent) -> Compactor:
-        """A compactor for this model, on `self.archive`."""
-        keywords = dict(self._keywords)
-        keywords["agent"] = keywords.get("agent") or agent.name
+        """Return a new compactor for this model, on `self.archive`."""
+        keywords = {**self._keywords, "agent": self._keywords.get("agent") or agent.name}
         keywords["window"] = keywords.get("window") or agent.window
+        keywords["settings"] = self.settings_for(agent)
         if keywords.get("model") is AGENT_MODEL:
-            keywords["model"] = AgentsModel(keywords["agent"])
-        if agent.recall:
-            keywords["settings"] = replace(keywords.get("settings") or Settings(), recall=True)
+            keywords["model"] = self.agents_model(keywords["agent"])
         return Compactor(archive=self.archive, namespace=self.namespace, format=self.format, **keywords)
+
+    def settings_for(self, agent: Agent) -> Settings | None:
+        """Return the settings for this model; None for the defaults."""
+        settings: Settings | None = self._keywords.get("settings")
+        return replace(settings or Settings(), recall=True) if agent.recall else settings
 
     @property
     def off(self) -> bool:
-        """Whether nothing is to be changed."""
+        """Return whether nothing is to be changed."""
         settings = self._keywords.get("settings")
         return settings is not None and settings.off
 
     @property
     def archive(self) -> Archive:
-        """Where everything goes."""
+        """Return the archive of all compactors, opened when first needed."""
         with self._lock:
             if self._archive is None:
-                given = self._given
-                self._archive = open_archive(given) if given is None or isinstance(given, str) else given
+                archive = self._archive_argument
+                self._archive = open_archive(archive) if archive is None or isinstance(archive, str) else archive
             return self._archive
 
     @property
     def ready(self) -> bool:
-        """Whether the next question needs no file to be opened."""
-        return bool(self._made)
+        """Return whether the next request needs no file to be opened."""
+        return bool(self._compactors)
 
     def is_ready_for(self, agent: Agent) -> bool:
-        """Whether a request to this model can be made without asking the archive."""
-        return agent in self._made
+        """Return whether a request to this model can be made without reading the archive."""
+        return agent in self._compactors
 
     def compactor_for(self, agent: Agent) -> Compactor:
-        """The compactor for this model."""
+        """Return the compactor for this model."""
         with self._lock:
-            found = self._made.get(agent)
-        if found is None:  # without the lock: what is learned of a model is read from the archive
-            found = self.make(agent)
+            compactor = self._compactors.get(agent)
+        if compactor is None:  # without the lock: what was learned of a model is read from the archive
+            compactor = self.make(agent)
         with self._lock:
-            self._made[agent] = found = self._made.get(agent) or found
-            return found
+            self._compactors[agent] = compactor = self._compactors.get(agent) or compactor
+            return compactor
 
     def request(
         self,
@@ -142,7 +155,7 @@ class Engine:
         own: OwnModel | None = None,
         max_tokens: int | None = None,
     ) -> Request:
-        """One request to this model, before it is sent; `values` is what the host's state function is asked about.
+        """Return one request to this model, before it is sent; `values` goes to the host's state function.
 
         `own` asks this very model, for an engine whose `model` is `AGENT_MODEL`; `max_tokens` is the longest answer
         that the request asks for.
@@ -154,16 +167,34 @@ class Engine:
         )  # fmt: skip
 
     def scope(self, thread: Name | None, namespace: Name | None = None) -> Scope | None:
-        """Where a conversation of this name is kept; None for one without a name."""
+        """Return where a conversation of this name is kept; None for one without a name."""
         space = optional_name(namespace, "namespace") or self.namespace
         return None if thread is None else Scope(space, check_name(thread))
 
     def close(self) -> None:
-        """Let go of the archive, if it was opened here."""
-        for compactor in self._made.values():
+        """Close the compactors, and the archive if it was opened here."""
+        for compactor in self._compactors.values():
             compactor.close()
-        if self._archive is not None and self._archive is not self._given:
+        if self._archive is not None and self._archive is not self._archive_argument:
             self._archive.close()
+
+
+class PinMethods:
+    """Gives an adapter `pin`, `unpin` and `pins`, which go to its `engine`."""
+
+    engine: Engine
+
+    def pin(self, text: str, *, thread: Name, namespace: Name | None = None) -> None:
+        """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
+        self.engine.for_records().pin(text, thread=thread, namespace=namespace)
+
+    def unpin(self, text: str, *, thread: Name, namespace: Name | None = None) -> bool:
+        """Take a pin away from the next compaction on; return whether there was one with this text."""
+        return self.engine.for_records().unpin(text, thread=thread, namespace=namespace)
+
+    def pins(self, *, thread: Name, namespace: Name | None = None) -> Sequence[str]:
+        """Return the texts that are pinned to the thread, oldest first."""
+        return self.engine.for_records().pins(thread=thread, namespace=namespace)
 
 
 class Exchanged(NamedTuple, Generic[R]):
@@ -186,42 +217,53 @@ class Request:
     values: Any = None
     namespace: str | None = None
     on_fitted: Callable[[Compaction], object] | None = None
-    """Is told what is sent, each time."""
+    """Called with each compaction that is sent."""
     own: OwnModel | None = None
     """Asks the model that the request goes to."""
     max_tokens: int | None = None
     """The longest answer that it asks for."""
+    as_host_error: Callable[[WontFit], Exception] | None = None
+    """Makes the host's own error of one that says that nothing fits; its `__cause__` is what the provider said."""
 
     @property
     def named(self) -> dict[str, Any]:
-        """What goes to the compactor beside the messages."""
+        """Return what goes to the compactor beside the messages."""
         named = {"thread": self.thread, "namespace": self.namespace, "system": self.system, "tools": self.tools}
         return named if self.max_tokens is None else {**named, "max_tokens": self.max_tokens}
 
     def fit(self) -> Steps[Compaction]:
-        """The messages as they should be sent."""
-        with about(self.values), with_own_model(self.own):
-            done: Compaction | None = yield method(
-                self.compactor, "compact" if self.force else "fit", self.messages, **self.named
-            )
-        same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-        return self._told(done or same)
-
-    def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
-        """What to send in place of a request that was refused as too long; `error` itself where nothing is shorter.
-
-        An error that says something else is raised as it is.
-        """
+        """Return the messages as they should be sent."""
         try:
             with about(self.values), with_own_model(self.own):
-                again: Compaction = yield method(self.compactor, "overflowed", fitted, error)
+                done: Compaction | None = yield method(
+                    self.compactor, "compact" if self.force else "fit", self.messages, **self.named
+                )
         except WontFit as wont:
-            raise wont from (error if isinstance(error, BaseException) else None)
-        if not again.changed and isinstance(error, BaseException):
-            raise error
-        return self._told(again)
+            self._raise(wont, wont.__cause__)
+        same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
+        return self._report(done or same)
 
-    def _told(self, fitted: Compaction) -> Compaction:
+    def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
+        """Return what to send in place of a request that was refused as too long.
+
+        An `error` that says something else is raised as it is, and so is one after which nothing can be made shorter.
+        """
+        refusal = error if isinstance(error, BaseException) else None
+        try:
+            with about(self.values), with_own_model(self.own):
+                shorter: Compaction = yield method(self.compactor, "overflowed", fitted, error)
+        except WontFit as wont:
+            self._raise(wont, refusal)
+        if not shorter.changed and refusal is not None:
+            raise refusal
+        return self._report(shorter)
+
+    def _raise(self, wont: WontFit, cause: BaseException | None) -> NoReturn:
+        wont.__cause__ = cause
+        error = wont if self.as_host_error is None else self.as_host_error(wont)
+        raise error from error.__cause__
+
+    def _report(self, fitted: Compaction) -> Compaction:
         if self.on_fitted is not None:
             self.on_fitted(fitted)
         return fitted
@@ -232,7 +274,7 @@ class Request:
             self.compactor.observe(fitted, report)
 
     def exchange(self, send: Callable[[list[Any]], Any]) -> Steps[Exchanged[Any]]:
-        """Send what fits; when the provider says it is too long all the same, once more, shorter."""
+        """Send what fits and return it with the response; once more, shorter, when the provider says it is too long."""
         fitted = yield from self.fit()
         try:
             response = yield hosts(send, fitted.messages)
@@ -243,16 +285,20 @@ class Request:
         return Exchanged(fitted, response)
 
 
-@contextmanager
-def about(values: Any) -> Iterator[None]:
-    """Within, this is the state of the host's that a compaction tells of."""
-    token = _VALUES.set(values)
-    try:
-        yield
-    finally:
-        _VALUES.reset(token)
+def about(values: Any) -> AbstractContextManager[Any]:
+    """Make this the host's state that a compaction within may show."""
+    return set_within(_VALUES, values)
 
 
 def current_values() -> Any:
-    """The state of the host's that a compaction tells of; None outside of one."""
+    """Return the host's state that a compaction may show; None outside of one."""
     return _VALUES.get()
+
+
+def with_pins(settings: Any, must_stay: Callable[[Any], bool]) -> Any:
+    """Return the settings, with messages that must stay pinned too; what are no settings as it is, to be refused."""
+    settings = Settings() if settings is None else settings
+    if not isinstance(settings, Settings):
+        return settings
+    own = settings.pin
+    return replace(settings, pin=lambda message: must_stay(message) or (own is not None and own(message)))

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+from unabridged.adapters.kit.context import set_within
 from unabridged.events import Compacted, Event, Failed, Unchanged
-from unabridged.measure.calibrate import Usage
+from unabridged.tokens.calibrate import Usage
 
-_EVENTS: ContextVar[list[Event] | None] = ContextVar("unabridged_events", default=None)
+_EVENTS: ContextVar[Any] = ContextVar("unabridged_events", default=None)
 
 
-@contextmanager
-def collected_events() -> Iterator[list[Event]]:
-    """A list of all events of compactions that are begun within; `collect_event` fills it."""
-    events: list[Event] = []
-    token = _EVENTS.set(events)
-    try:
-        yield events
-    finally:
-        _EVENTS.reset(token)
+def collected_events() -> AbstractContextManager[list[Event]]:
+    """Return a context with a list of all events of compactions that are begun within; `collect_event` fills it."""
+    return set_within(_EVENTS, [])
 
 
 def collect_event(event: Event) -> None:
@@ -32,7 +27,7 @@ def collect_event(event: Event) -> None:
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """The event as plain data: its kind and every field but those that hold messages, which have no repr either."""
+    """Return the event as plain data: its kind and every field but those that hold messages, which have no repr."""
     data = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.repr}
     return {"type": "unabridged", "event": type(event).__name__.lower(), **data}
 
@@ -41,7 +36,7 @@ Listener = Callable[[Event], object]
 
 
 def tell_both(first: Listener | None, then: Listener | None) -> Callable[[Event], None]:
-    """What hands each event to both, the caller's own listener and the framework's tracing; either may be None."""
+    """Return a listener that hands each event to both, such as the caller's and the framework's; either may be None."""
 
     def tell(event: Event) -> None:
         for listener in (first, then):
@@ -58,7 +53,7 @@ def _plain(value: Any) -> Any:
 
 
 def summaries_used(events: Sequence[Event]) -> tuple[int, Usage]:
-    """How many answers the summariser gave in these events, usable or not, and the tokens of them all."""
+    """Return how many answers the summariser gave in these events, usable or not, and the tokens of them all."""
     costs = [event.receipt.cost for event in events if isinstance(event, Compacted)]
     costs += [dict(event.cost) for event in events if isinstance(event, Failed) and not event.goes_on]
     total = {name: int(sum(cost.get(name, 0) for cost in costs)) for name in ("calls", *Usage.__slots__)}
@@ -66,11 +61,11 @@ def summaries_used(events: Sequence[Event]) -> tuple[int, Usage]:
 
 
 def why_not(events: Sequence[Event]) -> str:
-    """Why nothing was compacted, for the one who asked for it."""
+    """Return why nothing was compacted, in words for whoever asked for it."""
     for event in events:
         if isinstance(event, Failed) and not event.goes_on:
-            who = {"summary": "the summariser failed", "archive": "the archive could not be written"}
-            failed = who.get(event.stage, f"{event.stage} failed")
+            stages = {"summary": "the summariser failed", "archive": "the archive could not be written"}
+            failed = stages.get(event.stage, f"{event.stage} failed")
             return f"Not compacted: {failed} ({type(event.error).__name__}: {event.error}). Nothing was changed."
     for event in events:
         if isinstance(event, Unchanged):

@@ -10,20 +10,21 @@ the log say so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
+from unabridged.adapters.kit.context import set_within
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.model_calls import LateModel
+from unabridged.asking.model_calls import LateBoundModel
 from unabridged.errors import SummaryFailed
 
 OwnModel = Callable[[Ask], Awaitable[Reply]]
 """Asks the model that a request goes to, apart from the conversation and without tools."""
 
-_OWN: ContextVar[OwnModel | None] = ContextVar("unabridged_own_model", default=None)
+_OWN: ContextVar[Any] = ContextVar("unabridged_own_model", default=None)
 _UNKNOWN: Final = "the agent's own model is not known here, it comes with each request of the agent"
 
 
@@ -39,7 +40,7 @@ AGENT_MODEL: Final = _Default.AGENT_MODEL
 
 
 class NamedModel:
-    """A summariser for `Compactor`: a model of the framework's that the caller gave, which may be the agent's own."""
+    """A summariser for `Compactor`: a model of the framework's that the caller named, perhaps the agent's own."""
 
     live_format = ""
     """It is asked apart, in the framework's own way: a live prompt can't be handed through that as it is."""
@@ -53,7 +54,7 @@ class NamedModel:
         return await self._ask_it(ask)
 
 
-class AgentsModel(LateModel):
+class AgentsModel(LateBoundModel):
     """A summariser for `Compactor`: it asks the model of the request that is being compacted."""
 
     live_format = ""
@@ -70,19 +71,18 @@ class AgentsModel(LateModel):
         """Return why there is no model to ask now; "" where there is one."""
         return _UNKNOWN if _OWN.get() is None else ""
 
+    def current(self) -> Any:
+        """Return the model of the request; raise `SummaryFailed` where there is none."""
+        if (own := _OWN.get()) is None:
+            raise SummaryFailed(_UNKNOWN)
+        return own
+
     async def __call__(self, ask: Ask) -> Reply:
         """Return the reply of the request's model."""
-        own = _OWN.get()
-        if own is None:
-            raise SummaryFailed(_UNKNOWN)
-        return await own(ask)
+        reply: Reply = await self.current()(ask)
+        return reply
 
 
-@contextmanager
-def with_own_model(own: OwnModel | None) -> Iterator[None]:
-    """Within, this is the agent's own model."""
-    token = _OWN.set(own)
-    try:
-        yield
-    finally:
-        _OWN.reset(token)
+def with_own_model(own: Any) -> AbstractContextManager[Any]:
+    """Make this the agent's own model within."""
+    return set_within(_OWN, own)

@@ -1,14 +1,14 @@
-"""The recall tools for a framework: what they are called, take and answer."""
+"""The recall tools for a framework: their names, their parameters and what they answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
-from unabridged.history.replay import Records, find_standing
+from unabridged.history.replay import RecordCache, find_applied_record
 from unabridged.marks import marked_ids
 from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH, tools
 
@@ -18,7 +18,7 @@ __all__ = ["DESCRIPTIONS", "PARAMETERS", "READ", "SEARCH", "look_up", "only_what
 def look_up(
     archive: Archive, scope: Scope | None, name: str, arguments: Mapping[str, Any] | str, format_: Format | None = None
 ) -> str:
-    """What a recall tool answers in the conversation of the run that calls it: `scope`, None where it has no name."""
+    """Return what a recall tool answers in the conversation of the run that calls it; `scope` None: it has no name."""
     if scope is None:
         return "[recall] This run has no thread, so nothing of it is kept under a name."
     return tools(archive, scope, format=format_).call(name, arguments)
@@ -32,41 +32,41 @@ def only_what_left(
     For hosts where another conversation may have had the thread's name before: a checkpoint was deleted, or two
     programs share an archive. `also` are ids of records that the list does not show.
     """
-    return cast("Archive", _Left(archive, lambda: _line(archive, scope, messages, format_, also)))
+    return cast("Archive", _RemovedOnly(archive, scope, messages, format_, also))
 
 
-def _line(
-    archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str]
-) -> list[Record]:
-    """Return the records that stand in the list, those that it or `also` names, and all before them."""
-    records = Records(archive, scope)
-    views = [format_.read(message) for message in messages]
-    standing = find_standing(archive, scope, views, records)
-    names = [*also, *(name for view in views for name in marked_ids(view))]
-    found = {record.id: record for name in names if (record := records.named(name)) is not None}
-    if standing is not None:
-        found[standing.record.id] = standing.record
-    line = list(found.values())
-    for record in line:  # grows by what stood before each
-        prior = records.named(record.prior) if record.prior and record.prior not in found else None
-        if prior is not None:
-            found[prior.id] = prior
-            line.append(prior)
-    return line
-
-
-class _Left:
-    """An archive whose messages are those that these records took out; all else is the archive's own.
+class _RemovedOnly:
+    """An archive whose messages are those that left a list; all else is the archive's own.
 
     The records are read when something is asked for: what the archive raises is then the tool's answer.
     """
 
-    def __init__(self, archive: Archive, records: Callable[[], Sequence[Record]]) -> None:
-        self._archive, self._records = archive, records
+    def __init__(
+        self, archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str]
+    ) -> None:
+        self._archive, self._scope, self._also = archive, scope, also
+        self._messages, self._format = messages, format_
+
+    def _find_records(self) -> list[Record]:
+        """Return the records that stand in the list, those that it or `also` names, and all before them."""
+        records = RecordCache(self._archive, self._scope)
+        views = [self._format.read(message) for message in self._messages]
+        applied = find_applied_record(self._archive, self._scope, views, records)
+        names = [*self._also, *(name for view in views for name in marked_ids(view))]
+        by_id = {record.id: record for name in names if (record := records.find(name)) is not None}
+        if applied is not None:
+            by_id[applied.record.id] = applied.record
+        lineage = list(by_id.values())
+        for record in lineage:  # grows by what stood before each
+            prior = records.find(record.prior) if record.prior and record.prior not in by_id else None
+            if prior is not None:
+                by_id[prior.id] = prior
+                lineage.append(prior)
+        return lineage
 
     @cached_property
     def _hashes(self) -> set[str]:
-        return {item for record in self._records() for item in record.before if isinstance(item, str)}
+        return {item for record in self._find_records() for item in record.before if isinstance(item, str)}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._archive, name)

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from typing import Any
 
+from unabridged.adapters.kit.context import set_within
 from unabridged.archive.names import Name, check_name, is_name
 
-_THREAD: ContextVar[str | None] = ContextVar("unabridged_thread", default=None)
+_THREAD: ContextVar[Any] = ContextVar("unabridged_thread", default=None)
 
 
-@contextmanager
-def thread(name: Name) -> Iterator[str]:
-    """Within, calls that name no thread belong to this one; each task and each thread of the program has its own."""
-    checked = check_name(name)
-    token = _THREAD.set(checked)
-    try:
-        yield checked
-    finally:
-        _THREAD.reset(token)
+def thread(name: Name) -> AbstractContextManager[str]:
+    """Make this the thread of calls within that name none; each task and each thread of the program has its own."""
+    return set_within(_THREAD, check_name(name))
 
 
 def current_thread() -> str | None:
-    """The thread that `thread` names here; None outside of one."""
-    return _THREAD.get()
+    """Return the thread that `thread` names here; None outside of one."""
+    return _THREAD.get()  # type: ignore[no-any-return]
 
 
 def sub_thread(thread: str, first_id: str | None, remembered: object = None) -> str:
-    """The name of a sub-agent's conversation inside its parent's thread: `remembered`, else by its first message.
+    """Return a name for a sub-agent's conversation in its parent's thread: `remembered`, else by its first message.
 
     Only names inside the run's own thread are believed: what is remembered in messages may come from anyone.
     """

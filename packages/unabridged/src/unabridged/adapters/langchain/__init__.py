@@ -2,20 +2,21 @@
 
 `from unabridged.adapters.langchain import SummarizationMiddleware`
 
-The modules, in reading order: `middleware`, `arguments`, `compactors` (the engine, one for each model), `state` (how a
-graph's state follows, and what it tells), `names` (its messages, with ids and without), `format` and `blocks`
-(LangChain's messages), `model` (chat models as summarisers), `deep` and `history_file` (what Deep Agents does besides),
-`tools`, `factories`, `manual`. What is not LangChain's own stands in `adapters.kit`.
+The modules, in reading order: `middleware`, `arguments`, `compactors` (the engine, one for each model), `graph_state`
+(how a graph's state follows, and what of it is shown), `message_names` (its messages, with ids and without), `format`
+and `blocks` (LangChain's messages), `chat_models` (as summarisers), `deep_agents` and `history_file` (what Deep Agents
+does besides), `tools`, `factories`, `stored_threads`. The rest is in `adapters.kit`.
 """
 
 from __future__ import annotations
 
-from unabridged.adapters.installed import needed
+from unabridged.adapters.framework_versions import needed
 
 with needed("langchain", __name__):
     from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
 
     from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults
+    from unabridged.adapters.langchain.chat_models import summariser_of
     from unabridged.adapters.langchain.factories import (
         create_agent,
         create_deep_agent,
@@ -23,10 +24,18 @@ with needed("langchain", __name__):
         create_summarization_tool_middleware,
     )
     from unabridged.adapters.langchain.format import LangChain
-    from unabridged.adapters.langchain.manual import acompact, aforget, areplay, aundo, compact, forget, replay, undo
+    from unabridged.adapters.langchain.graph_state import SummarizationState, todos
     from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-    from unabridged.adapters.langchain.model import summariser_of
-    from unabridged.adapters.langchain.state import SummarizationState, todos
+    from unabridged.adapters.langchain.stored_threads import (
+        acompact,
+        aforget,
+        areplay,
+        aundo,
+        compact,
+        forget,
+        replay,
+        undo,
+    )
     from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
 
 __all__ = [

@@ -13,15 +13,15 @@ from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, Co
 from langchain_core.language_models import BaseChatModel
 
 from unabridged.errors import SettingsError
-from unabridged.settings import Measure, Settings, keeps, triggers
+from unabridged.settings import Measure, Settings, parse_keep, parse_trigger
 
 log = logging.getLogger("unabridged")
 
 DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepcopy__": lambda self, _: self})()
-"""Not given: the defaults adapt to the model. None is something else: never by itself."""
+"""Stands for an argument that was not passed: it adapts to the model. None is something else: never by itself."""
 
 MESSAGES_KEPT: Final = 20
-"""What LangChain's class keeps when only a trigger is given."""
+"""Messages that LangChain's class keeps when only a trigger is passed."""
 KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
 UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
 
@@ -29,11 +29,11 @@ _FORMER: dict[str, tuple[str, str, Any]] = {
     "max_tokens_before_summary": ("trigger", "tokens", None),
     "messages_to_keep": ("keep", "messages", ("messages", MESSAGES_KEPT)),
 }
-"""Names that LangChain has given up: what each stands for, its unit, and what else counts as not given."""
+"""Former names of LangChain's: the argument that each stands for, its unit, and the value that counts as not passed."""
 
 
 class SummarizationDefaults(TypedDict):
-    """What Deep Agents would choose for a model."""
+    """The settings that Deep Agents would choose for a model."""
 
     trigger: ContextSize
     keep: ContextSize
@@ -41,7 +41,7 @@ class SummarizationDefaults(TypedDict):
 
 
 def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefaults:
-    """Deep Agents' defaults for this model: fractions where its profile tells the window, else absolute numbers."""
+    """Return Deep Agents' defaults for this model: fractions where its profile has a window, else absolute numbers."""
     profile = getattr(model, "profile", None)
     if isinstance(profile, dict) and isinstance(profile.get("max_input_tokens"), int):
         return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), "truncate_args_settings": dict(KNOWN)}
@@ -50,7 +50,7 @@ def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefault
 
 
 class Chosen(NamedTuple):
-    """What the arguments come to; `settings` None means the defaults that fit the model."""
+    """The settings that the arguments come to; `settings` None means the defaults that fit the model."""
 
     settings: Settings | None
     trigger: Any
@@ -65,39 +65,46 @@ class Chosen(NamedTuple):
 
 
 def settings_of(
-    given: Mapping[str, Any], *, settings: Settings | None, window: int | None, judged: bool, old: Mapping[str, Any]
+    arguments: Mapping[str, Any],
+    *,
+    settings: Settings | None,
+    window: int | None,
+    has_model: bool,
+    old: Mapping[str, Any],
 ) -> Chosen:
-    """The settings these arguments stand for; what contradicts itself is refused here.
+    """Return the settings these arguments come to; raise `SettingsError` for what contradicts itself.
 
-    `window` is what is known now, `judged` whether a model was given that could have told it, `old` what came under
-    names that LangChain and Deep Agents have given up.
+    `window` is what is known now, `has_model` whether there is a model that could have said it, `old` what came under
+    names that LangChain and Deep Agents no longer use.
     """
-    own = deepcopy(given["trigger"])  # the caller's list may change later
-    trigger, keep = _take_old_names(own, given["keep"], old)
-    if given["state"] not in {"replaced", "kept"}:
-        raise SettingsError(f'state must be "replaced" or "kept"; got {given["state"]!r}')
+    own = deepcopy(arguments["trigger"])  # the caller's list may change later
+    trigger, keep = _take_old_names(own, arguments["keep"], old)
+    if arguments["state"] not in {"replaced", "kept"}:
+        raise SettingsError(f'state must be "replaced" or "kept"; got {arguments["state"]!r}')
     if settings is not None:
         if not isinstance(settings, Settings):
             raise SettingsError(f"settings must be Settings(...); got {settings!r}")
         if trigger is not DEFAULT or keep is not DEFAULT:
             raise SettingsError("trigger and keep stand in the settings already: give either, not both")
         return Chosen(settings, settings.trigger, settings.keep)
-    prompt = given["summary_prompt"]
-    more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": given["trim"]}
+    prompt = arguments["summary_prompt"]
+    more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": arguments["trim"]}
     more = {name: value for name, value in more.items() if value is not None}
-    known = window is not None
+    defaults = UNKNOWN if window is None else KNOWN
     if trigger is DEFAULT and keep is DEFAULT:
-        trigger, keep = (KNOWN if known else UNKNOWN).values()
+        trigger, keep = defaults.values()
         if not more:
             return Chosen(None, trigger, keep)
     elif keep is DEFAULT:
         keep = _below(trigger)
     elif trigger is DEFAULT:
-        trigger = (KNOWN if known else UNKNOWN)["trigger"]
+        trigger = defaults["trigger"]
     trigger, keep = make_workable(trigger, keep)
     chosen = Settings(trigger=trigger, keep=keep, **more)
-    fraction = any("fraction" in condition for condition in triggers(trigger)) or "fraction" in dict(keeps(keep))
-    if fraction and window is None and judged:
+    fraction = any("fraction" in condition for condition in parse_trigger(trigger)) or "fraction" in dict(
+        parse_keep(keep)
+    )
+    if fraction and window is None and has_model:
         raise SettingsError(
             "a fraction needs the model's window, which neither its profile nor its name tells: give window=…, "
             'profile={"max_input_tokens": …} to the chat model, or absolute tokens'
@@ -110,31 +117,31 @@ def make_workable(trigger: Any, keep: Any) -> tuple[Any, Any]:
     try:
         Settings(trigger=trigger, keep=keep)
     except SettingsError as error:
+        # one message or token can't be kept below a trigger of one
         raised = [
-            {name: value if name == "fraction" else max(2, value) for name, value in one.items()}
-            for one in triggers(trigger)
-        ]  # one message or token can't be kept below a trigger of one
+            {u: size if u == "fraction" else max(2, size) for u, size in one.items()} for one in parse_trigger(trigger)
+        ]
         lowest: dict[Measure, float] = {}
         for condition in raised:
             lowest |= {name: min(bound, lowest.get(name, bound)) for name, bound in condition.items()}
         less: list[Any] = [
             (name, bound / 3 if name == "fraction" else max(1, int(bound // 3))) for name, bound in lowest.items()
         ]
-        Settings(trigger=raised, keep=less)  # what else is wrong is not ours to put right
+        Settings(trigger=raised, keep=less)  # raises what else is wrong
         kept = " and ".join(f"{bound:,} {name}" for name, bound in less)
         log.warning("%s. Kept instead: %s", error, kept)
-        return raised, [*keeps(keep), *less]
+        return raised, [*parse_keep(keep), *less]
     return trigger, keep
 
 
 def is_default_prompt(prompt: str | None) -> bool:
-    """Whether it is LangChain's or Deep Agents' default, spelled out: then ours takes its place, as without any."""
+    """Return whether it is LangChain's or Deep Agents' default, spelled out: then ours is used, as without any."""
     own = DEFAULT_SUMMARY_PROMPT.partition("\n<messages>\n")[0]
     return prompt is None or (prompt.startswith(own) and prompt.endswith("{messages}\n</messages>"))
 
 
 def _take_old_names(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Trigger and keep with LangChain's former names taken in, each with a warning."""
+    """Return trigger and keep with the values of LangChain's former names, each with a warning."""
     sizes = {"trigger": trigger, "keep": keep}
     for name, value in deprecated.items():
         if name == "summary_prefix":
@@ -154,6 +161,6 @@ def _warn(text: str) -> None:
 
 
 def _below(trigger: Any) -> Any:
-    """LangChain's 20 messages, or fewer where the trigger counts fewer: keep must stay below it."""
-    counts = [int(condition["messages"]) for condition in triggers(trigger) if "messages" in condition]
+    """Return LangChain's 20 messages, or fewer where the trigger counts fewer: keep must stay below it."""
+    counts = [int(condition["messages"]) for condition in parse_trigger(trigger) if "messages" in condition]
     return ("messages", max(1, min([MESSAGES_KEPT, *(count // 2 for count in counts)])))

@@ -15,34 +15,29 @@ CALLS = frozenset(
 )
 """Copies of `tool_calls` that content carries; they are the same calls, not more of them."""
 
-_KINDS: dict[str, MediaKind] = {
-    "image": "image",
-    "audio": "audio",
-    "video": "video",
-    "file": "document",
-    "media": "document",
-}
+_KINDS: dict[str, MediaKind] = {"file": "document", "media": "document"}
+_KINDS |= {"image": "image", "audio": "audio", "video": "video"}
 _SOURCES = ("base64", "data", "url", "file_id", "id")
 _ARGUMENTS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
 
 
 def is_untyped_text(block: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether the block is a text in Bedrock's own shape, which has no type."""
+    """Return whether the block is a text in Bedrock's own shape, which has no type."""
     return isinstance(block, dict) and block.get("type") is None and isinstance(block.get("text"), str)
 
 
 def is_call(block: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether the block is a copy of a call."""
+    """Return whether the block is a copy of a call."""
     return isinstance(block, dict) and block.get("type") in CALLS
 
 
 def call_id(block: dict[str, Any]) -> str:
-    """The id of the call that the block is a copy of."""
+    """Return the id of the call that the block is a copy of."""
     return str(block.get("call_id") or block.get("id") or "")
 
 
 def media_of(block: dict[str, Any]) -> Media | None:
-    """The image, sound, film or file in a block; None where it has text or is anything else."""
+    """Return the image, sound, film or file in a block; None where it has text or is anything else."""
     kind = block.get("type")
     if kind == "text-plain" and not block.get("text"):
         return _standard("file", block)
@@ -52,7 +47,7 @@ def media_of(block: dict[str, Any]) -> Media | None:
 
 
 def _standard(kind: str, block: dict[str, Any]) -> Media:
-    """LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
+    """Return LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
     mime = str(block.get("mime_type") or "")
     source = next((str(block[key]) for key in _SOURCES if block.get(key)), "")
     by_mime = mime.partition("/")[0]
@@ -63,26 +58,31 @@ def _standard(kind: str, block: dict[str, Any]) -> Media:
 
 
 def thinking_of(block: dict[str, Any]) -> Reasoning:
-    """A thinking block of Anthropic, Bedrock, Google or OpenAI, or LangChain's standard one."""
+    """Return a thinking block of Anthropic, Bedrock, Google or OpenAI, or LangChain's standard one."""
     inner = block.get("reasoning_content")
     if isinstance(inner, dict):
         block = {**block, **inner}
     summary = block.get("summary")
-    told = [part.get("text") or "" for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
+    parts = [part for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
     extras = block.get("extras") or {}
-    text = block.get("thinking") or block.get("reasoning") or block.get("text") or "\n".join(told)
+    text = (
+        block.get("thinking")
+        or block.get("reasoning")
+        or block.get("text")
+        or "\n".join(part.get("text") or "" for part in parts)
+    )
     sealed = block.get("signature") or block.get("data") or block.get("encrypted_content")
     return Reasoning(str(text or ""), str(sealed or extras.get("signature") or extras.get("encrypted_content") or ""))
 
 
 def read_call_block(block: dict[str, Any]) -> Call:
-    """A call as content carries it, for messages that carry it nowhere else."""
+    """Return a call as content carries it, for messages that carry it nowhere else."""
     arguments = block.get(_ARGUMENTS.get(str(block.get("type")), "args"))
     return Call(call_id(block), str(block.get("name") or ""), as_json(arguments or {}))
 
 
 def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
-    """The copy of a call with the arguments the call has now."""
+    """Return the copy of a call with the arguments the call has now."""
     text = new_texts.get(call_id(block))
     if text is None:
         return block
@@ -91,14 +91,14 @@ def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str
 
 
 def replace_call_ids(content: list[Any], ids: list[tuple[str, str | None]]) -> list[Any]:
-    """The content whose copies of calls have new ids, each given behind its old one; without those that get none."""
+    """Return the content with new ids for its copies of calls; `ids` are pairs of old and new, None drops the copy."""
     kept: list[Any] = []
     for block in content:
         if not is_call(block):
             kept.append(block)
             continue
-        place = next((n for n, (old, _) in enumerate(ids) if old == call_id(block)), None)
-        new = ids.pop(place)[1] if place is not None else call_id(block)
+        position = next((n for n, (old, _) in enumerate(ids) if old == call_id(block)), None)
+        new = ids.pop(position)[1] if position is not None else call_id(block)
         if new:
             kept.append({**block, "call_id" if block.get("call_id") else "id": new})
     return kept

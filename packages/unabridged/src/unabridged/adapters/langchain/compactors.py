@@ -1,12 +1,12 @@
-"""The engine as the LangChain parts share it: one archive, one compactor for each model and window."""
+"""The engine that the LangChain parts share: one archive, one compactor for each model and window."""
 
 from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
@@ -17,52 +17,50 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
 
-from unabridged.adapters.kit import Agent, Engine, Newest, Request, Steps, event_data, tell_both
-from unabridged.adapters.kit.own_model import AGENT_MODEL
+from unabridged.adapters.kit import Agent, Engine, Newest, Request, event_data, tell_both
 from unabridged.adapters.langchain.arguments import Chosen
+from unabridged.adapters.langchain.chat_models import AgentsChat
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.history_file import with_history_file
-from unabridged.adapters.langchain.model import AgentsChat, agents_model
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
 from unabridged.events import Event
-from unabridged.measure.meter import Meter
-from unabridged.settings import limits
+from unabridged.settings import Settings, resolve_limits
+from unabridged.tokens.meter import Meter
 
-_AGENTS = 64
+_MAX_TOOL_SETS = 64
 """Sets of tools whose schemas are remembered."""
 
 for _module in ("langchain_core.documents", "langchain_core.load"):
     codec.allow(_module)  # what tools of LangChain put into a message's artifact
 
 
-class Asked(NamedTuple):
-    """The model that was asked: what is known of it, and the chat model itself."""
+class AskedModel(NamedTuple):
+    """The model that was asked: its name and window, and the chat model itself."""
 
     agent: Agent
     model: Any = None
 
 
 class LastAsked:
-    """The model that was asked last in each thread: what compactions without a request go by.
+    """The model that was asked last in each thread, for compactions without a request.
 
     A thread without a request so far has the model of all others, as long as there was only one. Of several, nobody
     knows which it will be and with whose credentials: then it is measured by the one that the middleware was made for.
     """
 
     def __init__(self, named: Agent) -> None:
-        self._named = Asked(named)
-        self._only: Asked | None = Asked(named)
+        self._named = AskedModel(named)
+        self._only: AskedModel | None = AskedModel(named)
         self.newest_model: Any = None
         """The chat model that was asked last, in whichever thread."""
-        self._threads: Newest[str, Asked] = Newest()
+        self._threads: Newest[str, AskedModel] = Newest()
         self._lock = threading.Lock()
 
-    def remember(self, thread: str | None, asked: Asked) -> None:
-        """This model is asked in the thread."""
+    def remember(self, thread: str | None, asked: AskedModel) -> None:
+        """Note that this model is asked in the thread."""
         with self._lock:
             self.newest_model = asked.model
             if self._only is not None:
@@ -71,7 +69,7 @@ class LastAsked:
             if thread is not None:
                 self._threads[thread] = asked
 
-    def find(self, thread: str | None) -> Asked:
+    def find(self, thread: str | None) -> AskedModel:
         """Return the model that was asked last in the thread, else the only one that was asked anywhere."""
         with self._lock:
             own = self._threads.get(thread) if thread is not None else None
@@ -82,50 +80,37 @@ class RequestWontFit(WontFit, ContextOverflowError):  # noqa: N818 - reads as wh
     """`WontFit` that hosts also catch as LangChain's `ContextOverflowError`."""
 
 
-@contextmanager
-def overflow_as_langchains() -> Iterator[None]:
-    """Raise `WontFit` as the error that LangChain has for it, with the same sizes and cause."""
-    try:
-        yield
-    except WontFit as wont:
-        sizes = {"overhead": wont.overhead, "floor": wont.floor, "budget": wont.budget, "window": wont.window}
-        raise RequestWontFit(**sizes) from wont.__cause__
+def as_langchains(wont: WontFit) -> RequestWontFit:
+    """Return the error that LangChain has for it, with the same sizes and cause."""
+    error = RequestWontFit(overhead=wont.overhead, floor=wont.floor, budget=wont.budget, window=wont.window)
+    error.__cause__ = wont.__cause__
+    return error
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest(Request):
-    """A request to a chat model, which writes the summary where no other model is named."""
+class GraphValues(NamedTuple):
+    """The values of the graph's state, and whether what goes is then written to the history file of a backend."""
 
-    model: Any = None
+    state: Any
     has_file: bool = False
-    """Whether what goes is then written to the history file of a backend."""
-
-    def fit(self) -> Steps[Compaction]:
-        """The messages as they should be sent."""
-        with agents_model(self.model), with_history_file(self.has_file), overflow_as_langchains():
-            return (yield from Request.fit(self))
-
-    def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
-        """What to send in place of a request that was refused as too long."""
-        with agents_model(self.model), with_history_file(self.has_file), overflow_as_langchains():
-            return (yield from Request.shorten(self, fitted, error))
 
 
 class Compactors(Engine):
     """A compactor for each model and window.
 
-    `window` is the caller's word and beats what the model says; `judged` is what is known of it now. With `in_backend`
-    the history is in a file of the agent's backend, so a file of this machine is named only where the settings ask for
-    one. Each is made with the `options`; where their `model` is `AGENT_MODEL`, each request's own model writes the
-    summaries.
+    `window` is the caller's and beats the model's own; `known_window` is the one to check the settings with now. With
+    `in_backend` the history is in a file of the agent's backend, so a file of this machine is named only where the
+    settings ask for one. Each is made with the `options`; where their `model` is `AGENT_MODEL`, each request's own
+    model writes the summaries.
     """
+
+    agents_model = AgentsChat
 
     def __init__(
         self,
         chosen: Chosen,
         *,
         window: int | None,
-        judged: int | None,
+        known_window: int | None,
         archive: str | Archive | None,
         namespace: str | None,
         counter: Callable[..., int] | None,
@@ -133,40 +118,34 @@ class Compactors(Engine):
         **options: Any,
     ) -> None:
         self.chosen, self.window, self._in_backend = chosen, window, in_backend
-        limits(chosen.settings_for(judged, recall=False), judged)  # what contradicts itself is told now
+        resolve_limits(chosen.settings_for(known_window, recall=False), known_window)  # raises what contradicts itself
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
         super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
         self.count_with(counter)
 
     def start(self) -> None:
-        """Open the archive; which models there will be, only the calls tell."""
+        """Open the archive; only the calls name their models."""
         _ = self.archive
 
     def count_with(self, counter: Callable[..., int] | None) -> None:
-        """Count tokens with this function of LangChain's kind from now on; with None, or its default, as we do."""
+        """Count tokens with this function of LangChain's kind from now on; with None, or its default, with our own."""
         with self._lock:
-            self._made.clear()
+            self._compactors.clear()
             own = counter is None or counter is count_tokens_approximately
             self._keywords["counter"] = None if own or counter is None else counter_of(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
-        """The compactor for the model of this name, whose window is what the caller said, or else this one.
+        """Return the compactor for the model of this name, whose window is the caller's, or else this one.
 
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
         return self.compactor_for(Agent(agent, self.window or window, recall))
 
-    def make(self, agent: Agent) -> Compactor:
-        """A compactor for this model and window."""
+    def settings_for(self, agent: Agent) -> Settings:
+        """Return the settings for this model and window."""
         settings = self.chosen.settings_for(agent.window, recall=agent.recall)
-        if self._in_backend and settings.transcript is None:
-            settings = replace(settings, transcript=False)
-        where: dict[str, Any] = {"archive": self.archive, "namespace": self.namespace, "format": self.format}
-        keywords = dict(self._keywords)
-        if keywords.get("model") is AGENT_MODEL:
-            keywords["model"] = AgentsChat(agent.name)
-        return Compactor(agent=agent.name, window=agent.window, settings=settings, **where, **keywords)
+        return replace(settings, transcript=False) if self._in_backend and settings.transcript is None else settings
 
     def forget(self, thread: str) -> list[str]:
         """Remove the thread and those of its sub-agents from the archive; return the names of the threads that went."""
@@ -176,7 +155,7 @@ class Compactors(Engine):
         for name in gone:
             forget_thread(self.archive, Scope(self.namespace, name))
         with self._lock:
-            self._made.clear()  # with what they remember of the thread
+            self._compactors.clear()  # with what they remember of the thread
         return gone
 
     def teach(self, request: Request, agent: str | None) -> None:
@@ -186,39 +165,38 @@ class Compactors(Engine):
             learn(request, agent or "")
 
     def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
-        """The tools as a provider is shown them; the same list as long as the tools are the same."""
+        """Return the tools as a provider is shown them; the same list as long as the tools are the same."""
         specs = getattr(response_format, "schema_specs", None) or ()
-        given = [*tools, *(spec.json_schema for spec in specs)]
-        key = tuple(map(id, given))
-        known = self._schemas.get(key)
-        if known is None:
-            if len(self._schemas) >= _AGENTS:
+        shown = [*tools, *(spec.json_schema for spec in specs)]
+        key = tuple(map(id, shown))
+        if key not in self._schemas:
+            if len(self._schemas) >= _MAX_TOOL_SETS:
                 self._schemas.clear()
-            made = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in given]
-            known = self._schemas[key] = (given, made)  # the tools are kept, so that no other object gets their ids
-        return known[1]
+            schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in shown]
+            self._schemas[key] = (shown, schemas)  # the tools are kept, so that no other object gets their ids
+        return self._schemas[key][1]
 
 
 def learn(request: Request, agent: str) -> None:
-    """Learn from the last usage that the list itself reports: what a process before this one was told."""
+    """Learn from the last usage that the list itself reports: the provider said it to an earlier process."""
     messages = request.messages
-    place = next((i for i in range(len(messages) - 1, 0, -1) if _reports(messages[i], agent)), 0)
-    if place:
-        before = request.compactor.plan(messages[:place], **request.named)
+    index = next((i for i in range(len(messages) - 1, 0, -1) if _reports(messages[i], agent)), 0)
+    if index:
+        before = request.compactor.plan(messages[:index], **request.named)
         counted = Compaction(messages, False, before.tokens, before.tokens, "", estimate=before.tokens)
-        request.observe(counted, messages[place].usage_metadata)
+        request.observe(counted, messages[index].usage_metadata)
 
 
 def _reports(message: BaseMessage, agent: str) -> bool:
-    """Whether it tells what a request took, as this model counts: another one's tokens say nothing of its own."""
+    """Return whether it reports what a request took, as this model counts; another model counts otherwise."""
     if not isinstance(message, AIMessage) or not message.usage_metadata:
         return False
-    told = str(message.response_metadata.get("model_name") or message.response_metadata.get("model") or "")
-    return not (told and agent) or told.startswith(agent) or agent.startswith(told)
+    model = str(message.response_metadata.get("model_name") or message.response_metadata.get("model") or "")
+    return not (model and agent) or model.startswith(agent) or agent.startswith(model)
 
 
 def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], int]:
-    """LangChain's kind of token counter, of messages and perhaps tools, as the engine's."""
+    """Return LangChain's kind of token counter, of messages and perhaps tools, as the engine's."""
     try:
         takes_tools = "tools" in inspect.signature(token_counter).parameters
     except (TypeError, ValueError):
@@ -235,7 +213,7 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
 
 
 def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
-    """What hands each event on. The host's stream gets them only when asked for, and without any message's content."""
+    """Return what hands each event on; the host's stream gets them only when asked for, without any content."""
 
     def write(event: Event) -> None:
         data = event_data(event)

@@ -24,15 +24,15 @@ _BEHIND = (
     "HumanInTheLoopMiddleware",
     "SummarizationToolMiddleware",
 )
-"""What stands behind compaction: prompt caching, tool-call patching, human-in-the-loop, and the tools that compact."""
+"""Middleware behind compaction: prompt caching, tool-call patching, human-in-the-loop, and the tools that compact."""
 
 
 def create_agent(
     model: Any, tools: Any = None, *, summarization: Any = None, middleware: Sequence[Any] = (), **options: Any
 ) -> Any:
-    """LangChain's `create_agent`, with compaction when `summarization` is given: settings, or a middleware of ours.
+    """Make LangChain's `create_agent` with compaction if `summarization` is given: settings, or a middleware of ours.
 
-    It stands behind to-dos, files and sub-agents, and before prompt caching, tool-call patching and human-in-the-loop.
+    It goes behind to-dos, files and sub-agents, and before prompt caching, tool-call patching and human-in-the-loop.
     The agent gets `search_history` and `read_history` with it, so old results are cleared below the trigger too.
     """
     own = _middleware(model, summarization, init=init_chat_model)
@@ -50,7 +50,7 @@ def create_deep_agent(
     backend: Any = None,
     **options: Any,
 ) -> Any:
-    """Deep Agents' `create_deep_agent` with our compaction in the place of its own, in sub-agents too.
+    """Make Deep Agents' `create_deep_agent` with our compaction in the place of its own, in sub-agents too.
 
     As there, the state stays whole, and what went is in a file of the `backend`. The agent gets `search_history` and
     `read_history` too. `summarization=None` turns it off, Deep Agents' own included; settings tune it. With
@@ -65,16 +65,16 @@ def create_deep_agent(
 
     backend = backend if backend is not None else StateBackend()
     own = _middleware(model, summarization, backend=backend) or NoSummarization()
-    given: list[Any] = [dict(spec) if isinstance(spec, dict) else spec for spec in subagents or ()]
-    for spec in given:
+    specs: list[Any] = [dict(spec) if isinstance(spec, dict) else spec for spec in subagents or ()]
+    for spec in specs:
         if isinstance(spec, dict) and "runnable" not in spec and "graph_id" not in spec:
             spec["middleware"] = _in_place(own, spec.get("middleware") or ())
     stack = _in_place(own, middleware)
-    return deep(model, tools, middleware=stack, subagents=given or None, backend=backend, **options)
+    return deep(model, tools, middleware=stack, subagents=specs or None, backend=backend, **options)
 
 
 def create_summarization_middleware(model: Any, backend: Any, **options: Any) -> SummarizationMiddleware:
-    """Deep Agents' factory of this name: ours with the defaults for the model, and its history in the backend.
+    """Return ours as Deep Agents' factory of this name: with defaults for the model and the history in the backend.
 
     Takes all that `SummarizationMiddleware` does.
     """
@@ -87,7 +87,7 @@ def create_summarization_middleware(model: Any, backend: Any, **options: Any) ->
 def create_summarization_tool_middleware(
     model: Any, backend: Any, *, system_prompt: str | None = None, **options: Any
 ) -> SummarizationToolMiddleware:
-    """Deep Agents' factory of this name: the tools alone, with a middleware behind them that is not in the stack."""
+    """Return the tools alone, as Deep Agents' factory of this name: the middleware behind them is not in the stack."""
     chat = _deep_model(model) if isinstance(model, str) else model
     return SummarizationToolMiddleware(
         create_summarization_middleware(chat, backend, **options), system_prompt=system_prompt
@@ -95,44 +95,43 @@ def create_summarization_tool_middleware(
 
 
 class NoSummarization(AgentMiddleware[Any, Any, Any]):
-    """Stands where Deep Agents' own compaction would, and does nothing."""
+    """Takes the place of Deep Agents' own compaction, and does nothing."""
 
     @property
     def name(self) -> str:
-        """The name by which Deep Agents replaces its own."""
+        """Return the name by which Deep Agents replaces its own."""
         return OURS
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """The request as it is."""
+        """Send the request as it is."""
         return handler(request)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """The request as it is."""
+        """Send the request as it is."""
         return await handler(request)
 
 
 def place_in_stack(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
-    """The stack with ours in front of the first that must stand behind it; as it is when one of ours is there."""
+    """Return the stack with ours in front of the first that must come after it; as it is when one of ours is there."""
     stack = list(middleware)
     if any(_compacts(one) for one in stack):
         return stack
-    behind = (i for i, one in enumerate(stack) if one.name.endswith(_BEHIND))
-    at = next(behind, len(stack))
+    at = next((i for i, one in enumerate(stack) if one.name.endswith(_BEHIND)), len(stack))
     return [*stack[:at], own, *stack[at:]]
 
 
 def _in_place(own: Any, middleware: Sequence[Any]) -> list[Any]:
-    """Middleware for Deep Agents, which puts there what has its own's name: ours, or nothing beside a subclass."""
-    listed = list(middleware)
-    if not any(_compacts(one) for one in listed):
-        listed = [own, *listed]
-    elif not any(one.name == OURS for one in listed):
-        listed = [NoSummarization(), *listed]
-    return _with_recall(listed)
+    """Return middleware for Deep Agents, which replaces what has its own's name: ours, or nothing beside a subclass."""
+    stack = list(middleware)
+    if not any(_compacts(one) for one in stack):
+        stack = [own, *stack]
+    elif not any(one.name == OURS for one in stack):
+        stack = [NoSummarization(), *stack]
+    return _with_recall(stack)
 
 
 def _with_recall(stack: list[Any]) -> list[Any]:
-    """The stack, and the tools that read what went where one of ours compacts and nobody has brought them."""
+    """Return the stack, with the recall tools where one of ours compacts and nobody has brought them."""
     own = next((one for one in stack if isinstance(one, SummarizationMiddleware)), None)
     if own is None or any(isinstance(one, SummarizationToolMiddleware) for one in stack):
         return stack
@@ -153,7 +152,7 @@ def _deep_model(name: str) -> BaseChatModel:
 def _middleware(
     model: Any, summarization: Any, init: Callable[[str], BaseChatModel] = _deep_model, **more: Any
 ) -> SummarizationMiddleware | None:
-    """What the argument stands for; plain settings ask the agent's own model for summaries.
+    """Return the middleware for the argument; plain settings ask the agent's own model for summaries.
 
     `init` makes the model that the framework makes of a name.
     """

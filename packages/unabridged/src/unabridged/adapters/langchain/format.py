@@ -6,7 +6,6 @@ business; what no provider takes (calls and results that don't pair) is checked 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -33,15 +32,15 @@ from unabridged.adapters.langchain.blocks import (
     with_call_text,
 )
 from unabridged.formats import DEFAULT
-from unabridged.formats.anthropic.wire import resets
-from unabridged.formats.base import LEGACY, Edit, Format, Message, Slot, Texts
-from unabridged.formats.fields import Unreadable, as_json, same_objects, with_field, word
+from unabridged.formats.anthropic import resets
+from unabridged.formats.base import LEGACY, Edit, Format, Message, Slot
+from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_objects, with_field, word
 from unabridged.formats.parts import SPOKEN, Content, Editor
-from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
 SOURCE = "lc_source"
 SUMMARIZATION = "summarization"
-"""The mark LangChain's own summaries carry in `additional_kwargs`; ours carry it too."""
+"""The mark of LangChain's own summaries in `additional_kwargs`; ours have it too."""
 
 _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
     "system": ("system", "host"),
@@ -52,7 +51,6 @@ _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
 _KEPT_THINKING = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
 
-_PLAIN = frozenset({HumanMessage, SystemMessage})
 _WRITTEN = SPOKEN | {"output_text", "refusal"}
 """Blocks that are a model's own words."""
 
@@ -64,66 +62,46 @@ class LangChain(Format):
     provider = DEFAULT.provider  # calls and results pair as everywhere; the rest is the chat model's own business
 
     def read(self, message: Message) -> View:
-        """The view of the message."""
+        """Return the view of the message."""
         if not isinstance(message, BaseMessage):
             raise Unreadable("", message, "a message of LangChain's")
-        found = _LangChainBlocks(model=isinstance(message, AIMessage))
-        found.add_all(message.content)
+        blocks = _LangChainBlocks(model=isinstance(message, AIMessage))
+        blocks.add_all(message.content)
         if isinstance(message, ToolMessage | FunctionMessage):
             failed = isinstance(message, ToolMessage) and message.status == "error"
-            answer = Answer(_answered_call(message), found.every_text, failed)
-            view = View("tool", "tool", answers=(answer,), **found.beside())
+            view = blocks.answer_view(_answered_call(message), is_error=failed)
         else:
             role, origin = _role(message)
             speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
-            view = View(role, origin, found.text, attached=tuple(found.attached), speaker=speaker, **found.beside())
+            view = blocks.view(role, origin, speaker=speaker)
         if isinstance(message, AIMessage):
-            own = [block for block in found.others if word(block, "type") == "compaction"]
+            own = [block for block in blocks.others if word(block, "type") == "compaction"]
             view = replace(
                 view,
-                calls=_calls(message) or tuple(found.calls),
+                calls=_calls(message) or tuple(blocks.calls),
                 reasoning=_reasoning(message),
                 opaque=bool(own),
                 resets=any(map(resets, own)),
             )
         return view
 
-    def texts(self, message: Message) -> Texts | None:
-        """The texts of a plain message, None for any other."""
-        kind, content = type(message), message.content
-        if type(content) is not str:
-            return None
-        if kind is ToolMessage:
-            return "", (), (content,)
-        beside = message.additional_kwargs
-        if kind is not AIMessage:
-            return (content, (), ()) if kind in _PLAIN and type(beside) is dict else None
-        if message.invalid_tool_calls != [] or (beside != {} and any(map(beside.get, _KEPT_THINKING))):
-            return None
-        calls: list[str] = []
-        for call in message.tool_calls:
-            if type(call["name"]) is not str or "id" not in call:
-                return None
-            calls += (call["name"], as_json(call["args"]))
-        return content, tuple(calls), ()
-
     def claims(self, message: Message) -> bool:
-        """Only LangChain has these classes."""
+        """Return whether it is a message of LangChain's: nobody else has these classes."""
         return isinstance(message, BaseMessage)
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new message with just this text, marked as LangChain marks its summaries."""
+        """Return a new message with just this text, marked as LangChain marks its summaries."""
         marked = {SOURCE: SUMMARIZATION}
         if role == "user":
             return HumanMessage(content=text, additional_kwargs=marked)
         return AIMessage(content=text, additional_kwargs=marked)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
-        """A tool message, marked as an error."""
+        """Return a tool message, marked as an error."""
         return ToolMessage(text, tool_call_id=call.id, name=call.name or None, status="error")
 
     def edit(self, message: Message, edit: Edit) -> Message:
-        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         changed: dict[str, Any] = {}
         new_texts: dict[str, str] = {}
         editor = Editor(edit, spoken=SPOKEN)
@@ -145,7 +123,7 @@ class LangChain(Format):
         return message.model_copy(update=changed) if changed else message
 
     def without_reasoning(self, message: Message) -> Message | None:
-        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
         if not isinstance(message, AIMessage) or not _reasoning(message):
             return message
         content: Any = message.content
@@ -157,7 +135,7 @@ class LangChain(Format):
         return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
 
     def with_calls(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
-        """The message with these ids for its calls; None when nothing remains."""
+        """Return the message with these ids for its calls; None when nothing remains."""
         calls: list[Any] = [*raw.tool_calls, *raw.invalid_tool_calls]
         kept = [{**call, "id": id_} for call, id_ in zip(calls, ids, strict=False) if id_]
         content: Any = raw.content
@@ -176,7 +154,7 @@ class LangChain(Format):
         return raw.model_copy(update=update)
 
     def with_address(self, raw: ToolMessage, id_: str) -> ToolMessage:
-        """The result, to this call."""
+        """Return the result, to this call."""
         return raw.model_copy(update={"tool_call_id": id_})
 
 
@@ -200,7 +178,6 @@ class _LangChainBlocks(Content):
     def __init__(self, *, model: bool) -> None:
         super().__init__(_WRITTEN if model else SPOKEN)
         self.model = model
-        self.calls: list[Call] = []
 
     def add(self, part: Any) -> None:
         """Take in one block."""
@@ -214,39 +191,38 @@ class _LangChainBlocks(Content):
             super().add(part)
 
     def read_media(self, part: Any) -> Media | None:
-        """The media that the block is, in LangChain's own shapes too."""
+        """Return the media that the block is, in LangChain's own shapes too."""
         return media_of(part)
 
 
 def _answered_call(message: ToolMessage | FunctionMessage) -> str:
-    """Which call it is the result of; an old function's is known by its name only."""
+    """Return the id of the call that is answered; an old function's is made of its name."""
     return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY}{message.name}"
 
 
 def _without_calls(message: AIMessage) -> dict[str, Any]:
-    """The fields beside the content, without the provider's own copy of the calls: some would send that instead."""
+    """Return the fields beside the content, without the provider's copy of the calls: some would send that instead."""
     return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
 
 
 def _calls(message: AIMessage) -> tuple[Call, ...]:
-    """All calls, those with arguments that did not parse included: both are answered by a tool message."""
-    found = [Call(call["id"] or "", call["name"], as_json(call["args"])) for call in message.tool_calls]
-    found += [Call(c["id"] or "", c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls]
-    return tuple(found)
+    """Return all calls, also those with arguments that did not parse: both are answered by a tool message."""
+    calls = [Call(call["id"] or "", call["name"], as_json(call["args"])) for call in message.tool_calls]
+    return (*calls, *(Call(c["id"] or "", c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls))
 
 
 def _reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
-    found: list[Reasoning] = []
+    thoughts: list[Reasoning] = []
     if not isinstance(message.content, str):
         blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING]
-        found += [thinking_of(block) for block in blocks]
+        thoughts += [thinking_of(block) for block in blocks]
     for key in _KEPT_THINKING:
         kept = message.additional_kwargs.get(key)
         if isinstance(kept, str) and kept:
-            found.append(Reasoning(kept))
+            thoughts.append(Reasoning(kept))
         elif isinstance(kept, dict):
-            found.append(thinking_of(kept))
-    return tuple(found)
+            thoughts.append(thinking_of(kept))
+    return tuple(thoughts)
 
 
 def _edit_call(call: Any, edit: Edit, new_texts: dict[str, str]) -> Any:
@@ -257,15 +233,6 @@ def _edit_call(call: Any, edit: Edit, new_texts: dict[str, str]) -> Any:
         return call
     new_texts[call["id"] or ""] = new
     return {**call, "args": as_arguments(new) if valid else new}
-
-
-def as_arguments(text: str) -> dict[str, Any]:
-    """Arguments from their JSON; anything but an object is put into one, since calls take nothing else."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"value": value}
 
 
 def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:

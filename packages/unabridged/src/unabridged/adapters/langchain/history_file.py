@@ -1,4 +1,4 @@
-"""History in a file of Deep Agents' backend: what the model is no longer shown, and how summary turns name it."""
+"""History in a file of Deep Agents' backend, and the line of a summary turn that names it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import hashlib
 import logging
 import mimetypes
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -18,7 +16,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 
 from unabridged.adapters.kit import Steps, method
 from unabridged.adapters.langchain.format import SOURCE, SUMMARIZATION
-from unabridged.adapters.langchain.names import Names
+from unabridged.adapters.langchain.message_names import Names
 from unabridged.formats.fields import same_objects
 
 log = logging.getLogger("unabridged")
@@ -26,7 +24,6 @@ log = logging.getLogger("unabridged")
 _FILE = "What went is also in the file {}."
 _NO_FILE = "What went is in no file."
 _NAMED = re.compile(re.escape(_FILE).replace(r"\{\}", "[^\n]{0,1000}"))
-_IS_WRITTEN: ContextVar[bool] = ContextVar("unabridged_history_file", default=False)
 
 
 class Offload(NamedTuple):
@@ -40,11 +37,11 @@ class Offload(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where the files of all threads are."""
+        """Return the folder of the files of all threads."""
         return f"{str(getattr(self.backend, 'artifacts_root', '/')).rstrip('/')}/conversation_history"
 
     def path(self, thread: str) -> str:
-        """The file of this thread. Two threads never share one, whatever their names are."""
+        """Return the file of this thread. Two threads never share one, whatever their names are."""
         name = re.sub(r"[^\w.-]|\.(?=\.|$)", "_", thread)[:100]  # backends refuse every path with two dots in a row
         if name != thread:
             name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
@@ -58,8 +55,8 @@ class Offload(NamedTuple):
         try:
             shown = yield from self._put_media_in_files(messages)
             text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(shown, format='xml')}\n\n"
-            found = yield method(self.backend, "download_files", [path])
-            before = found[0].content.decode() if found and found[0].error is None and found[0].content else ""
+            files = yield method(self.backend, "download_files", [path])
+            before = files[0].content.decode() if files and files[0].error is None and files[0].content else ""
             edit, write = ("edit", path, before, before + text), ("write", path, text)
             done = yield method(self.backend, *(edit if before else write))
             problem = done.error if done is not None else "the backend said nothing"
@@ -75,12 +72,12 @@ class Offload(NamedTuple):
         new: list[BaseMessage] = []
         for message in messages:
             blocks: list[Any] = [] if isinstance(message.content, str) else list(message.content_blocks)
-            held = {i: found for i, block in enumerate(blocks) if (found := inline_data(block))}
-            for i, (mime, data) in held.items():
+            inline = {i: found for i, block in enumerate(blocks) if (found := inline_data(block))}
+            for i, (mime, data) in inline.items():
                 if data not in paths:
                     paths[data] = yield from self._upload(mime, data)
                 blocks[i] = _reference(mime, paths[data])
-            new.append(message.model_copy(update={"content": blocks}) if held else message)
+            new.append(message.model_copy(update={"content": blocks}) if inline else message)
         return new
 
     def _upload(self, mime: str, data: str) -> Steps[str | None]:
@@ -122,19 +119,9 @@ def _reference(mime: str, path: str | None) -> dict[str, str]:
     return {"type": "text", "text": f"[file: {path}]"}
 
 
-@contextmanager
-def with_history_file(written: bool) -> Iterator[None]:
-    """Within, what a compaction takes out will be written to the file of the thread, or not."""
-    token = _IS_WRITTEN.set(written)
-    try:
-        yield
-    finally:
-        _IS_WRITTEN.reset(token)
-
-
 def file_line(path: str) -> str:
-    """Return the line of a summary turn that names the history file; "" where none will be written."""
-    return _FILE.format(path) if _IS_WRITTEN.get() else ""
+    """Return the line of a summary turn that names the history file."""
+    return _FILE.format(path)
 
 
 def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -154,15 +141,15 @@ def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 def find_evicted(
-    given: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
+    state: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """The messages of the state that the model was shown as they are until now, and no longer is."""
-    names = Names(given, before, after)
+    """Return the messages of the state that the model was shown as they are until now, and no longer is."""
+    names = Names(state, before, after)
     shown, stays = ({names(m): m for m in messages} for messages in (before, after))
 
     def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:
         other = there.get(names(message))
         return other is message or other == message
 
-    ours = (m.additional_kwargs.get(SOURCE) == SUMMARIZATION for m in given)
-    return [m for m, our in zip(given, ours, strict=True) if not our and same(shown, m) and not same(stays, m)]
+    originals = [m for m in state if m.additional_kwargs.get(SOURCE) != SUMMARIZATION]
+    return [m for m in originals if same(shown, m) and not same(stays, m)]

@@ -11,26 +11,18 @@ from langchain_core.messages import BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
-from unabridged.adapters.kit import (
-    Steps,
-    collected_events,
-    in_both_forms,
-    look_up,
-    only_what_left,
-    why_not,
-)
-from unabridged.adapters.langchain.compactors import ChatRequest, Compactors
+from unabridged.adapters import kit
+from unabridged.adapters.langchain.compactors import Compactors, GraphValues, as_langchains
 from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.graph_state import FILE, PENDING, SENT, SummarizationState, thread_of, with_ids
 from unabridged.adapters.langchain.history_file import find_evicted
+from unabridged.adapters.langchain.message_names import change_in_state, follow_in_state
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
-from unabridged.adapters.langchain.names import change_in_state, follow_in_state
-from unabridged.adapters.langchain.state import FILE, PENDING, SENT, SummarizationState, thread_of, with_ids
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
-from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH
 
 COMPACT = "compact_conversation"
-_COMPACT_SAYS = (
+_COMPACT_DESCRIPTION = (
     "Compact this conversation now: older messages are replaced by a summary and stay readable word for word in the "
     "record. Call it when a piece of work is finished and the next one needs little of what was said, not in the "
     "middle of a task."
@@ -73,13 +65,13 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """The request with the hint, if there is one, and shorter where a compaction was asked for."""
+        """Send the request with the hint, if there is one, and shorter where a compaction was asked for."""
         return handler(self._prepare(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """The request with the hint, if there is one, and shorter where a compaction was asked for."""
+        """Send the request with the hint, if there is one, and shorter where a compaction was asked for."""
         return await handler(self._prepare(request))
 
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -89,23 +81,23 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
             request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
-        said = request.system_message
-        blocks: list[Any] = [] if said is None else said.content_blocks
+        system = request.system_message
+        blocks: list[Any] = [] if system is None else system.content_blocks
         return request.override(system_message=SystemMessage([*blocks, {"type": "text", "text": self.system_prompt}]))
 
 
 def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
-    """`compact_conversation`: compacts the conversation the agent is in, but for the turn that asks for it."""
+    """Return `compact_conversation`: it compacts the agent's conversation, but for the turn that asks for it."""
 
-    def compact(runtime: ToolRuntime) -> Steps[Command[Any]]:
+    def compact(runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
         return _compact(summarization, runtime)
 
-    return StructuredTool.from_function(*in_both_forms(compact), name=COMPACT, description=_COMPACT_SAYS)
+    return StructuredTool.from_function(*kit.in_both_forms(compact), name=COMPACT, description=_COMPACT_DESCRIPTION)
 
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
-    """`search_history` and `read_history`: only what left the context of the run's own conversation."""
-    return [_history_tool(summarization.compactors, name) for name in (SEARCH, READ)]
+    """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
+    return [_history_tool(summarization.compactors, name) for name in (kit.SEARCH, kit.READ)]
 
 
 def _history_tool(pool: Compactors, name: str) -> BaseTool:
@@ -113,26 +105,26 @@ def _history_tool(pool: Compactors, name: str) -> BaseTool:
         stored: list[BaseMessage] = list(runtime.state["messages"])
         thread, pending = thread_of(stored), runtime.state.get(PENDING)
         if thread is None:
-            return look_up(pool.archive, None, name, arguments, FORMAT)
+            return kit.look_up(pool.archive, None, name, arguments, FORMAT)
         scope, messages = Scope(pool.namespace, thread), follow_in_state(stored, stored, pending) if pending else stored
         sent = runtime.state.get(SENT)
-        own = only_what_left(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
-        return look_up(own, scope, name, arguments, FORMAT)
+        own = kit.only_what_left(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
+        return kit.look_up(own, scope, name, arguments, FORMAT)
 
-    return StructuredTool(name=name, description=DESCRIPTIONS[name], args_schema=PARAMETERS[name], func=answer)
+    return StructuredTool(name=name, description=kit.DESCRIPTIONS[name], args_schema=kit.PARAMETERS[name], func=answer)
 
 
-def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> Steps[Command[Any]]:
-    """The tool's message, and the compaction: the next request follows it, and so does a state that is replaced."""
+def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
+    """Return the tool's message and the compaction, which the next request follows, and a state that is replaced."""
     stored: list[BaseMessage] = list(runtime.state["messages"])
     pending = runtime.state.get(PENDING)
     messages = follow_in_state(stored, stored, pending) if pending else stored
     thread = thread_of(messages)
     agent, model = summarization.last_asked.find(thread)
     compactor = summarization.compactors.get(*agent)
-    has_file = summarization.backend is not None
-    call = ChatRequest(compactor, messages, thread, force=True, values=runtime.state, model=model, has_file=has_file)
-    with collected_events() as events:
+    values = GraphValues(runtime.state, has_file=summarization.backend is not None)
+    call = kit.Request(compactor, messages, thread, force=True, values=values, own=model, as_host_error=as_langchains)
+    with kit.collected_events() as events:
         done = yield from call.fit()
     in_file = yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
     update: dict[str, Any] = {} if in_file is None else {FILE: in_file}
@@ -140,6 +132,6 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> St
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
         update[PENDING] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))
     else:
-        text = why_not(events)
+        text = kit.why_not(events)
     answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
     return Command(update={"messages": [answer], **update})

@@ -7,7 +7,7 @@
 The modules, in reading order: `provider`, `session`, `tools`, and `runs`, which they share.
 """
 
-from unabridged.adapters.installed import needed
+from unabridged.adapters.framework_versions import needed
 
 with needed("openai-agents", __name__):
     from unabridged.adapters.kit import thread

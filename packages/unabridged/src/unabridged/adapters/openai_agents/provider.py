@@ -17,39 +17,21 @@ from typing import Any
 from agents import Model, ModelProvider, ModelResponse, MultiProvider
 from agents.models import get_default_model
 
-from unabridged.adapters.kit import Agent, Engine, PinMethods, Request, Stream, arun, astream
+from unabridged.adapters.kit import Agent, PinMethods, Request, ResponseEventStream, arun, astream
 from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
 from unabridged.adapters.openai_agents.summariser import name_of, own_model
 
-_BEFORE = frozenset({"response.created", "response.queued", "response.in_progress"})
-"""Events that come before the model says anything: a refusal may still follow."""
-_ENDS = frozenset({"response.completed", "response.incomplete"})
 _SIGNATURE = inspect.signature(Model.get_response)
-
+_STREAM = ResponseEventStream()
 
 Sender = Callable[..., Any]
 
 
-class Events(Stream):
-    """A response of the Responses API, event by event."""
-
-    def says(self, item: Any) -> bool:
-        """Whether the model has begun to answer."""
-        return item.type not in _BEFORE
-
-    def usage(self, item: Any) -> Any:
-        """The usage in the last event."""
-        return getattr(item.response, "usage", None) if item.type in _ENDS else None
-
-
-EVENTS = Events()
-
-
 def _items_in(event: Any) -> list[Any]:
-    """The finished items in an event."""
+    """Return the finished items in an event."""
     if event.type == "response.output_item.done":
         return [event.item]
-    return list(event.response.output) if event.type in _ENDS else []
+    return list(event.response.output) if event.type in {"response.completed", "response.incomplete"} else []
 
 
 class CompactingProvider(PinMethods, ModelProvider):
@@ -63,21 +45,18 @@ class CompactingProvider(PinMethods, ModelProvider):
 
     def __init__(self, provider: ModelProvider | None = None, **keywords: Any) -> None:
         self.provider = provider if provider is not None else MultiProvider()
-        self.runs = Runs(**keywords)
+        self.engine = self.runs = Runs(**keywords)
 
     def get_model(self, model_name: str | None) -> Model:
-        """The model of this name, sent what fits."""
+        """Return the model of this name, sent what fits."""
         return self.wrap(self.provider.get_model(model_name), model_name or get_default_model())
 
     def wrap(self, model: Model, name: str | None = None) -> Model:
-        """This model, sent what fits; `name` tells its window where the model does not."""
+        """Return this model, sent what fits; `name` gives its window where the model does not."""
         return CompactingModel(model, name, self.runs)
 
-    def _pin_engine(self) -> Engine:
-        return self.runs
-
     async def aclose(self) -> None:
-        """Let go of the other provider, and of the archive if it was opened here."""
+        """Close the other provider, and the archive if it was opened here."""
         await self.provider.aclose()
         await asyncio.to_thread(self.runs.close)
 
@@ -95,7 +74,7 @@ class CompactingModel(Model):
         self.agent = Agent(name_of(model) or name)
 
     async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
-        """The model's response; takes what the interface's method takes."""
+        """Return the model's response; takes what the interface's method takes."""
         request, send = await self._prepare(self.model.get_response, _SIGNATURE.bind(self, *arguments, **keywords))
         if request is None:
             return await send()  # type: ignore[no-any-return]
@@ -104,32 +83,33 @@ class CompactingModel(Model):
         return response
 
     async def stream_response(self, *arguments: Any, **keywords: Any) -> AsyncIterator[Any]:
-        """The events of the model's response, as they come; takes what the interface's method takes."""
+        """Yield the events of the model's response, as they come; takes what the interface's method takes."""
         request, send = await self._prepare(self.model.stream_response, _SIGNATURE.bind(self, *arguments, **keywords))
         if request is None:
             async for event in send():
                 yield event
             return
-        async with aclosing(astream(request, send, EVENTS)) as events:
+        async with aclosing(astream(request, send, _STREAM)) as events:
             async for event in events:
                 self.runs.note_calls(_items_in(event), request.thread)
                 yield event
 
-    async def _prepare(self, method: Sender, given: inspect.BoundArguments) -> tuple[Request | None, Sender]:
-        """The request as the engine is asked about it, and what sends it; None where the provider keeps the history."""
-        system, text, settings, tools, shape, handoffs = given.args[1:7]
+    async def _prepare(self, method: Sender, bound: inspect.BoundArguments) -> tuple[Request | None, Sender]:
+        """Return the request for the engine, None where the provider keeps the history, and what sends it."""
+        system, text, settings, tools, output_schema, handoffs = bound.args[1:7]
         items = [{"role": "user", "content": text}] if isinstance(text, str) else text
-        if not self._takes_key():
-            given.arguments["model_settings"] = without_key(settings)
+        takes_key = getattr(self.model, "_supports_default_prompt_cache_key", None)
+        if not (callable(takes_key) and takes_key()):
+            bound.arguments["model_settings"] = without_key(settings)
 
         def send(fitted: Any = items) -> Any:
-            given.arguments["input"] = text if fitted is items else fitted
-            return method(*given.args[1:], **given.kwargs)
+            bound.arguments["input"] = text if fitted is items else fitted
+            return method(*bound.args[1:], **bound.kwargs)
 
-        if given.kwargs.get("previous_response_id") or given.kwargs.get("conversation_id"):
-            self.runs.say_kept_elsewhere()
+        if bound.kwargs.get("previous_response_id") or bound.kwargs.get("conversation_id"):
+            self.runs.warn_kept_elsewhere()
             return None, send
-        schemas, thread = schemas_of(tools, handoffs, shape), self.runs.thread_of(settings)
+        schemas, thread = schemas_of(tools, handoffs, output_schema), self.runs.thread_of(settings)
         own = own_model(self.model, settings)
         ask = partial(self.runs.ask, items, self.agent, thread, system, schemas, own=own)
         return ask() if self.runs.ready else await asyncio.to_thread(ask), send
@@ -137,7 +117,7 @@ class CompactingModel(Model):
     # -- what the runner asks of a model besides -----------------------------------------------------------------------
 
     def get_retry_advice(self, request: Any) -> Any:
-        """The other model's."""
+        """Return the other model's advice."""
         return self.model.get_retry_advice(request)
 
     async def close(self) -> None:
@@ -148,9 +128,5 @@ class CompactingModel(Model):
         await self.model._cleanup_on_run_end(owner)  # noqa: SLF001 - the interface's
 
     def _supports_default_prompt_cache_key(self) -> bool:
-        """Whether the runner should name the run's conversation in the settings: it is how we know the session."""
+        """Return whether the runner should name the run's conversation in the settings: we find the session by it."""
         return True
-
-    def _takes_key(self) -> bool:
-        own = getattr(self.model, "_supports_default_prompt_cache_key", None)
-        return bool(own()) if callable(own) else False

@@ -22,10 +22,8 @@ from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 
-EVERY: Final = 2**31 - 1
-"""A limit beyond any session: without one, a session's own default would be taken."""
-
-
+NO_LIMIT: Final = 2**31 - 1
+"""More items than any session has: without a limit, a session's own default would be taken."""
 _REFUSED: Final[dict[type[Any], str]] = {
     OpenAIConversationsSession: "keeps its items at OpenAI, which builds the context itself: use a session that stores "
     "them here, such as SQLiteSession",
@@ -59,7 +57,7 @@ class CompactingSession(SessionABC):
 
     @property
     def session_settings(self) -> SessionSettings | None:
-        """The inner session's."""
+        """Return the inner session's settings."""
         return self.underlying_session.session_settings
 
     @session_settings.setter
@@ -69,18 +67,18 @@ class CompactingSession(SessionABC):
     # -- as a session -------------------------------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
-        """The items as compactions left them; with a limit, the newest of these.
+        """Return the items as compactions left them; with a limit, the newest of these.
 
         Until something was compacted they are the inner session's, which is asked as it would be without this one.
         """
         self._runs.know(self.session_id)
         if not await asyncio.to_thread(self._is_compacted):
             return await self._inner("get_items", limit, wrapper=wrapper)  # type: ignore[no-any-return]
-        items = await self._inner("get_items", EVERY, wrapper=wrapper)
-        made = await asyncio.to_thread(as_recorded, self._runs.archive, self._scope, items, FORMAT)
+        items = await self._inner("get_items", NO_LIMIT, wrapper=wrapper)
+        result = await asyncio.to_thread(as_recorded, self._runs.archive, self._scope, items, FORMAT)
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        return made if limit is None or limit < 0 else made[max(len(made) - limit, 0) :]
+        return result if limit is None or limit < 0 else result[max(len(result) - limit, 0) :]
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
         """Add items behind all others."""
@@ -93,7 +91,7 @@ class CompactingSession(SessionABC):
         await self._inner("add_items", items, wrapper=wrapper)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:
-        """Take the newest original item out; a compaction that covers it is no longer applied."""
+        """Remove the newest original item and return it; a compaction that covers it is no longer applied."""
         return await self._inner("pop_item", wrapper=wrapper)
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
@@ -110,29 +108,29 @@ class CompactingSession(SessionABC):
     # -- what only this one can ---------------------------------------------------------------------------------------
 
     async def compact(self) -> Compaction | None:
-        """Compact now, whatever the size; None when nothing is gained.
+        """Compact now, whatever the size; return None when nothing is gained.
 
         Without a `model` of the provider's, the model that was asked last writes the summary. Before the first request
         there is none: then it is model-free, which the log and the receipt say.
         """
-        items, compactor = await self._at_hand()
+        items, compactor = await self._load()
         _, system, tools, own = self._runs.asked(self.session_id)
         with with_own_model(own):
             return await compactor.acompact(items, thread=self._scope.thread, system=system, tools=tools)
 
     async def replay(self) -> list[Any]:
-        """The original conversation, exactly."""
-        items, compactor = await self._at_hand()
+        """Return the original conversation, exactly."""
+        items, compactor = await self._load()
         return await compactor.areplay(items, thread=self._scope.thread)
 
     async def undo(self) -> bool:
-        """Take the newest compaction back; whether there was one."""
-        items, compactor = await self._at_hand()
+        """Take the newest compaction back; return whether there was one."""
+        items, compactor = await self._load()
         return await compactor.aundo(items, thread=self._scope.thread) is not items
 
-    async def _at_hand(self) -> tuple[list[Any], Compactor]:
-        """All items as compactions left them, and the compactor for whoever was asked last."""
-        return await self.get_items(EVERY), await asyncio.to_thread(self._compactor)
+    async def _load(self) -> tuple[list[Any], Compactor]:
+        """Return all items as compactions left them, and the compactor for the model that was asked last."""
+        return await self.get_items(NO_LIMIT), await asyncio.to_thread(self._compactor)
 
     def _is_compacted(self) -> bool:
         return not self._runs.off and any(True for _ in self._runs.archive.newest(self._scope))
@@ -141,7 +139,7 @@ class CompactingSession(SessionABC):
         return self._runs.compactor_for(self._runs.asked(self.session_id).agent)
 
     async def _inner(self, method: str, *arguments: Any, wrapper: Any) -> Any:
-        """What the inner session's method gives; one that wants the run's context is given it."""
+        """Return what the inner session's method returns; it gets the run's context where it takes one."""
         call = getattr(self.underlying_session, method)
-        wants = wrapper is not None and "wrapper" in inspect.signature(call).parameters
-        return await call(*arguments, **({"wrapper": wrapper} if wants else {}))
+        takes_wrapper = wrapper is not None and "wrapper" in inspect.signature(call).parameters
+        return await call(*arguments, **({"wrapper": wrapper} if takes_wrapper else {}))

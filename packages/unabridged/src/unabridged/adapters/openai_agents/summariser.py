@@ -18,18 +18,18 @@ _SHARED = ("extra_body", "extra_headers", "extra_query", "store")
 
 
 def summariser(model: Any) -> Any:
-    """What `Compactor(model)` takes: the same, unless it is a model of the SDK's."""
+    """Return what `Compactor(model)` takes: the same, unless it is a model of the SDK's."""
     return NamedModel(name_of(model), partial(ask_model, model)) if isinstance(model, Model) else model
 
 
 def own_model(model: Model, settings: ModelSettings) -> OwnModel:
-    """What asks the model that a request with these settings goes to."""
+    """Return what asks the model that a request with these settings goes to."""
     shared = {name: getattr(settings, name) for name in _SHARED}
     return partial(ask_model, model, settings=ModelSettings(**shared))
 
 
 def name_of(model: Any) -> str | None:
-    """The name that the model has at its provider, if it tells."""
+    """Return the name that the model has at its provider; None where it has no such attribute."""
     name = getattr(model, "model", None)
     return name if isinstance(name, str) and name else None
 

@@ -1,4 +1,4 @@
-"""Recall as function tools, and the light way: a filter on what is sent."""
+"""Recall as function tools, and the light way: a filter on the model's input."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from agents import FunctionTool, Model, Tool
 from agents.run import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 
-from unabridged.adapters.kit import DESCRIPTIONS, PARAMETERS, READ, SEARCH, Agent, arun, current_thread, look_up
+from unabridged.adapters import kit
 from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
-from unabridged.adapters.openai_agents.runs import FORMAT, Runs, group, schemas_of
+from unabridged.adapters.openai_agents.runs import FORMAT, Runs, context_thread, schemas_of
 from unabridged.adapters.openai_agents.summariser import name_of, own_model
 
 InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
 
 def recall_tools(provider: CompactingProvider) -> list[Tool]:
-    """`search_history` and `read_history`: only what left the context of the run's own conversation."""
-    return [_recall_tool(provider.runs, name) for name in (SEARCH, READ)]
+    """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
+    return [_recall_tool(provider.runs, name) for name in (kit.SEARCH, kit.READ)]
 
 
 def _recall_tool(runs: Runs, name: str) -> Tool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
         scope = runs.scope(runs.thread_of_call(context.tool_call))
-        return await asyncio.to_thread(lambda: look_up(runs.archive, scope, name, arguments, FORMAT))
+        return await asyncio.to_thread(lambda: kit.look_up(runs.archive, scope, name, arguments, FORMAT))
 
-    return FunctionTool(name, DESCRIPTIONS[name], PARAMETERS[name], answer, strict_json_schema=False)
+    return FunctionTool(name, kit.DESCRIPTIONS[name], kit.PARAMETERS[name], answer, strict_json_schema=False)
 
 
 def input_filter(provider: CompactingProvider | None = None, **keywords: Any) -> InputFilter:
-    """A filter for `RunConfig.call_model_input_filter`: what is sent is fitted, whichever model the agent has.
+    """Return a filter for `RunConfig.call_model_input_filter`: what is sent is fitted, whichever model the agent has.
 
     It takes the keywords of `Compactor`, or the provider whose archive and settings it shares. No response comes by
     here: nothing is learned from usage, and a refusal as too long is the caller's. A filter is not told which provider
@@ -41,13 +41,13 @@ def input_filter(provider: CompactingProvider | None = None, **keywords: Any) ->
     runs = provider.runs if provider is not None else Runs(**keywords)
 
     async def fit(data: CallModelData[Any]) -> ModelInputData:
-        given, agent = data.model_data, data.agent
+        sent, agent = data.model_data, data.agent
         model = agent.model.model if isinstance(agent.model, CompactingModel) else agent.model
-        known = Agent(model if isinstance(model, str) else name_of(model))
+        reader = kit.Agent(model if isinstance(model, str) else name_of(model))
         own = own_model(model, agent.model_settings) if isinstance(model, Model) else None
-        tools, thread = schemas_of(agent.tools), current_thread() or group()
-        request = await asyncio.to_thread(runs.ask, given.input, known, thread, given.instructions, tools, own=own)
-        fitted = await arun(request.fit())
-        return ModelInputData(fitted.messages, given.instructions)
+        tools, thread = schemas_of(agent.tools), context_thread()
+        request = await asyncio.to_thread(runs.ask, sent.input, reader, thread, sent.instructions, tools, own=own)
+        fitted = await kit.arun(request.fit())
+        return ModelInputData(fitted.messages, sent.instructions)
 
     return fit

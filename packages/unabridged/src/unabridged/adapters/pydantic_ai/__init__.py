@@ -4,13 +4,14 @@
 
     agent = Agent("anthropic:claude-sonnet-4-5", capabilities=[Compaction(archive="sqlite:///agent.db")])
 
-The modules, in reading order: `compaction` (the capability), `state` (what outlives the messages that go), `format` and
-`parts` (Pydantic AI's messages), `focus` (its models as summarisers). What is not its own stands in `adapters.kit`.
+The modules, in reading order: `compaction` (the capability), `carried_parts` (which outlive the messages that
+go), `format` and `parts` (Pydantic AI's messages), `summariser` (its models as summarisers). The rest is in
+`adapters.kit`.
 """
 
 from __future__ import annotations
 
-from unabridged.adapters.installed import needed
+from unabridged.adapters.framework_versions import needed
 
 with needed("pydantic-ai", __name__):
     from unabridged.adapters.pydantic_ai.compaction import Compaction

@@ -3,7 +3,7 @@
 A model translates them for its provider, so what a provider refuses of single parts is that model's business; what no
 provider takes (calls and results that don't pair) is checked here.
 
-A summary turn is a request of its own. What it tells of the past is a `CompactionPart`, which every model sends as
+A summary turn is a request of its own. Its history is a `CompactionPart`, which every model sends as
 history that instructs nobody. Rules of the user and pins still count: they are a `UserPromptPart` between. Read again,
 it is one text.
 
@@ -24,19 +24,18 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     TextPart,
-    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 
-from unabridged.adapters.pydantic_ai.parts import ANSWERS, Parts, call_text, edit_part, is_answer, parts_of
+from unabridged.adapters.pydantic_ai.parts import ANSWERS, Parts, edit_part, is_answer, parts_of
 from unabridged.formats import DEFAULT
-from unabridged.formats.base import Edit, Format, Message, Slot, Texts, Unit
+from unabridged.formats.base import Edit, Format, Message, Slot, Unit
 from unabridged.formats.fields import Unreadable, same_objects
-from unabridged.languages import labels, tables
+from unabridged.languages import labels, language_tables
 from unabridged.marks import framed_id
 from unabridged.messages import Call, Origin, View
-from unabridged.summarise.summary_body import PINNED
+from unabridged.summary.summary_body import PINNED
 
 MARK = "unabridged"
 """Where a summary's `CompactionPart` has the id of its record, in its metadata."""
@@ -53,67 +52,48 @@ class PydanticAI(Format):
     alternates = True  # the framework joins requests that follow each other, and a summary would be found no more
 
     def read(self, message: Message) -> View:
-        """The view of the message."""
+        """Return the view of the message."""
         if not isinstance(message, ModelRequest | ModelResponse):
             raise Unreadable("", message, "a ModelRequest or a ModelResponse")
         if summary := _summary_in(message):
             return View("user", "person", summary)
         model = isinstance(message, ModelResponse)
-        found = Parts()
+        contents = Parts()
         for number, part in enumerate(parts_of(message)):
             try:
-                found.take(part, model=model)
+                contents.take(part, model=model)
             except Unreadable as odd:
                 raise odd.within(f"parts[{number}]") from None
-        return _response_view(found) if model else _request_view(found)
-
-    def texts(self, message: Message) -> Texts | None:
-        """The texts of a plain message, None for any other."""
-        said: list[str] = []
-        calls: list[str] = []
-        answers: list[str] = []
-        for part in message.parts:
-            kind = type(part)
-            if kind is ToolReturnPart and type(part.content) is str:
-                answers.append(part.content)
-            elif kind is UserPromptPart or kind is TextPart:
-                if type(part.content) is not str:
-                    return None
-                said += [part.content] if part.content else []
-            elif kind is ToolCallPart and type(part.tool_name) is str:
-                calls += (part.tool_name, call_text(part))
-            else:
-                return None
-        return "\n".join(said), tuple(calls), tuple(answers)
+        return contents.view("assistant", "model") if model else _request_view(contents)
 
     def claims(self, message: Message) -> bool:
-        """Only Pydantic AI has these classes."""
+        """Return whether it is a message of Pydantic AI's: nobody else has these classes."""
         return isinstance(message, ModelRequest | ModelResponse)
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
-        """A new message with just this text; a summary in its two voices."""
+        """Return a new message with just this text; a summary in its two voices."""
         if role == "assistant":
             return ModelResponse(parts=[TextPart(text)])
         return ModelRequest(parts=_voices(text))
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
-        """A request with a result that says that there is none."""
+        """Return a request with a result that says that there is none."""
         return ModelRequest(parts=[ToolReturnPart(call.name, text, call.id, outcome="interrupted")])
 
     def edit(self, message: Message, edit: Edit) -> Message:
-        """A copy with every piece run through `edit`; the very same object when nothing changed."""
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         view = self.read(message)
-        told = Slot("text") if view.origin == "host" or _summary_in(message) else Slot("attached")
-        parts = [edit_part(part, edit, told=told) for part in message.parts]
+        host = Slot("text") if view.origin == "host" or _summary_in(message) else Slot("attached")
+        parts = [edit_part(part, edit, host=host) for part in message.parts]
         return _with_parts(message, parts)
 
     def without_reasoning(self, message: Message) -> Message | None:
-        """A copy without its thinking; the same object when it has none; None when nothing would be left."""
+        """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
         kept = [part for part in message.parts if part.part_kind != "thinking"]
         return _with_parts(message, kept) if kept or not message.parts else None
 
     def split(self, index: int, message: Message, view: View) -> list[Unit]:
-        """One unit, unless it carries results: then each of these, and what stands between them."""
+        """Return one unit, unless it carries results: then each of these, and what is between them."""
         if not view.answers:
             return [Unit(message, view.role, view.calls, None, index)]
         units: list[Unit] = []
@@ -128,7 +108,7 @@ class PydanticAI(Format):
         return units
 
     def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
-        """Results in a row stand in one request; the rest of the requests they came from follows them there."""
+        """Return messages with results in a row in one request, before the rest of the requests they came from."""
         joined: list[Message] = []
         group: list[Unit] = []
         for unit in units:
@@ -142,7 +122,7 @@ class PydanticAI(Format):
         return [*joined, _join_parts(group, messages)] if group else joined
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
-        """The response with these ids for its calls; None when nothing but thinking remains."""
+        """Return the response with these ids for its calls; None when nothing but thinking remains."""
         left = iter(ids)
         parts: list[Any] = []
         for part in raw.parts:
@@ -153,39 +133,24 @@ class PydanticAI(Format):
         return None if all(part.part_kind == "thinking" for part in parts) else _with_parts(raw, parts)
 
     def with_address(self, raw: list[Any], id_: str) -> list[Any]:
-        """The result, to this call."""
+        """Return the result, to this call."""
         return [replace(part, tool_call_id=id_) for part in raw]
 
 
 FORMAT = PydanticAI()
 
 
-def _request_view(found: Parts) -> View:
-    text, attached = found.text, [*found.attached]
-    origin: Origin = "tool" if found.answers and not text else "person"
-    if not (text or found.answers or found.media):
-        if found.prompts and not (found.told or attached):
-            return View("system", "host", "\n".join(found.prompts))
-        origin, text = "host", "\n".join(found.told)
+def _request_view(contents: Parts) -> View:
+    text, attached = contents.text, [*contents.attached]
+    origin: Origin = "tool" if contents.answers and not text else "person"
+    if not (text or contents.answers or contents.media):
+        if contents.prompts and not (contents.host_texts or attached):
+            return View("system", "host", "\n".join(contents.prompts))
+        origin, text = "host", "\n".join(contents.host_texts)
     else:
-        attached += found.told
-    answers = tuple(found.answers)
-    beside = found.beside() if text == found.text else {**found.beside(), "starts": ()}
-    return View("user", origin, text, answers=answers, attached=tuple(attached), **beside)
-
-
-def _response_view(found: Parts) -> View:
-    return View(
-        "assistant",
-        "model",
-        found.text,
-        calls=tuple(found.calls),
-        reasoning=tuple(found.reasoning),
-        attached=tuple(found.attached),
-        opaque=found.opaque,
-        resets=found.resets,
-        **found.beside(),
-    )
+        attached += contents.host_texts
+    view = replace(contents.view("user", origin), text=text, attached=tuple(attached))
+    return view if text == contents.text else replace(view, starts=())
 
 
 # -- a summary turn ---------------------------------------------------------------------------------------------------
@@ -199,29 +164,29 @@ def _voices(text: str) -> list[Any]:
     first, *rest = text.split(_SECTION)
     sections = [first, *(f"## {section}" for section in rest)]
     parts: list[Any] = []
-    for theirs, group in groupby(sections, _is_theirs):
-        said = "\n\n".join(group)
-        parts.append(UserPromptPart(said) if theirs else CompactionPart(said, metadata={MARK: record_id}))
+    for is_users, group in groupby(sections, _is_users_word):
+        text = "\n\n".join(group)
+        parts.append(UserPromptPart(text) if is_users else CompactionPart(text, metadata={MARK: record_id}))
     return parts
 
 
-def _is_theirs(section: str) -> bool:
-    return section.partition("\n")[0] in _their_headings()
+def _is_users_word(section: str) -> bool:
+    return section.partition("\n")[0] in _users_headings()
 
 
 @cache
-def _their_headings() -> frozenset[str]:
+def _users_headings() -> frozenset[str]:
     """Return the headings, in every language, of what still counts as the user's word: rules and pins."""
-    return frozenset((PINNED, *(f"## {labels(code)['rules']}" for code in tables())))
+    return frozenset((PINNED, *(f"## {labels(code)['rules']}" for code in language_tables())))
 
 
 def _summary_in(message: Message) -> str:
-    """The text of a summary turn of ours, whatever the application has put beside it; "" for any other message."""
+    """Return the text of a summary turn of ours, whatever the application added beside it; "" for any other message."""
     parts: list[Any] = parts_of(message)
     if isinstance(message, ModelResponse) or not any(part.part_kind == "compaction" for part in parts):
         return ""
     voices = [part.content for part in parts if part.part_kind in _VOICED]
-    if not all(isinstance(said, str) for said in voices):
+    if not all(isinstance(text, str) for text in voices):
         return ""
     text = "\n\n".join(voices)
     return text if framed_id(View("user", "host", text)) else ""
@@ -235,7 +200,7 @@ def _with_parts(message: Any, parts: Sequence[Any]) -> Any:
 
 
 def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
-    """Whether the part goes into one request with these: a result behind results, or the rest of their requests."""
+    """Return whether the part goes into one request with these: a result after results, or what else they came with."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None

@@ -1,11 +1,10 @@
-"""What the parts of a request and of a response hold, and how their texts are edited where they stand.
+"""Reading the parts of a request and of a response, and editing their texts in place.
 
-Parts are told apart by their `part_kind`, so that those of a newer version are read too: as something attached.
+The `part_kind` says which part it is, so that parts of a newer version are read too: as something attached.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +14,7 @@ from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent
 from pydantic_core import to_jsonable_python
 
 from unabridged.formats.base import Edit, Slot
-from unabridged.formats.fields import Unreadable, as_json, same_objects
+from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_objects
 from unabridged.formats.parts import Content, edit_leaves
 from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
 
@@ -28,13 +27,8 @@ PROMPTS = NOTES | {"system-prompt"}
 """The same and what the system says: a request of nothing else is nobody's turn."""
 FAILED = frozenset({"failed", "retried", "interrupted"})
 
-_URLS: dict[str, MediaKind] = {
-    "image-url": "image",
-    "audio-url": "audio",
-    "video-url": "video",
-    "document-url": "document",
-}
 _SHOWN: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_URLS: dict[str, MediaKind] = {**{f"{kind}-url": kind for kind in _SHOWN.values()}, "document-url": "document"}
 
 
 class Parts(Content):
@@ -44,12 +38,8 @@ class Parts(Content):
         super().__init__()
         self.prompts: list[str] = []
         """System prompts of the application's."""
-        self.told: list[str] = []
-        """What the framework or a foreign compaction says in the user's place."""
-        self.calls: list[Call] = []
-        self.answers: list[Answer] = []
-        self.reasoning: list[Reasoning] = []
-        self.opaque = self.resets = False
+        self.host_texts: list[str] = []
+        """Texts of the framework or of a foreign compaction in the user's place."""
 
     def add(self, part: Any) -> None:
         """Take in one item of a user's content."""
@@ -84,12 +74,12 @@ class Parts(Content):
         elif kind == "file":
             self.media += [media for media in [media_of(part.content)] if media]
         elif kind in {"retry-prompt", "retry-feedback"} or (kind == "compaction" and not model):
-            self.told.append(told_text(part))
+            self.host_texts.append(host_text(part))
         elif kind not in NOTES:
             self._attach_own(part, kind)
 
     def _attach_own(self, part: Any, kind: str) -> None:
-        """A provider's own tool or compaction, or a part that this version does not know."""
+        """Take in a provider's own tool or compaction, or a part that this version does not know."""
         if kind == "compaction":
             self.opaque = True
             self.resets = self.resets or bool(part.content or part.provider_details)
@@ -101,7 +91,7 @@ class Parts(Content):
 
 
 def shown_of(part: Any) -> dict[str, Any]:
-    """A part as plain data: what a model is shown of it, and what tells it apart from others of its kind."""
+    """Return a part as plain data: what a model is shown of it, and what tells it apart from others of its kind."""
     fields = {key: value for key, value in vars(part).items() if value is not None and key not in _BESIDE}
     shown: dict[str, Any] = to_jsonable_python(fields, fallback=str, bytes_mode="base64")
     return shown
@@ -114,31 +104,31 @@ _BESIDE = frozenset({
 
 
 def is_answer(part: Any) -> bool:
-    """Whether it answers a call; a retry may be about a response as a whole."""
+    """Return whether it answers a call; a retry may be about a response as a whole."""
     return part.part_kind == "tool-return" or part.tool_name is not None
 
 
 def answer_text(part: Any) -> str:
-    """What a tool answered, as the model reads it."""
+    """Return what a tool answered, as the model reads it."""
     if part.part_kind == "retry-prompt":
         return str(part.model_response())
     return part.content if isinstance(part.content, str) else str(part.model_response_str(wrap_if_error=False))
 
 
-def told_text(part: Any) -> str:
-    """What the framework, or the author of a foreign summary, says."""
+def host_text(part: Any) -> str:
+    """Return what the framework, or the author of a foreign summary, says."""
     if part.part_kind == "compaction":
         return part.content or ""
     return part.content if isinstance(part.content, str) else str(part.model_response())
 
 
 def call_text(part: Any) -> str:
-    """The arguments of a call as the model wrote them."""
+    """Return the arguments of a call as the model wrote them."""
     return as_json({} if part.args is None else part.args)
 
 
 def media_of(item: Any) -> Media | None:
-    """The image, sound, film or document that an item of a content is; None for anything else."""
+    """Return the image, sound, film or document that an item of a content is; None for anything else."""
     detail = str((getattr(item, "vendor_metadata", None) or {}).get("detail") or "")
     if isinstance(item, BinaryContent):
         return Media(_kind_of(item.media_type), item.media_type, item.base64, detail)
@@ -159,14 +149,14 @@ def _kind_of(mime: str) -> MediaKind:
 # -- edited copies ----------------------------------------------------------------------------------------------------
 
 
-def edit_part(part: Any, edit: Edit, *, told: Slot) -> Any:
-    """The part with its pieces run through `edit`, what the framework says as `told`; itself when nothing changed."""
+def edit_part(part: Any, edit: Edit, *, host: Slot) -> Any:
+    """Return the part with its pieces run through `edit`, the framework's words as `host`; itself when unchanged."""
     kind = part.part_kind
     if kind in _EDITED:
         return _EDITED[kind](part, edit)
     if (kind == "compaction" and part.provider_name is None) or kind == "retry-feedback":
         content = part.content
-        return _with(part, "content", edit(told, content) if content and isinstance(content, str) else content)
+        return _with(part, "content", edit(host, content) if content and isinstance(content, str) else content)
     return part
 
 
@@ -204,7 +194,7 @@ def _edit_content(content: Any, edit: Edit) -> Any:
 
 
 def _edit_item(item: Any, edit: Edit) -> Any:
-    """One item of a user's content; a media whose source was replaced becomes a text."""
+    """Return one item of a user's content; a media whose source was replaced becomes a text."""
     if isinstance(item, str):
         new = _edit_text(item, edit)
         return item if new == item else new
@@ -217,7 +207,7 @@ def _edit_item(item: Any, edit: Edit) -> Any:
 
 
 def _edit_answer(part: Any, edit: Edit) -> Any:
-    """A result; one that the framework itself reads again (a search for tools, a loaded capability) stays."""
+    """Return a result; one that the framework itself reads again (a search for tools, a loaded capability) stays."""
     if part.tool_kind:
         return part
     old = answer_text(part)
@@ -237,16 +227,7 @@ def _edit_call(part: Any, edit: Edit) -> Any:
     new = edit(Slot("call", part.tool_call_id), old)
     if new == old:
         return part
-    return replace(part, args=new if isinstance(part.args, str) else _as_arguments(new))
-
-
-def _as_arguments(text: str) -> dict[str, Any]:
-    """Arguments from their JSON; anything but an object is put into one, since calls take nothing else."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"value": value}
+    return replace(part, args=new if isinstance(part.args, str) else as_arguments(new))
 
 
 _EDITED: dict[str, Callable[[Any, Edit], Any]] = {
@@ -261,7 +242,7 @@ _EDITED: dict[str, Callable[[Any, Edit], Any]] = {
 
 
 def parts_of(message: Any) -> list[Any]:
-    """The parts of a message; one that holds no list of parts is refused."""
+    """Return the parts of a message; raise `Unreadable` for one that has no list of parts."""
     parts = message.parts
     if not isinstance(parts, list | tuple):
         raise Unreadable("parts", parts, "a list of parts")

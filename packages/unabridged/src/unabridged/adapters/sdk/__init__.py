@@ -8,6 +8,6 @@ Nothing of an SDK is imported here: a client brings its own.
 
 from unabridged.adapters.sdk.clients import history_of, wrap
 from unabridged.adapters.sdk.history import History
-from unabridged.adapters.sdk.texts import dump, load
+from unabridged.adapters.sdk.serialisation import dump, load
 
 __all__ = ["History", "dump", "history_of", "load", "wrap"]

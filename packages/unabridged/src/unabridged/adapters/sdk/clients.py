@@ -1,4 +1,4 @@
-"""`wrap`: a client of the same type whose conversations always fit, next to the one that was given."""
+"""`wrap`: a client of the same type whose conversations always fit, next to the one that was passed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from unabridged.adapters.sdk import gemini
 from unabridged.adapters.sdk.endpoints import RESOURCES
 from unabridged.adapters.sdk.gemini import is_google
 from unabridged.adapters.sdk.history import History
-from unabridged.adapters.sdk.posting import fit_method, fit_post
+from unabridged.adapters.sdk.requests import fit_method, fit_post
 from unabridged.archive.names import Name
 
 C = TypeVar("C")
 
 _OWN = ("post", "copy", "with_options", "close", "unabridged")
-"""What is set on a wrapped client."""
+"""The attributes that are set on a wrapped client."""
 _BASES = {"SyncAPIClient", "AsyncAPIClient"}
-"""What the clients of these SDKs build on, Azure's, Bedrock's and Vertex' included."""
+"""The base classes of these SDKs' clients, Azure's, Bedrock's and Vertex' included."""
 
 
 def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
-    """A client of the same type that compacts what it sends before it overflows; `client` itself is not touched.
+    """Return a client of the same type that compacts what it sends before it overflows; `client` is not touched.
 
     Takes the keywords of `Compactor`. Each request is fitted for the model that it names, its usage is learned from,
     and one that is refused as too long is sent once more, shorter. A request belongs to the thread of the context
@@ -37,35 +37,39 @@ def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
             "For any other, call Compactor.fit before each request."
         )
     history = History(thread, **keywords)
-    made = gemini.install(client, history) if is_google(client) else _install(copy.copy(client), client, history)
-    wrapped: C = _closes(made, history)
-    return wrapped
+    wrapped: Any = (
+        gemini.install(client, history) if is_google(client) else _install(copy.copy(client), client, history)
+    )
+    for name in ("close", "aclose"):
+        if hasattr(wrapped, name):
+            setattr(wrapped, name, _closing(getattr(wrapped, name), history))
+    return wrapped  # type: ignore[no-any-return] # a copy of the client
 
 
 def history_of(client: Any) -> History:
-    """The `unabridged` of a wrapped client, for those who check types."""
-    found = vars(client).get("unabridged")
-    if not isinstance(found, History):
+    """Return the `unabridged` of a wrapped client, for those who check types."""
+    history = vars(client).get("unabridged")
+    if not isinstance(history, History):
         raise TypeError(f"{client!r} is not wrapped: pass what unabridged.wrap returned")
-    return found
+    return history
 
 
-def _install(wrapped: Any, given: Any, history: History) -> Any:
-    """The client, whose requests go by way of `history`; `given` is the one that it was made from, or itself."""
+def _install(wrapped: Any, original: Any, history: History) -> Any:
+    """Return the client, whose requests go by way of `history`; `original` is what it was copied from, or itself."""
     for name in _OWN:
         vars(wrapped).pop(name, None)
     is_async = inspect.iscoroutinefunction(wrapped.post)
     plain_post, plain_copy = wrapped.post, wrapped.copy
 
     def copied(**options: Any) -> Any:
-        made = plain_copy(**options)
-        return _install(made, made, history)
+        again = plain_copy(**options)
+        return _install(again, again, history)
 
     wrapped.post = fit_post(plain_post, history, is_async=is_async)
     wrapped.copy = wrapped.with_options = copied
     wrapped.unabridged = history
     for name, value in list(vars(wrapped).items()):
-        if getattr(value, "_client", None) is given:  # a resource, which keeps the `post` of its client
+        if getattr(value, "_client", None) is original:  # a resource, which keeps the `post` of its client
             setattr(wrapped, name, type(value)(wrapped))
     for path, endpoint in RESOURCES.items():
         if hasattr(type(wrapped), path.partition(".")[0]):
@@ -76,15 +80,9 @@ def _install(wrapped: Any, given: Any, history: History) -> Any:
     return wrapped
 
 
-def _closes(wrapped: Any, history: History) -> Any:
-    """The client, which closes `history` when it is closed."""
-    for name in ("close", "aclose"):
-        if hasattr(wrapped, name):
-            setattr(wrapped, name, _closing(getattr(wrapped, name), history))
-    return wrapped
-
-
 def _closing(plain: Callable[[], Any], history: History) -> Callable[[], Any]:
+    """Return the function that closes `history` before the client."""
+
     def close() -> None:
         history.close()
         plain()

@@ -4,55 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Endpoint, Stream
-
-_STARTING = frozenset({"response.created", "response.queued", "response.in_progress"})
+from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Endpoint, ResponseEventStream, Stream
 
 
-class Chunks(Stream):
-    """Chat Completions: a refusal is the SDK's own error."""
+class ChatChunkStream(Stream):
+    """Chunks of Chat Completions."""
 
     def says(self, item: Any) -> bool:
-        """Whether the chunk holds any of the answer."""
+        """Return whether the chunk holds any of the answer."""
         return bool(getattr(item, "choices", None))
 
     def usage(self, item: Any) -> Any:
-        """What the last chunk reports, where the caller asked for it."""
+        """Return what the last chunk reports, where the caller asked for it."""
         return getattr(item, "usage", None)
 
 
-class ResponseEvents(Stream):
-    """Responses: one that was begun may still fail."""
+class MessageEventStream(Stream):
+    """Events of the Messages API."""
 
     def says(self, item: Any) -> bool:
-        """Whether the model has begun to answer."""
-        return getattr(item, "type", None) not in _STARTING
-
-    def usage(self, item: Any) -> Any:
-        """What the response reports when it is complete."""
-        return getattr(getattr(item, "response", None), "usage", None)
-
-
-class MessageEvents(Stream):
-    """Messages: a refusal is the SDK's own error."""
-
-    def says(self, item: Any) -> bool:
-        """Whether the model has begun to answer."""
+        """Return whether the model has begun to answer."""
         return getattr(item, "type", None) != "message_start"
 
-    def refuses(self, item: Any) -> bool:  # noqa: ARG002 - the SDK raises
-        """Never an item."""
-        return False
-
     def usage(self, item: Any) -> Any:
-        """What the first event reports of the request."""
+        """Return what the first event reports of the request."""
         return getattr(getattr(item, "message", None), "usage", None)
 
 
 STREAMS: dict[str, Stream] = {
-    CHAT.format.name: Chunks(),
-    RESPONSES.format.name: ResponseEvents(),
-    MESSAGES.format.name: MessageEvents(),
+    CHAT.format.name: ChatChunkStream(),
+    RESPONSES.format.name: ResponseEventStream(),
+    MESSAGES.format.name: MessageEventStream(),
 }
 """By the name of the format."""
 
@@ -65,5 +47,5 @@ before that."""
 
 
 def endpoint_of(path: str) -> Endpoint | None:
-    """The kind of request that is posted to this path; None for one without a conversation."""
+    """Return the kind of request that is posted to this path; None for one without a conversation."""
     return ENDPOINTS.get(path.partition("?")[0])

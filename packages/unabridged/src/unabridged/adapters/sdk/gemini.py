@@ -16,24 +16,17 @@ from typing import Any
 
 from unabridged.adapters.kit import Body, Endpoint, Stream, arun, astream, listed, longest, run, schema_of, stream
 from unabridged.adapters.sdk.history import History
-from unabridged.adapters.sdk.posting import (
-    Call,
-    Function,
-    fit_method,
-    open_call,
-    with_own_errors,
-    with_own_errors_async,
-)
+from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, open_call
 from unabridged.formats import FORMATS, GeminiContents
 
 
 def is_google(client: Any) -> bool:
-    """Whether this is a client of the Google Gen AI SDK, or its `aio`."""
+    """Return whether this is a client of the Google Gen AI SDK, or its `aio`."""
     return any(base.__module__ == "google.genai.client" for base in type(client).__mro__)
 
 
 def install(client: Any, history: History) -> Any:
-    """A copy of the client, or of its `aio`, whose requests go by way of `history`."""
+    """Return a copy of the client, or of its `aio`, whose requests go by way of `history`."""
     wrapped = _quiet_copy(client)
     wrapped.unabridged = history
     wrapped._models = _fitted_models(client.models, history)
@@ -43,11 +36,11 @@ def install(client: Any, history: History) -> Any:
 
 
 def _quiet_copy(client: Any) -> Any:
-    """A copy that keeps the given client, and leaves the connections that both share open when it is forgotten."""
+    """Return a copy that references the client, and leaves their shared connections open when it is collected."""
     wrapped = copy.copy(client)
     kind = type(client)
     wrapped.__class__ = type(kind.__name__, (kind,), {"__del__": lambda _: None, "__module__": kind.__module__})
-    wrapped._given = client
+    wrapped._original = client
     return wrapped
 
 
@@ -65,18 +58,17 @@ def _fit_stream(method: Function, history: History) -> Function:
         if history.leaves_alone(CONTENTS, arguments):
             yield from method(**arguments)
             return
-        call: Call = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        yield from with_own_errors(stream(call.request, call.send, _PIECES))
+        call: SdkCall = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
+        yield from stream(call.request, call.send, STREAM)
 
     return fitted
 
 
 def _fit_async_stream(method: Function, history: History) -> Function:
     async def items(arguments: Body) -> AsyncIterator[Any]:
-        call: Call = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        pieces = astream(call.request, call.send, _PIECES)
-        async with aclosing(with_own_errors_async(pieces)) as shown:
-            async for piece in shown:
+        call: SdkCall = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
+        async with aclosing(astream(call.request, call.send, STREAM)) as pieces:
+            async for piece in pieces:
                 yield piece
 
     async def fitted(**arguments: Any) -> Any:
@@ -85,63 +77,58 @@ def _fit_async_stream(method: Function, history: History) -> Function:
     return fitted
 
 
-class Pieces(Stream):
-    """Pieces of a response: a refusal is the SDK's own error."""
+class GeminiStream(Stream):
+    """Pieces of a response."""
 
     def says(self, item: Any) -> bool:
-        """Whether the piece holds any of the answer."""
+        """Return whether the piece holds any of the answer."""
         return bool(getattr(item, "candidates", None))
 
-    def refuses(self, item: Any) -> bool:  # noqa: ARG002 - the SDK raises
-        """Never an item."""
-        return False
-
     def usage(self, item: Any) -> Any:
-        """What the newest piece reports."""
+        """Return what the newest piece reports."""
         return getattr(item, "usage_metadata", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Contents(Endpoint):
-    """`contents`, and a `config` that has all else."""
+    """Requests with `contents`, and a `config` that has all else."""
 
     def conversation(self, body: Body) -> list[Any]:
-        """The contents: the list itself where it holds turns, else what the SDK makes of it."""
-        given = listed(body["contents"])
-        if isinstance(given, list) and all(map(self.format.claims, given)):
-            return given
+        """Return the contents: the list itself where it holds turns, else what the SDK makes of it."""
+        contents = listed(body["contents"])
+        if isinstance(contents, list) and all(map(self.format.claims, contents)):
+            return contents
         from google.genai import _transformers  # noqa: PLC0415 - a client of it is here, so it is loaded
 
-        made: list[Any] = _transformers.t_contents(given)
-        return made
+        return list(_transformers.t_contents(contents))
 
     def with_messages(self, body: Body, messages: list[Any]) -> Body:
-        """The request with these contents, all of them the SDK's own."""
+        """Return the request with these contents, all of them the SDK's own."""
         from google.genai.types import Content  # noqa: PLC0415 - likewise
 
         contents = [Content.model_validate(turn) if isinstance(turn, Mapping) else turn for turn in messages]
         return {**body, self.messages: contents}
 
     def prompt(self, body: Body) -> Any:
-        """The system instruction's texts."""
+        """Return the system instruction's texts."""
         return "\n".join(_texts(_of_config(body, "system_instruction"))) or None
 
     def schemas(self, body: Body) -> Any:
-        """What the model reads of tools and of the schema of its answer."""
-        shown = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
+        """Return what the model reads of tools and of the schema of its answer."""
+        schemas = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
         tools = [_shown(tool) for tool in _of_config(body, "tools") or ()]
-        return [*tools, *(_shown(schema) for schema in shown if schema)] or None
+        return [*tools, *(_shown(schema) for schema in schemas if schema)] or None
 
     def max_tokens(self, body: Body) -> int | None:
-        """The longest answer that the configuration asks for."""
+        """Return the longest answer that the configuration asks for."""
         return longest([_of_config(body, "max_output_tokens")])
 
     def whole(self, body: Body) -> Body:
-        """The request with a list in place of contents that can be read only once."""
+        """Return the request with a list in place of contents that can be read only once."""
         return {**body, self.messages: listed(body[self.messages])}
 
     def kept_by(self, body: Body) -> str | None:
-        """Cached contents are the provider's."""
+        """Return the field by which the provider keeps contents; None where it does not."""
         return "cached_content" if _of_config(body, "cached_content") else None
 
 
@@ -158,7 +145,7 @@ def _camel(name: str) -> str:
 
 
 def _texts(instruction: Any) -> list[str]:
-    """The texts of a system instruction: itself, or those of its parts."""
+    """Return the texts of a system instruction: itself, or those of its parts."""
     if not instruction or isinstance(instruction, str):
         return [instruction] if instruction else []
     if isinstance(instruction, Sequence):
@@ -168,7 +155,7 @@ def _texts(instruction: Any) -> list[str]:
 
 
 def _shown(tool: Any) -> Any:
-    """What of a tool the model is shown: a function by its name, arguments and description, an object as data."""
+    """Return what the model is shown of a tool: a function's name, arguments and description, an object as data."""
     if isinstance(tool, type):
         return schema_of(tool)
     if hasattr(tool, "model_dump"):
@@ -179,4 +166,4 @@ def _shown(tool: Any) -> Any:
 
 
 CONTENTS = Contents(FORMATS[GeminiContents.name], messages="contents")
-_PIECES = Pieces()
+STREAM = GeminiStream()

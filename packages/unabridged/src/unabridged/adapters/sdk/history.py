@@ -1,4 +1,4 @@
-"""What a wrapped client has as `unabridged`: an engine for each wire format, and what was sent last in each thread."""
+"""The `unabridged` of a wrapped client: an engine for each wire format, and what was sent last in each thread."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from unabridged.adapters.kit import Agent, Body, Endpoint, Engine, Newest, Reque
 from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
-from unabridged.errors import SettingsError
+from unabridged.errors import SettingsError, WontFit
 from unabridged.formats import DEFAULT, Format, detect
 from unabridged.recall.tools import Tools, tools
 
 log = logging.getLogger("unabridged")
 
-_REMEMBERED = 256
-"""So many threads, the newest, are remembered with what was sent in them."""
+_MAX_THREADS = 256
+"""The newest threads are remembered with what was sent in them."""
 
 
 class History:
@@ -36,28 +36,28 @@ class History:
         self._lock = threading.RLock()
         self._first = Engine(DEFAULT, **keywords)
         self._engines = {DEFAULT.name: self._first}
-        self._sent: Newest[str | None, tuple[Compactor, Compaction]] = Newest(_REMEMBERED)
-        self._told = False
+        self._sent: Newest[str | None, tuple[Compactor, Compaction]] = Newest(_MAX_THREADS)
+        self._logged_kept = False
 
     @property
     def thread(self) -> str | None:
-        """The thread that a request made here and now belongs to; None for one that has no name."""
+        """Return the thread that a request made here and now belongs to; None for one that has no name."""
         return current_thread() or self._own_thread
 
     @property
     def archive(self) -> Archive:
-        """Where everything goes."""
+        """Return the archive of all conversations."""
         return self._first.archive
 
     # -- for requests -------------------------------------------------------------------------------------------------
 
     def is_ready(self, endpoint: Endpoint) -> bool:
-        """Whether a request of this kind needs no file to be opened."""
+        """Return whether a request of this kind needs no file to be opened."""
         engine = self._engines.get(endpoint.format.name)
         return engine is not None and engine.ready
 
     def request(self, endpoint: Endpoint, body: Body) -> Request:
-        """The request as the engine sees it; what is sent is remembered."""
+        """Return the request as the engine sees it; what is sent is remembered."""
         tools = endpoint.schemas(body)
         request = self._engine(endpoint.format).request(
             endpoint.conversation(body),
@@ -67,15 +67,16 @@ class History:
             tools=tools,
             max_tokens=endpoint.max_tokens(body),
         )
-        return replace(request, on_fitted=partial(self._remember, request.thread, request.compactor))
+        remember = partial(self._remember, request.thread, request.compactor)
+        return replace(request, on_fitted=remember, as_host_error=_as_refusal)
 
     def leaves_alone(self, endpoint: Endpoint, body: Any) -> bool:
-        """Whether there is nothing to fit: no messages, or a conversation that the provider keeps; said once."""
+        """Return whether nothing is to be fitted: no messages, or a conversation that the provider keeps."""
         if not isinstance(body, Mapping) or not body.get(endpoint.messages):
             return True
         kept = endpoint.kept_by(body)
-        if kept is not None and not self._told:
-            self._told = True
+        if kept is not None and not self._logged_kept:
+            self._logged_kept = True
             log.info("requests with %s are sent as they are: the provider keeps that conversation", kept)
         return kept is not None
 
@@ -93,55 +94,55 @@ class History:
     # -- for its owner ------------------------------------------------------------------------------------------------
 
     def last(self, thread: Name | None = None) -> Compaction | None:
-        """The request that was sent last in the thread: its messages, its tokens, its receipt; None before any."""
-        found = self._sent.get(self._name_of(thread))
-        return found[1] if found is not None else None
+        """Return the request that was sent last in the thread: messages, tokens and receipt; None before any."""
+        last = self._sent.get(self._name_of(thread))
+        return last[1] if last is not None else None
 
     def compactor(self, thread: Name | None = None, messages: Sequence[Any] = ()) -> Compactor:
-        """The compactor that served the thread last, else one for messages like these."""
-        found = self._sent.get(self._name_of(thread))
-        return found[0] if found is not None else self._engine(detect(messages)).compactor_for(Agent())
+        """Return the compactor that served the thread last, else one for messages like these."""
+        last = self._sent.get(self._name_of(thread))
+        return last[0] if last is not None else self._engine(detect(messages)).compactor_for(Agent())
 
     def replay(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
-        """The original conversation of what was sent last, or of this list of messages."""
+        """Return the original conversation of what was sent last, or of this list of messages."""
         name = self._name_of(thread)
-        given = self._messages(messages, name)
-        return self.compactor(name, given).replay(given, thread=name)
+        result = self._messages(messages, name)
+        return self.compactor(name, result).replay(result, thread=name)
 
     def undo(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
-        """What was sent last, or this list, before its newest compaction, which is taken back."""
+        """Take the newest compaction back; return what was sent last, or this list, as it was before."""
         name = self._name_of(thread)
-        given = self._messages(messages, name)
-        return self.compactor(name, given).undo(given, thread=name)
+        result = self._messages(messages, name)
+        return self.compactor(name, result).undo(result, thread=name)
 
     def search(self, query: str, *, thread: Name | None = None, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of the thread that match best: literal words, no query syntax."""
-        name = self._named(thread)
+        """Return the archived messages of the thread that match best: literal words, no query syntax."""
+        name = self._require_name(thread)
         return self.compactor(name).search(query, thread=name, limit=limit)
 
     def read(self, ref: str | int, *, thread: Name | None = None) -> Any:
-        """The archived message exactly as it was, by a hit's `ref` or its turn."""
-        name = self._named(thread)
+        """Return the archived message exactly as it was, by a hit's `ref` or its turn."""
+        name = self._require_name(thread)
         return self.compactor(name).read(ref, thread=name)
 
     def pin(self, text: str, *, thread: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
-        self._first.for_records().pin(text, thread=self._named(thread))
+        self._first.for_records().pin(text, thread=self._require_name(thread))
 
     def unpin(self, text: str, *, thread: Name | None = None) -> bool:
         """Take a pin away from the next compaction on; return whether there was one with this text."""
-        return self._first.for_records().unpin(text, thread=self._named(thread))
+        return self._first.for_records().unpin(text, thread=self._require_name(thread))
 
     def pins(self, *, thread: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
-        return self._first.for_records().pins(thread=self._named(thread))
+        return self._first.for_records().pins(thread=self._require_name(thread))
 
     def recall(self, thread: Name | None = None) -> Tools:
-        """`search_history` and `read_history` for the agent of this thread: their schemas, and what they answer."""
-        return tools(self.archive, Scope(self._first.namespace, self._named(thread)))
+        """Return `search_history` and `read_history` for the agent of this thread: their schemas, and what answers."""
+        return tools(self.archive, Scope(self._first.namespace, self._require_name(thread)))
 
     def close(self) -> None:
-        """Let go of the summariser, and of the archive if it was opened here; what was learned is kept."""
+        """Close the summariser, and the archive if it was opened here; what was learned is kept."""
         for engine in reversed(self._engines.values()):
             engine.close()
 
@@ -156,8 +157,17 @@ class History:
     def _name_of(self, thread: Name | None) -> str | None:
         return self.thread if thread is None else check_name(thread)
 
-    def _named(self, thread: Name | None) -> str:
+    def _require_name(self, thread: Name | None) -> str:
         name = self._name_of(thread)
         if name is None:
             raise SettingsError("name the conversation: thread=, wrap(client, thread=) or `with unabridged.thread(…)`")
         return name
+
+
+def _as_refusal(wont: WontFit) -> Exception:
+    """Return the provider's own error, with what we know of it as a note; `wont` where nothing was sent yet."""
+    refusal = wont.__cause__
+    if not isinstance(refusal, Exception):
+        return wont
+    refusal.add_note(f"unabridged: {wont}")
+    return refusal

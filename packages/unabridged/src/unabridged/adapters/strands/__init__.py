@@ -4,13 +4,13 @@
 
     agent = Agent(conversation_manager=CompactingConversationManager(archive="sqlite:///agent.db"))
 
-`manager` follows Strands' protocol, `session` counts what a session manager has stored, `summariser` lets a model of
-Strands' write the summaries. The messages are Bedrock's Converse, whatever model reads them.
+`manager` follows Strands' protocol, `summariser` lets a model of Strands' write the summaries. The messages are
+Bedrock's Converse, whatever model reads them.
 """
 
 from __future__ import annotations
 
-from unabridged.adapters.installed import needed
+from unabridged.adapters.framework_versions import needed
 
 with needed("strands", __name__):
     from unabridged.adapters.strands.manager import CompactingConversationManager

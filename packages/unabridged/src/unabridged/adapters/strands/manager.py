@@ -1,11 +1,18 @@
-"""The conversation manager: every request fitted before the model is called, and what left the list kept."""
+"""The conversation manager: every request fitted before the model is called, and what left the list kept.
+
+A session stores each message once, as it was said, and never again. It restores those behind `removed_message_count`,
+after what the conversation manager puts in front. So the manager's state holds all before the messages that are still
+the very ones that were said: the summary, what was cleared or shortened, and whatever else is among these.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from strands import Agent
@@ -17,7 +24,6 @@ from strands.types.exceptions import ContextWindowOverflowException
 from strands.types.tools import ToolResult, ToolUse
 
 from unabridged.adapters import kit
-from unabridged.adapters.strands.session import count_common_end, count_stored, give_ids, session_manager
 from unabridged.adapters.strands.summariser import model_name, own_model, summariser, usage_of
 from unabridged.archive.names import Name, optional_name
 from unabridged.asking.overflow import is_overflow
@@ -25,7 +31,6 @@ from unabridged.compactor import Compaction
 from unabridged.errors import WontFit
 from unabridged.formats import BedrockConverse
 from unabridged.formats.fields import same_objects
-from unabridged.settings import Settings
 from unabridged.telemetry import otel
 
 FORMAT = BedrockConverse()
@@ -36,22 +41,17 @@ _DEFAULT_AGENT = "default"
 
 
 @dataclass(slots=True)
-class _Sent:
+class _AgentRequest:
     """The request that an agent sends, or sent last."""
 
     request: kit.Request
     fitted: Compaction
-    settled: bool = False
+    is_settled: bool = False
     """It was made in place of one that was refused, and is sent as it is."""
-    refused: _Refused | None = None
-
-
-class _Refused(NamedTuple):
-    """A refusal of what was sent, and what to send in its place: made before Strands asks for it, which can't wait."""
-
-    error: Exception
-    messages: list[Message]
-    shorter: Compaction | Exception
+    refusal: Exception | None = None
+    """The error of a refusal of `refused`; `shorter` is made before Strands asks for it, which can't wait."""
+    refused: list[Message] = field(default_factory=list)
+    shorter: Compaction | Exception | None = None
 
 
 class CompactingConversationManager(kit.PinMethods, ConversationManager):
@@ -62,7 +62,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     model's `context_window_limit`, else what is known of its name. `thread` names the conversation: without it, it is
     the session's id, and without a session what `kit.thread` says. With `recall` the agent gets tools to search and
     read what left its list; what Strands has pinned stays in it. `host_state` is asked with the agent for what a
-    summary should tell of `agent.state`. One manager for each agent that has a session; any number share an archive.
+    summary should show of `agent.state`. One manager for each agent that has a session; any number share an archive.
     """
 
     def __init__(
@@ -75,23 +75,18 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     ) -> None:
         super().__init__()
         self.thread, self.recall = optional_name(thread), recall
-        if host_state is not None:
-            keywords["state"] = lambda _: host_state(kit.current_values())
         keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
-        if isinstance(settings := keywords.get("settings", Settings()), Settings):
-            keywords["settings"] = _pinning(settings)
-        self.engine = kit.Engine(FORMAT, **{**keywords, "on_event": otel(also=keywords.get("on_event"))})
-        self._sent: WeakKeyDictionary[Agent, _Sent] = WeakKeyDictionary()
+        keywords["settings"] = kit.with_pins(keywords.get("settings"), _is_pinned)
+        keywords["on_event"] = otel(also=keywords.get("on_event"))
+        self.engine = kit.Engine(FORMAT, host_state=host_state, **keywords)
+        self._sent: WeakKeyDictionary[Agent, _AgentRequest] = WeakKeyDictionary()
         self._ahead: list[Message] = []
-        """What stands before the messages that a session restores by itself."""
-
-    def _pin_engine(self) -> kit.Engine:
-        return self.engine
+        """The messages before those that a session restores by itself."""
 
     # -- Strands' protocol --------------------------------------------------------------------------------------------
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
-        """Look at every request before it is sent, after all other hooks, and learn from what its answer reports."""
+        """Fit every request before it is sent, after all other hooks, and learn from what its answer reports."""
         super().register_hooks(registry, **kwargs)
         registry.add_callback(AgentInitializedEvent, self._begin)
         registry.add_callback(BeforeModelCallEvent, self._before_model_call, order=HookOrder.SDK_LAST)
@@ -116,30 +111,28 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         Strands has it, whatever `e` says it is about the window.
         """
         if e is None:
-            self._put(agent, kit.run(replace(self._request(agent), force=True).fit()).messages)
+            request = replace(self._request(agent), force=True, as_host_error=None)
+            self._replace_messages(agent, kit.run(request.fit()).messages)
             return
         if isinstance(e.__cause__, WontFit):
             raise e
-        sent = self._sent.get(agent) or self._measure(agent)
-        known = sent.refused
-        try:
-            if known is None or known.error is not e or not same_objects(known.messages, agent.messages):
-                again = kit.run(self._shorter(agent, sent, e))
-            elif isinstance(known.shorter, Exception):
-                raise known.shorter
-            else:
-                again = known.shorter
-        except WontFit as wont:
-            raise ContextWindowOverflowException(str(wont)) from wont
-        self._put(agent, again.messages)
-        self._sent[agent] = _Sent(sent.request, again, settled=True)
+        if (sent := self._sent.get(agent)) is None:
+            request = self._request(agent)
+            sent = _AgentRequest(request, kit.run(request.fit()))
+        shorter = sent.shorter
+        if shorter is None or sent.refusal is not e or not same_objects(sent.refused, agent.messages):
+            shorter = kit.run(self._shorten(agent, sent, e))
+        elif isinstance(shorter, Exception):
+            raise shorter
+        self._replace_messages(agent, shorter.messages)
+        self._sent[agent] = _AgentRequest(sent.request, shorter, is_settled=True)
 
     def get_state(self) -> dict[str, Any]:
-        """What a session must know to restore the messages as they are now."""
+        """Return what a session must keep to restore the messages as they are now."""
         return {**super().get_state(), _AHEAD: self._ahead}
 
     def restore_from_session(self, state: dict[str, Any]) -> list[Message] | None:
-        """The messages that stand before those which the session restores by itself.
+        """Return the messages before those that the session restores by itself.
 
         The state of a manager of Strands' own is taken too: what it dropped stays in the session, unread.
         """
@@ -154,17 +147,17 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     # -- by hand ------------------------------------------------------------------------------------------------------
 
     def _replay(self, agent: Agent) -> kit.Steps[list[Message]]:
-        """The original conversation, exactly: every compaction that stands in the agent's messages is taken back."""
+        """Return the original conversation, exactly: every compaction in the agent's messages is taken back."""
         request = self._request(agent)
-        whole: list[Message] = yield kit.method(request.compactor, "replay", agent.messages, thread=request.thread)
-        return whole
+        original: list[Message] = yield kit.method(request.compactor, "replay", agent.messages, thread=request.thread)
+        return original
 
     def _undo(self, agent: Agent) -> kit.Steps[None]:
         """Take the newest compaction back: the agent has the messages that it had before, and those since."""
         request = self._request(agent)
         before = yield kit.method(request.compactor, "undo", agent.messages, thread=request.thread)
         self._sent.pop(agent, None)
-        self._put(agent, before)
+        self._replace_messages(agent, before)
         if (sessions := session_manager(agent)) is not None:
             sessions.sync_agent(agent)
 
@@ -172,14 +165,14 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     undo, aundo = kit.in_both_forms(_undo)
 
     def thread_of(self, agent: Agent) -> str | None:
-        """The name under which the agent's conversation is kept; None where nobody gave it one."""
+        """Return the name under which the agent's conversation is kept; None where it has none."""
         session = getattr(session_manager(agent), "session_id", None)
         if session and agent.agent_id != _DEFAULT_AGENT:
             session = f"{session}/{agent.agent_id}"
         return self.thread or session or kit.current_thread()
 
     def close(self) -> None:
-        """Let go of the archive, if it was opened here."""
+        """Close the archive, if it was opened here."""
         self.engine.close()
 
     # -- around a model call ------------------------------------------------------------------------------------------
@@ -191,18 +184,15 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
         agent = event.agent
         sent = self._sent.get(agent)
-        if sent is not None and sent.settled:
-            sent.settled = False
+        if sent is not None and sent.is_settled:
+            sent.is_settled = False
             return
         if not self.engine.ready:
             await asyncio.to_thread(self.engine.start)
         request = self._request(agent)
-        try:
-            fitted = await _counted(agent, request.fit())
-        except WontFit as wont:
-            raise ContextWindowOverflowException(str(wont)) from wont
-        self._put(agent, fitted.messages)
-        self._sent[agent] = _Sent(request, fitted)
+        fitted = await _run_counted(agent, request.fit())
+        self._replace_messages(agent, fitted.messages)
+        self._sent[agent] = _AgentRequest(request, fitted)
 
     async def _after_model_call(self, event: AfterModelCallEvent) -> None:
         agent, error, answer = event.agent, event.exception, event.stop_response
@@ -211,22 +201,21 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         if answer is not None and len(agent.messages) == len(sent.fitted.messages):
             sent.request.observe(sent.fitted, usage_of(answer.message.get("metadata", {}).get("usage")))
         if isinstance(error, ContextWindowOverflowException) and not isinstance(error.__cause__, WontFit):
-            before = list(agent.messages)
+            sent.refusal, sent.refused = error, list(agent.messages)
             try:
-                shorter: Compaction | Exception = await _counted(agent, self._shorter(agent, sent, error))
-            except Exception as failed:  # noqa: BLE001 - raised where Strands asks for it
-                shorter = failed
-            sent.refused = _Refused(error, before, shorter)
+                sent.shorter = await _run_counted(agent, self._shorten(agent, sent, error))
+            except Exception as failure:  # noqa: BLE001 - raised where Strands asks for it
+                sent.shorter = failure
 
-    def _shorter(self, agent: Agent, sent: _Sent, e: Exception) -> kit.Steps[Compaction]:
-        """What to send in place of what was refused."""
+    def _shorten(self, agent: Agent, sent: _AgentRequest, e: Exception) -> kit.Steps[Compaction]:
+        """Return what to send in place of what was refused."""
         error = e if is_overflow(e) else ContextWindowOverflowException(str(e))
         return (yield from sent.request.shorten(replace(sent.fitted, messages=agent.messages), error))
 
     def _request(self, agent: Agent) -> kit.Request:
-        """The agent's next request."""
+        """Return the agent's next request."""
         model, recall = agent.model, kit.SEARCH in agent.tool_names
-        return self.engine.request(
+        request = self.engine.request(
             agent.messages,
             kit.Agent(model_name(model), model.context_window_limit, recall),
             thread=self.thread_of(agent),
@@ -235,14 +224,10 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             values=agent,
             own=own_model(model),
         )
+        return replace(request, as_host_error=_as_overflow)
 
-    def _measure(self, agent: Agent) -> _Sent:
-        """What the agent would send."""
-        request = self._request(agent)
-        return _Sent(request, kit.run(request.fit()))
-
-    def _put(self, agent: Agent, new: list[Message]) -> None:
-        """Let these be the agent's messages, in the list that it has; the session's state follows."""
+    def _replace_messages(self, agent: Agent, new: list[Message]) -> None:
+        """Make these the agent's messages, in the list that it has; the session's state follows."""
         before = agent.messages
         if new is before:
             return
@@ -258,33 +243,65 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     def _recall_tool(self, name: str) -> PythonAgentTool:
         def look(tool_use: ToolUse, *, agent: Agent, **_: Any) -> ToolResult:
             scope = self.engine.scope(self.thread_of(agent))
-            found = kit.look_up(self.engine.archive, scope, name, tool_use["input"], FORMAT)
-            return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": found}]}
+            text = kit.look_up(self.engine.archive, scope, name, tool_use["input"], FORMAT)
+            return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": text}]}
 
         spec: Any = {"name": name, "description": kit.DESCRIPTIONS[name], "inputSchema": {"json": kit.PARAMETERS[name]}}
         look.__name__ = name
         return PythonAgentTool(name, spec, look)
 
 
-async def _counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction:
-    """Carry out the work; what the summariser used is in the agent's metrics."""
+async def _run_counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction:
+    """Carry out the work; add what the summariser used to the agent's metrics."""
     with kit.collected_events() as events:
         try:
             return await kit.arun(steps)
         finally:
             requests, used = kit.summaries_used(events)
             if requests:
-                told = {"inputTokens": used.input, "outputTokens": used.output, "totalTokens": used.input + used.output}
-                cached = {"cacheReadInputTokens": used.cache_read, "cacheWriteInputTokens": used.cache_write}
-                agent.event_loop_metrics.update_usage({**told, **cached})  # type: ignore[typeddict-item]
+                usage = {"inputTokens": used.input, "outputTokens": used.output}
+                usage |= {"totalTokens": used.input + used.output}
+                usage |= {"cacheReadInputTokens": used.cache_read, "cacheWriteInputTokens": used.cache_write}
+                agent.event_loop_metrics.update_usage(usage)  # type: ignore[arg-type]
 
 
-def _pinning(settings: Settings) -> Settings:
-    """The settings, with what Strands has pinned staying verbatim, too."""
-    own = settings.pin
+def _as_overflow(wont: WontFit) -> Exception:
+    """Return the error that Strands has for it."""
+    error = ContextWindowOverflowException(str(wont))
+    error.__cause__ = wont
+    return error
 
-    def pin(message: Message) -> bool:
-        custom = (message.get("metadata") or {}).get("custom") or {}
-        return custom.get("pinned") is True or (own is not None and own(message))
 
-    return replace(settings, pin=pin)
+def _is_pinned(message: Message) -> bool:
+    """Return whether Strands has pinned the message."""
+    custom = (message.get("metadata") or {}).get("custom") or {}
+    return custom.get("pinned") is True
+
+
+# -- what a session restores -------------------------------------------------------------------------------------------
+
+
+def count_common_end(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """Return how many messages at the end of both lists are the very same."""
+    pairs = zip(reversed(before), reversed(after), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+
+
+def count_stored(agent: Agent) -> int | None:
+    """Return how many messages of this agent its session holds; None without a session, and for one of snapshots."""
+    latest: dict[str, Any] | None = getattr(session_manager(agent), "_latest_agent_message", None)
+    newest = latest.get(agent.agent_id) if latest else None
+    return None if newest is None else int(newest.message_id) + 1
+
+
+def session_manager(agent: Agent) -> Any:
+    """Return the agent's session manager, or None."""
+    return getattr(agent, "_session_manager", None)
+
+
+def give_ids(new: Sequence[Message], before: Sequence[Message]) -> None:
+    """Give each message that was made here the id by which Strands tracks its messages."""
+    theirs = {id(message) for message in before}
+    for message in new:
+        if id(message) not in theirs and not message.get("tracking_id"):
+            message["tracking_id"] = str(uuid4())

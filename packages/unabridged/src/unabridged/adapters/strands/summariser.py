@@ -10,34 +10,34 @@ from strands.models import Model
 from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
-from unabridged.measure.calibrate import Usage
+from unabridged.tokens.calibrate import Usage
 
 
 def summariser(model: Any) -> Any:
-    """What `Compactor(model)` takes: the same, unless it is a model of Strands'."""
+    """Return what `Compactor(model)` takes: the same, unless it is a model of Strands'."""
     return NamedModel(model_name(model), partial(ask_model, model)) if isinstance(model, Model) else model
 
 
 def own_model(model: Any) -> OwnModel | None:
-    """What asks the agent's own model."""
+    """Return what asks the agent's own model."""
     return partial(ask_model, model) if isinstance(model, Model) else None
 
 
 def model_name(model: Model) -> str | None:
-    """The name that the model has at its provider, if it tells."""
+    """Return the name that the model has at its provider; None where its configuration has none."""
     config = model.get_config()
     name = config.get("model_id") if isinstance(config, dict) else getattr(config, "model_id", None)
     return name if isinstance(name, str) else None
 
 
-def usage_of(told: Any) -> Usage | None:
-    """What a model used; cached tokens stand beside the input, or in it where the total says so."""
-    if not told or not told.get("inputTokens"):
+def usage_of(report: Any) -> Usage | None:
+    """Return what a model used; cached tokens are beside the input, or in it where the total says so."""
+    if not report or not report.get("inputTokens"):
         return None
-    read, write = told.get("cacheReadInputTokens") or 0, told.get("cacheWriteInputTokens") or 0
-    inside = told["inputTokens"] + told.get("outputTokens", 0) == told.get("totalTokens")
-    total = told["inputTokens"] + (0 if inside else read + write)
-    return Usage(total, read, write, told.get("outputTokens", 0))
+    read, write = report.get("cacheReadInputTokens") or 0, report.get("cacheWriteInputTokens") or 0
+    inside = report["inputTokens"] + report.get("outputTokens", 0) == report.get("totalTokens")
+    total = report["inputTokens"] + (0 if inside else read + write)
+    return Usage(total, read, write, report.get("outputTokens", 0))
 
 
 async def ask_model(model: Model, ask: Ask) -> Reply:

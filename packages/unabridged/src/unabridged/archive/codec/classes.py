@@ -1,8 +1,8 @@
-"""Classes by their names: which an archive may bring back as themselves, and which only as data.
+"""Find classes by name: which an archive may bring back as themselves, and which only as data.
 
-A body may come from anyone. So a class is looked for in two places alone: the modules of `ALLOWED`, which hold the
-SDKs' own messages and do nothing when they are imported, and the classes that this process has written itself. No
-other module is ever imported, no other class made, whatever a body names.
+A body may come from anyone. So a class is looked for in two places only: the modules of `ALLOWED`, which hold the SDKs'
+own messages and do nothing when they are imported, and the classes that this process has written itself. No other
+module is ever imported and no other class made, whatever a body names.
 """
 
 from __future__ import annotations
@@ -16,15 +16,6 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 log = logging.getLogger("unabridged")
-
-TAG: Final = "$unabridged"
-"""The key that marks what plain JSON can't say; a caller's dict that has it is written as pairs."""
-
-DEEPEST: Final = 120
-"""Levels of nesting that can be read back from deep inside any caller's stack."""
-
-LARGEST: Final = 1 << 1024
-"""Whole numbers from here on are written in hexadecimal: the interpreter limits how many decimal digits it reads."""
 
 ALLOWED: Final[set[str]] = {
     "openai.types",
@@ -41,15 +32,13 @@ ALLOWED: Final[set[str]] = {
 }
 """The modules, with all below them, whose classes may be restored. `allow` adds to it."""
 
-PLAIN: Final = {kind.__name__: kind for kind in (type(None), bool, str, int, float, dict, list)}
+_STANDARD: Final = {f"builtins:{kind.__name__}": kind for kind in (type(None), bool, str, int, float, dict, list)}
 """What a generic class may be of, beside classes that are restored."""
-
-_STANDARD: Final = {"collections:OrderedDict", "collections:Counter"}
-_MOST_TOLD: Final = 256
+_MOST_REPORTED: Final = 256
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 _written: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
-_told: Final[set[str]] = set()
+_reported: Final[set[str]] = set()
 
 
 def allow(prefix: str) -> None:
@@ -61,57 +50,42 @@ def allow(prefix: str) -> None:
 
 
 def name_of(kind: type) -> Any:
-    """The class by module and name, a generic one by its origin and arguments. It is remembered as this process's own.
+    """Return the class by module and name, a generic one by its origin and arguments, and remember it as written here.
 
     Of two classes of one name (made by the same function, say) the one that was written last is remembered.
     """
+    name: Any = f"{kind.__module__}:{kind.__qualname__}"
     generic = kind.__dict__.get("__pydantic_generic_metadata__") or {}
     if generic.get("origin") is not None:
-        named: Any = [name_of(generic["origin"]), [_argument_name(argument) for argument in generic["args"]]]
-    else:
-        named = f"{kind.__module__}:{kind.__qualname__}"
-    _written[json.dumps(named)] = kind
-    return named
+        name = [name_of(generic["origin"]), [_argument_name(argument) for argument in generic["args"]]]
+    _written[json.dumps(name)] = kind
+    return name
 
 
-def find(named: Any) -> type | None:
-    """The class of that name; of a generic one whose arguments are not known, its origin; None where only data is left.
+def find_class(name: Any) -> type | None:
+    """Return the class of that name; of a generic one with unknown arguments its origin; None where only data is left.
 
-    What is not the very class is said in the log, once for each name.
+    What is not that very class is reported in the log, once for each name.
     """
-    if isinstance(named, list):
-        return _written.get(json.dumps(named)) or _find_generic(*named)
-    kind = _find_class(named)
-    if kind is None:
-        tell(named, "plain data")
-    return kind
-
-
-def _find_generic(origin: Any, arguments: list[Any]) -> type | None:
-    base = find(origin)
-    if base is None:
-        return None
     try:
-        items = tuple(_argument(argument) for argument in arguments)
-        made: Any = base[items[0] if len(items) == 1 else items]  # type: ignore[index]
-    except Exception:  # noqa: BLE001 - whatever keeps the very class from being made, its origin is there
-        tell([origin, arguments], f"plain {base.__qualname__}")
-        return base
-    return made if isinstance(made, type) else base
+        kind = _look_up(name)
+    except LookupError:
+        report_substitute(name, "plain data")
+        return None
+    return kind if isinstance(kind, type) else None
 
 
-def tell(named: Any, instead: str) -> None:
-    """Say in the log, once, that what the archive holds of this class comes back as something else."""
-    spelled = named if isinstance(named, str) else json.dumps(named)
-    spelled = spelled[:200].replace(":", ".")
-    if spelled in _told or len(_told) >= _MOST_TOLD:
+def report_substitute(name: Any, substitute: str) -> None:
+    """Log once that what the archive holds of this class comes back as something else."""
+    shown = (name if isinstance(name, str) else json.dumps(name))[:200].replace(":", ".")
+    if shown in _reported or len(_reported) >= _MOST_REPORTED:
         return
-    _told.add(spelled)
+    _reported.add(shown)
     log.warning(
         "archived objects of class %s come back as %s: the class is neither one of the SDKs' messages nor written by "
         "this process. If it is yours, call unabridged.archive.codec.allow with its module when the program starts.",
-        spelled,
-        instead,
+        shown,
+        substitute,
     )
 
 
@@ -119,45 +93,43 @@ def _argument_name(argument: Any) -> Any:
     if argument is None:
         return None
     if isinstance(argument, type) and not hasattr(argument, "__origin__"):
-        return f"builtins:{argument.__name__}" if argument in PLAIN.values() else name_of(argument)
+        return name_of(argument)
     if isinstance(argument, TypeVar):
         return f"{argument.__module__}:{argument.__name__}"
     return f"typing:{_ADDRESS.sub('', repr(argument))}"
 
 
-def _argument(named: Any) -> Any:
-    """What a generic class is of; a LookupError where that is not known here."""
-    if named is None:
+def _look_up(name: Any) -> Any:
+    """Return the class or type variable of this name if this process wrote it or its module is allowed."""
+    if name is None:
         return None
-    if isinstance(named, str) and named.startswith("builtins:"):
-        return PLAIN[named.removeprefix("builtins:")]
-    found = find(named) if isinstance(named, list) else _find_class(named) or _type_variable(named)
-    if found is None:
-        raise LookupError(named)
+    if (written := _written.get(json.dumps(name))) is not None:
+        return written
+    if isinstance(name, list):
+        return _look_up_generic(*name)
+    if name in _STANDARD:
+        return _STANDARD[name]
+    module, _, path = str(name).partition(":")
+    if isinstance(variable := getattr(sys.modules.get(module), path, None), TypeVar):
+        return variable
+    if not any(module == prefix or module.startswith(f"{prefix}.") for prefix in ALLOWED):
+        raise LookupError(name)
+    try:
+        found: Any = importlib.import_module(module)
+        for attribute in path.split("."):
+            found = vars(found)[attribute]
+    except Exception as error:  # not installed, or of another version: what is stored is still data
+        raise LookupError(name) from error
+    if not isinstance(found, type) or found.__module__ != module:
+        raise LookupError(name)
     return found
 
 
-def _find_class(named: Any) -> type | None:
-    """The class of this name, if this process wrote it or its module is allowed."""
-    if not isinstance(named, str):
-        return None
-    written = _written.get(json.dumps(named))
-    if written is not None:
-        return written
-    module, _, path = named.partition(":")
-    if named not in _STANDARD and not any(module == prefix or module.startswith(f"{prefix}.") for prefix in ALLOWED):
-        return None
+def _look_up_generic(origin: Any, arguments: list[Any]) -> Any:
+    base = _look_up(origin)
     try:
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            found = vars(found)[name]
-    except Exception:  # noqa: BLE001 - not installed, or of another version: what is stored is still data
-        return None
-    return found if isinstance(found, type) and found.__module__ == module else None
-
-
-def _type_variable(named: str) -> TypeVar | None:
-    """The type variable of this name, of a module that is imported already."""
-    module, _, name = named.partition(":")
-    found = getattr(sys.modules.get(module), "__dict__", {}).get(name)
-    return found if isinstance(found, TypeVar) else None
+        items = tuple(_look_up(argument) for argument in arguments)
+        return base[items[0] if len(items) == 1 else items]
+    except Exception:  # noqa: BLE001 - whatever keeps the very class from being made, its origin is there
+        report_substitute([origin, arguments], f"plain {base.__qualname__}")
+        return base

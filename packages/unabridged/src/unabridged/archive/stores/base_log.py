@@ -17,7 +17,17 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from unabridged.archive import search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holding, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.archive.protocol import (
+    Archive,
+    Hit,
+    Note,
+    Part,
+    Record,
+    Scope,
+    StoredRecord,
+    ThreadContents,
+    ThreadHits,
+)
 from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
@@ -65,7 +75,7 @@ class ThreadLog:
             del self.live[self.records[entry.retired].key]
 
     def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
-        """The entry that stores the record, or the record that keeps its key; what must not be stored is refused."""
+        """Return the entry that stores the record, or the record that keeps its key; refuse what must not be stored."""
         holder = self.records.get(self.live.get(record.key, ""))
         keeper = store_rules.keeper(record, self.records.get(record.id), holder)
         if keeper is not None:
@@ -74,40 +84,27 @@ class ThreadLog:
         return Entry(record, store_rules.new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
-        """Whether the record is there and holds its key."""
+        """Return whether the record is there and holds its key."""
         return record_id in self.records and self.live.get(self.records[record_id].key) == record_id
 
     def live_records(self) -> list[Record]:
-        """Every live record, oldest first."""
+        """Return every live record, oldest first."""
         return [record for record in self.records.values() if self.is_live(record.id)]
 
-    def holding(self, name: str) -> Holding:
-        """What it holds, counted."""
+    def holding(self, name: str) -> ThreadContents:
+        """Return what it holds, counted."""
         kinds = Counter(record.kind for record in self.live_records())
         last = max((part.turn for part in self.searched), default=-1)
         size = sum(len(part.body) for part in self.searched)
-        return Holding(name, kinds, len(self.searched), last + 1, size)
+        return ThreadContents(name, kinds, len(self.searched), last + 1, size)
 
     def problems(self, scope: Scope) -> Iterator[str]:
-        """A sentence for every body that is not what its hash says, and every reference to nothing."""
+        """Yield a sentence for every body that is not what its hash says, and every reference to nothing."""
         for digest, body in self.held.items():
             if not store_rules.is_named(body, digest):
                 name = store_rules.describe(scope)
                 yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
         yield from store_rules.find_dangling(scope, self.records.values(), self.held)
-
-
-def find(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
-    """Those of all the messages of some threads that match best: without an index, their texts are gone through."""
-    messages = [search.Found(scope, number, part) for scope, parts in held for number, part in enumerate(parts)]
-    found = search.search_all(query, limit, messages)
-    return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
-
-
-def find_each(query: str, limit: int, held: Iterable[tuple[Scope, Sequence[Part]]]) -> dict[str, ThreadHits]:
-    """The best matches of each of these threads, whose messages are all gone through."""
-    found = {scope.thread: find(query, len(parts), [(scope, parts)]) for scope, parts in held}
-    return {name: ThreadHits(hits[:limit], len(hits)) for name, hits in found.items() if hits}
 
 
 class LogArchive(Archive, ABC):
@@ -119,15 +116,15 @@ class LogArchive(Archive, ABC):
     """By which leases run out."""
 
     def __init__(self) -> None:
-        self._tokens = store_rules.Tokens()
+        self._tokens = store_rules.LeaseTokens()
 
     @abstractmethod
     def reading(self, scope: Scope) -> AbstractContextManager[ThreadLog]:
-        """The thread as its log says now, an empty one where there is none; it does not change meanwhile."""
+        """Return the thread as its log says now, an empty one where there is none; it does not change meanwhile."""
 
     @abstractmethod
     def locked(self, scope: Scope | None) -> AbstractContextManager[None]:
-        """Every other writer of the thread, or of the whole store, kept out."""
+        """Keep every other writer of the thread, or of the whole store, out."""
 
     @abstractmethod
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
@@ -135,7 +132,7 @@ class LogArchive(Archive, ABC):
 
     @abstractmethod
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
-        """Every thread that has a log, of one namespace or of all."""
+        """Return every thread that has a log, of one namespace or of all."""
 
     @abstractmethod
     def remove(self, scope: Scope) -> None:
@@ -150,7 +147,7 @@ class LogArchive(Archive, ABC):
 
     @abstractmethod
     def get(self, place: Place, key: str) -> bytes | None:
-        """The small value that was put there last."""
+        """Return the small value that was put there last."""
 
     @abstractmethod
     def put(self, place: Place, key: str, value: bytes | None) -> None:
@@ -163,11 +160,11 @@ class LogArchive(Archive, ABC):
                 self.append(scope, entry, thread)
 
     def values(self, kind: str) -> Iterable[bytes]:
-        """Every small value that is kept under a place that begins so, in no order."""
+        """Return every small value that is kept under a place that begins so, in no order."""
         raise ArchiveError(f"{type(self).__name__} can't list its {kind}: give it a method `values`.")
 
     def record_ids(self, scope: Scope) -> Iterable[str]:
-        """The ids of the thread's records, retired or not."""
+        """Return the ids of the thread's records, retired or not."""
         with self.reading(scope) as thread:
             return list(thread.records)
 
@@ -189,22 +186,22 @@ class LogArchive(Archive, ABC):
                 self.append(scope, Entry(None, retired=record_id), thread)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
-        """The record with this id, retired or not, or None."""
+        """Return the record with this id, retired or not, or None."""
         with self.reading(scope) as thread:
             return thread.records.get(record_id)
 
     def newest(self, scope: Scope) -> Iterator[Record]:
-        """The live records of the thread, newest first."""
+        """Return the live records of the thread, newest first."""
         with self.reading(scope) as thread:
             return reversed(thread.live_records())
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-        """The live records that hold one of these keys, in no order."""
+        """Return the live records that hold one of these keys, in no order."""
         with self.reading(scope) as thread:
             return [thread.records[thread.live[key]] for key in dict.fromkeys(keys) if key in thread.live]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread."""
+        """Return the thread of each of these records that the namespace has, retired or not."""
         found: dict[str, Scope] = {}
         wanted = set(record_ids)
         for scope in self.scopes(namespace) if wanted else ():
@@ -212,7 +209,7 @@ class LogArchive(Archive, ABC):
         return found
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
             return {
                 digest: store_rules.check_body(thread.held[digest], digest)
@@ -221,7 +218,7 @@ class LogArchive(Archive, ABC):
             }
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
-        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         with self.reading(scope) as thread:
             chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
         for part in chosen:
@@ -229,45 +226,45 @@ class LogArchive(Archive, ABC):
         return sorted(chosen, key=lambda part: part.turn)
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax."""
+        """Return the archived messages that match best: literal words, no query syntax."""
         with self.reading(scope) as thread:
-            return find(query, limit, [(scope, thread.searched)])
+            return search.search_parts(query, limit, [(scope, thread.searched)])
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        """Return the archived messages of all threads of the namespace that match best, each with its thread."""
         held: list[tuple[Scope, Sequence[Part]]] = []
         for scope in self.scopes(namespace):
             with self.reading(scope) as thread:
                 held.append((scope, list(thread.searched)))
-        return find(query, limit, held)
+        return search.search_parts(query, limit, held)
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
-        """The best matches of each of these threads."""
+        """Return the best matches of each of these threads."""
         found: dict[str, ThreadHits] = {}
         for name in dict.fromkeys(threads):
             scope = Scope(namespace, name)
             with self.reading(scope) as thread:
-                found |= find_each(query, limit, [(scope, thread.searched)])
+                found |= search.search_parts_of_each(query, limit, [(scope, thread.searched)])
         return found
 
     def namespaces(self) -> Sequence[str]:
-        """The namespaces that have a thread, sorted."""
+        """Return the namespaces that have a thread, sorted."""
         return sorted({scope.namespace for scope in self.scopes()})
 
     def threads(self, namespace: str) -> Sequence[str]:
-        """The names of the threads that hold anything, sorted."""
+        """Return the names of the threads that hold anything, sorted."""
         return sorted(scope.thread for scope in self.scopes(namespace))
 
     def newest_time(self, scope: Scope) -> float | None:
-        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        """Return when the record that was stored last was made, retired or not; None when the thread has none."""
         with self.reading(scope) as thread:
             return next((record.created for record in reversed(thread.records.values())), None)
 
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
-        """What each of these threads holds, in this order; those that are not there are left out."""
-        found: list[Holding] = []
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
+        """Return what each of these threads holds, in this order; those that are not there are left out."""
+        found: list[ThreadContents] = []
         for name in dict.fromkeys(threads):
             with self.reading(Scope(namespace, name)) as thread:
                 found += [thread.holding(name)] if thread.records else []
@@ -298,17 +295,17 @@ class LogArchive(Archive, ABC):
             self.put(("notes", namespace), key, store_rules.write_note(namespace, key, data))
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
-        """What was kept under this key last; None when nothing was."""
+        """Return what was kept under this key last; None when nothing was."""
         note = store_rules.read_note(self.get(("notes", namespace), key))
         return None if note is None else note.data
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
-        """Everything that is remembered, for one namespace or for all, in no order."""
+        """Return everything that is remembered, for one namespace or for all, in no order."""
         found = filter(None, map(store_rules.read_note, self.values("notes")))
         return [note for note in found if namespace in {None, note.namespace}]
 
-    def everything(self, scope: Scope) -> Iterator[Stored]:
-        """All that the thread holds, in the order it was stored."""
+    def everything(self, scope: Scope) -> Iterator[StoredRecord]:
+        """Yield all that the thread holds, in the order it was stored."""
         with self.reading(scope) as thread:
             records = [(record, thread.is_live(record.id)) for record in thread.records.values()]
             parts = list(thread.parts)
@@ -317,7 +314,7 @@ class LogArchive(Archive, ABC):
                 store_rules.check_body(part.body, part.hash)
             yield stored
 
-    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+    def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
         store_rules.check_names(*scope)
         with self.locked(scope), self.reading(scope) as thread:
@@ -334,7 +331,7 @@ class LogArchive(Archive, ABC):
         return True
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        """Return whether the caller may do the work named `key` alone, until `release` or `seconds` have passed."""
         store_rules.check_names(*scope)
         store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
@@ -354,7 +351,7 @@ class LogArchive(Archive, ABC):
                 self.put(("leases", *scope), key, None)
 
     def _lease(self, scope: Scope, key: str) -> tuple[str | None, float]:
-        """Whose the lease is and until when; a file that can't be read is nobody's."""
+        """Return the lease's token and when it runs out; one that can't be read is nobody's."""
         try:
             token, expires = json.loads(self.get(("leases", *scope), key) or b"")
             return str(token), float(expires)
@@ -362,7 +359,7 @@ class LogArchive(Archive, ABC):
             return None, 0.0
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         found: list[str] = []
         for one in self.scopes() if scope is None else [scope]:
             try:

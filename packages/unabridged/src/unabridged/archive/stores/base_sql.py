@@ -11,10 +11,20 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import Archive, Hit, Holders, Holding, Note, Part, Record, Scope, Stored, ThreadHits
+from unabridged.archive.protocol import (
+    Archive,
+    Hit,
+    MatchingThreads,
+    Note,
+    Part,
+    Record,
+    Scope,
+    StoredRecord,
+    ThreadContents,
+    ThreadHits,
+)
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_index import Place, SqlWords
-from unabridged.archive.stores.sql_tables import NAMED, THREAD, Transaction, to_text
+from unabridged.archive.stores.sql_tables import NAMED, THREAD, IndexedScope, SqlWords, Transaction, to_text
 from unabridged.archive.stores.sql_verify import problems
 
 STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
@@ -32,10 +42,10 @@ class Database(Protocol):
     """How it keeps the words of messages."""
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A transaction that sees one state."""
+        """Return a transaction that sees one state."""
 
     def write(self, namespace: str, thread: str | None = None) -> AbstractContextManager[Transaction]:
-        """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
+        """Return a transaction, written whole or not at all; no other writes the thread or namespace meanwhile."""
 
     def probe(self) -> None:
         """Connect, make the tables if need be, and see that they can be written. Nothing is stored."""
@@ -44,7 +54,7 @@ class Database(Protocol):
         """Leave no copy of what was deleted in files of the database's own."""
 
     def check(self) -> list[str]:
-        """What the database itself finds wrong with its files."""
+        """Return what the database itself finds wrong with its files."""
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -56,11 +66,11 @@ class SqlArchive(Archive):
     def __init__(self, database: Database, step: Callable[[str], None] | None = None) -> None:
         self._database = database
         self._step = step or (lambda _: None)
-        self._tokens = store_rules.Tokens()
+        self._tokens = store_rules.LeaseTokens()
 
     @property
     def url(self) -> str:
-        """Where it is, for people to read."""
+        """Return where it is, for people to read."""
         return self._database.url
 
     def probe(self) -> None:
@@ -133,12 +143,12 @@ class SqlArchive(Archive):
         self._step("record")
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
-        """The record with this id, retired or not, or None."""
+        """Return the record with this id, retired or not, or None."""
         with self._database.read() as read:
             return sql_tables.find_record(read, scope, "AND id = ?", record_id)
 
     def newest(self, scope: Scope) -> Iterator[Record]:
-        """The live records of the thread, newest first, read as they are asked for."""
+        """Yield the live records of the thread, newest first, read as they are asked for."""
         statement = (
             f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
             "ORDER BY number DESC LIMIT ?"
@@ -151,14 +161,14 @@ class SqlArchive(Archive):
                 yield sql_tables.unpack_record(scope, data)
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
-        """The live records that hold one of these keys, in no order; no other record is read."""
+        """Return the live records that hold one of these keys, in no order; no other record is read."""
         statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
         with self._database.read() as read:
             rows = read.execute_in(statement, scope, keys)
         return [sql_tables.unpack_record(scope, data) for (data,) in rows]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
-        """For each of these records that the namespace has, retired or not, its thread."""
+        """Return the thread of each of these records that the namespace has, retired or not."""
         # CROSS JOIN has SQLite begin with the ids: beginning with the namespace, it would try each thread for each id.
         statement = (
             "SELECT r.id, t.name FROM records r CROSS JOIN threads t CROSS JOIN namespaces n WHERE t.id = r.thread "
@@ -174,7 +184,7 @@ class SqlArchive(Archive):
             write.execute(f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*scope, record_id])
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
-        """The stored messages with these hashes, those that the thread holds; others are absent."""
+        """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         statement = (
             f"SELECT b.hash, b.body FROM {NAMED} JOIN bodies b ON b.namespace = n.id WHERE n.name = ? AND t.name = ? "
             "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
@@ -185,7 +195,7 @@ class SqlArchive(Archive):
         return {digest: sql_tables.to_body(digest, body) for digest, body in found.items()}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
-        """The archived messages with first <= turn < last, in the order of turns (put-in ones, turn -1, left out)."""
+        """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         rows = self._select(
             f"{sql_tables.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
             *scope,
@@ -195,38 +205,38 @@ class SqlArchive(Archive):
         return [sql_tables.to_part(row) for row in rows]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages that match best: literal words, no query syntax."""
+        """Return the archived messages that match best: literal words, no query syntax."""
         place = f"SELECT n.id, t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?"
         return self._search(scope, query, limit, place, scope)
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
-        """The archived messages of all threads of the namespace that match best, each with its thread."""
+        """Return the archived messages of all threads of the namespace that match best, each with its thread."""
         place = "SELECT id, NULL FROM namespaces WHERE name = ?"
         return self._search(Scope(namespace, ""), query, limit, place, [namespace])
 
-    def threads_with(self, namespace: str, query: str) -> Holders:
-        """Every thread of the namespace in which `search` finds something, those that were used last first."""
+    def threads_with(self, namespace: str, query: str) -> MatchingThreads:
+        """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         with self._database.read() as read:
             for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
-                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                index = self._database.words.look(read, IndexedScope(Scope(namespace, ""), number, None))
                 found, exact = search.threads_with(query, index)
                 rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
                 named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
-                return Holders([name for _, name in named], exact)
-        return Holders([])
+                return MatchingThreads([name for _, name in named], exact)
+        return MatchingThreads([])
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
-        """The best matches of each of these threads: one query for all of them."""
+        """Return the best matches of each of these threads: one query for all of them."""
         made: dict[str, ThreadHits] = {}
         with self._database.read() as read:
             named = f"SELECT t.id, t.name, n.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)"
             rows = read.execute_in(named, [namespace], threads)
             names = {thread: to_text(name) for thread, name, _ in rows}
-            found: dict[int, search.Matches] = {}
+            found: dict[int, search.ThreadMatches] = {}
             for number in {number for _, _, number in rows}:
-                index = self._database.words.look(read, Place(Scope(namespace, ""), number, None))
+                index = self._database.words.look(read, IndexedScope(Scope(namespace, ""), number, None))
                 found = search.search_each(query, limit, index, list(names))
         for thread, (best, count, whole) in found.items():
             hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
@@ -234,39 +244,39 @@ class SqlArchive(Archive):
         return made
 
     def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
-        found: list[tuple[search.Found, float]] = []
+        found: list[tuple[search.SearchCandidate, float]] = []
         with self._database.read() as read:
             for namespace, thread in read.execute(place, values):
-                index = self._database.words.look(read, Place(scope, namespace, thread))
+                index = self._database.words.look(read, IndexedScope(scope, namespace, thread))
                 found = search.search(query, limit, index)
         return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
 
     def namespaces(self) -> Sequence[str]:
-        """The namespaces that have a thread, sorted."""
+        """Return the namespaces that have a thread, sorted."""
         return sorted(to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {NAMED}"))
 
     def threads(self, namespace: str) -> Sequence[str]:
-        """The names of the threads that hold anything, sorted."""
+        """Return the names of the threads that hold anything, sorted."""
         with self._database.read() as read:
             return _threads(read, namespace)
 
     def newest_time(self, scope: Scope) -> float | None:
-        """When the record that was stored last was made, retired or not; None when the thread has none."""
+        """Return when the record that was stored last was made, retired or not; None when the thread has none."""
         with self._database.read() as read:
             return sql_tables.newest_time(read, scope)
 
     def last_used(self, namespace: str) -> Mapping[str, float | None]:
-        """The `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
+        """Return the `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
         rows = self._select(f"SELECT t.name, t.used FROM {NAMED} WHERE n.name = ?", namespace)
         return {to_text(name): used for name, used in rows}
 
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[Holding]:
-        """What each of these threads holds, in this order; those that are not there are left out."""
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
+        """Return what each of these threads holds, in this order; those that are not there are left out."""
         with self._database.read() as read:
             return sql_tables.holdings(read, namespace, threads)
 
     def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
-        """By turn, messages of the thread that others of its namespace hold too, by whom: one query."""
+        """Return, by turn, which other threads of the namespace hold the same message: one query."""
         rows = self._select(
             "SELECT DISTINCT p.turn, t.name FROM parts p JOIN parts o ON o.body = p.body AND o.thread <> p.thread "
             f"JOIN threads t ON t.id = o.thread WHERE p.thread = {THREAD} AND p.turn >= 0",
@@ -309,24 +319,24 @@ class SqlArchive(Archive):
             )
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
-        """What was kept under this key last; None when nothing was."""
+        """Return what was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
         rows = self._select(statement, namespace, key)
         return store_rules.read_data(rows[0][0]) if rows else None
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
-        """Everything that is remembered, for one namespace or for all, in no order."""
+        """Return everything that is remembered, for one namespace or for all, in no order."""
         which, values = ("", []) if namespace is None else ("WHERE namespace = ?", [namespace])
         rows = self._select(f"SELECT namespace, key, data FROM notes {which}", *values)
         read = ((to_text(space), to_text(key), store_rules.read_data(data)) for space, key, data in rows)
         return [Note(space, key, data) for space, key, data in read if data is not None]
 
-    def everything(self, scope: Scope) -> Iterator[Stored]:
-        """All that the thread holds, in the order it was stored, a page at a time in one transaction."""
+    def everything(self, scope: Scope) -> Iterator[StoredRecord]:
+        """Yield all that the thread holds, in the order it was stored, a page at a time in one transaction."""
         with self._database.read() as read:
             yield from store_rules.in_order(sql_tables.every_record(read, scope), sql_tables.every_part(read, scope))
 
-    def take(self, scope: Scope, held: int, stored: Iterable[Stored]) -> bool:
+    def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
         store_rules.check_names(*scope)
         with self._database.write(*scope) as write:
@@ -345,7 +355,7 @@ class SqlArchive(Archive):
         return True
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
-        """Whether the caller may now do the work named `key` alone, until `release` or until `seconds` have passed."""
+        """Return whether the caller may do the work named `key` alone, until `release` or `seconds` have passed."""
         store_rules.check_names(*scope)
         store_rules.check_lease(seconds)
         token = uuid.uuid4().hex
@@ -371,7 +381,7 @@ class SqlArchive(Archive):
                 )
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         found = [] if scope is not None else self._database.check()
         with self._database.read() as read:
             return [*found, *problems(read, scope)]

@@ -31,7 +31,7 @@ from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.archive.stores.files import to_folder
-from unabridged.archive.stores.transcript_file import End, write_transcript
+from unabridged.archive.stores.transcript_file import TranscriptEnd, write_transcript
 from unabridged.errors import ArchiveError
 
 STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
@@ -70,19 +70,19 @@ class _Log:
 
     @property
     def count(self) -> int:
-        """How many messages have left the context."""
+        """Return how many messages have left the context."""
         return len(self.thread.searched)
 
     @property
     def newest(self) -> str:
-        """The id of the record that was stored last."""
+        """Return the id of the record that was stored last."""
         return next(reversed(self.thread.records), "")
 
     def knows(self, record_id: str) -> bool:
         """Return whether the thread has the record."""
         return record_id in self.thread.records
 
-    def since(self, end: End) -> Sequence[Part]:
+    def since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return what was stored since."""
         return self.thread.searched[end.messages :]
 
@@ -105,7 +105,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         files.watch(self)
 
     def start_over(self) -> None:
-        """A lock that nobody holds, and nothing read: at the beginning, and in a forked child."""
+        """Make a lock that nobody holds, and nothing read: at the beginning, and in a forked child."""
         self.lock = threading.Lock()
         self._cache: OrderedDict[Scope, _Loaded] = OrderedDict()
 
@@ -119,7 +119,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     @contextmanager
     def reading(self, scope: Scope) -> Iterator[ThreadLog]:
-        """The thread as its files say now; only what is new is read."""
+        """Read what is new in the thread's files, and give the thread."""
         with self._explain_errors():
             loaded = self._load(scope)
             with loaded.lock:
@@ -127,7 +127,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     @contextmanager
     def locked(self, scope: Scope | None) -> Iterator[None]:
-        """A lock file of the thread, or every one there is: the others write nothing meanwhile."""
+        """Lock the thread's lock file, or every one there is: the others write nothing meanwhile."""
         # A few locks for all threads: two that share one only wait for each other, and no name is left behind.
         names = [_digest(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
         with self._explain_errors(), ExitStack() as stack:
@@ -156,7 +156,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Say of which version the archive is, before anything is written into it."""
         if not _is_marked(self._root):
             files.make_folder(self._root, self._root)
-            files.write_whole(self._root / MARK, b"unabridged archive %d\n" % thread_files.VERSION)
+            files.write_whole(self._root / MARK, b"unabridged archive %d\n" % store_rules.VERSION)
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Put the next file there, and the transcript that goes with it."""
@@ -193,7 +193,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         return self._folder(scope).absolute() / TRANSCRIPT
 
     def transcript(self, scope: Scope) -> Path | None:
-        """The readable file with everything archived of the thread, up to date; None when there is nothing."""
+        """Return the readable file with everything archived of the thread, up to date; None when there is nothing."""
         with self.locked(scope):
             return self._transcribe(scope)
 
@@ -207,12 +207,12 @@ class DirectoryArchive(LogArchive, files.Forkable):
         return path
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
-        """Every thread that has files, of one namespace or of all."""
+        """Return every thread that has files, of one namespace or of all."""
         with self._explain_errors():
             return [scope for _, scope in self._folders(namespace) if scope is not None]
 
     def record_ids(self, scope: Scope) -> Iterable[str]:
-        """The ids of the thread's records; the first lines of its files say."""
+        """Return the ids of the thread's records; the first lines of its files say."""
         with self._explain_errors():
             heads = [_head(self._folder(scope) / name) for name in _names(self._folder(scope))]
         return [head.record_id for head in heads if head is not None and head.record_id is not None]
@@ -241,7 +241,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
             shutil.rmtree(gone, ignore_errors=True)
 
     def get(self, place: Place, key: str) -> bytes | None:
-        """The small value that was put there last, in a file of its own."""
+        """Return the small value that was put there last, in a file of its own."""
         with self._explain_errors():
             try:
                 return (self._values(place) / _digest(key)).read_bytes()
@@ -258,13 +258,13 @@ class DirectoryArchive(LogArchive, files.Forkable):
         files.write_whole(path, value)
 
     def values(self, kind: str) -> Iterable[bytes]:
-        """Every small value that is kept under a place that begins so."""
+        """Return every small value that is kept under a place that begins so."""
         with self._explain_errors():
             found = sorted((self._root / f".{kind}").glob("*/[!.]*"))
             return [path.read_bytes() for path in found]
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
-        """What is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
+        """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         with self._explain_errors():
             chosen = [(self._folder(scope), scope)] if scope is not None else self._folders()
             return [problem for folder, named in chosen for problem in _problems(folder, named)]
@@ -279,21 +279,21 @@ class DirectoryArchive(LogArchive, files.Forkable):
         return self._root / to_folder(scope.namespace) / to_folder(scope.thread)
 
     def _coming(self, scope: Scope) -> Path:
-        """Where the files of a thread are until all are there; after a crash it means nothing."""
+        """Return where the files of a thread are until all are there; after a crash it means nothing."""
         return self._root / to_folder(scope.namespace) / f"{files.TEMPORARY}{_digest(*scope)}"
 
     def _values(self, place: Place) -> Path:
         return self._root / f".{place[0]}" / _digest(*place[1:])
 
     def _folders(self, namespace: str | None = None) -> Iterator[tuple[Path, Scope | None]]:
-        """Every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
+        """Yield every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
         for folder in sorted(self._root.glob(f"{'[!.]*' if namespace is None else to_folder(namespace)}/[!.]*")):
             if any(folder.glob("*.jsonl")):
                 head = _head(folder / _NAME.format(1))
                 yield folder, head.scope if head is not None else None
 
     def _load(self, scope: Scope) -> _Loaded:
-        """The thread as its files say now; only what is new is read."""
+        """Return the thread as its files say now; only what is new is read."""
         try:
             return self._load_new(scope, self._folder(scope))
         except FileNotFoundError:
@@ -326,14 +326,11 @@ def _is_marked(root: Path) -> bool:
             return False
         if (root / MARK).exists():  # another process has made the archive meanwhile
             return _is_marked(root)
-        raise store_rules.unreleased(root) from None
+        store_rules.check_version(root, None)
     found = _MARK.fullmatch(said)
     if found is None:
         raise ArchiveError(f"{root / MARK} can't be read. Restore it from a backup.")
-    if int(found[1]) > thread_files.VERSION:
-        raise ArchiveError(
-            f"{root} is of version {int(found[1])}, this program knows {thread_files.VERSION}. Update unabridged."
-        )
+    store_rules.check_version(root, int(found[1]))
     return True
 
 
@@ -348,7 +345,7 @@ def _apply(thread: ThreadLog, path: Path, scope: Scope) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """The thread's files in order. Renaming is the last step of writing, so those that are there are whole."""
+    """Return the thread's files in order. Renaming is the last step of writing, so those that are there are whole."""
     names: list[str] = []
     for _ in range(50):
         try:
@@ -362,7 +359,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _identity(first: Path) -> tuple[int, ...]:
-    """Whether these are still the files that were read: a thread forgotten and begun anew has others."""
+    """Return whether these are still the files that were read: a thread forgotten and begun anew has others."""
     status = first.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
 

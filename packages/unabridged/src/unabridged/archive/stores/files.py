@@ -27,7 +27,7 @@ _RESERVED: Final = re.compile(rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)")  # de
 
 
 def to_folder(name: str) -> str:
-    """A name as the name of a folder: readable where it can be, and never two names in one place.
+    """Return a name as the name of a folder: readable where it can be, and never two names in one place.
 
     Lower-case ASCII letters, digits and `-` stand for themselves, every other byte of the UTF-8 form as `_` and two
     digits. So no name leaves its folder, none is special to a system, and neither case nor Unicode form can make two
@@ -127,7 +127,7 @@ class Forkable(ABC):
 
     @abstractmethod
     def start_over(self) -> None:
-        """A lock that nobody holds, no connections: at the beginning, and in a forked child."""
+        """Make a lock that nobody holds, no connections: at the beginning, and in a forked child."""
 
     def pause(self) -> None:
         """Take the lock: a fork is coming."""

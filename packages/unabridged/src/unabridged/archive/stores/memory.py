@@ -27,15 +27,15 @@ class MemoryArchive(LogArchive, files.Forkable):
         files.watch(self)
 
     def start_over(self) -> None:
-        """A lock that nobody holds; what is stored is a forked child's own copy from now on."""
+        """Make a lock that nobody holds; what is stored is a forked child's own copy from now on."""
         self.lock = threading.RLock()
 
     def probe(self) -> None:
-        """Nothing: there is always room."""
+        """Do nothing: there is always room."""
 
     @contextmanager
     def locked(self, scope: Scope | None = None) -> Iterator[None]:
-        """One lock for all, readers too."""
+        """Hold the one lock of all threads, for readers too."""
         del scope
         with self.lock:
             if self._closed:
@@ -44,17 +44,17 @@ class MemoryArchive(LogArchive, files.Forkable):
 
     @contextmanager
     def reading(self, scope: Scope) -> Iterator[ThreadLog]:
-        """The thread, a new one where there is none."""
+        """Give the thread, a new one where there is none."""
         with self.locked():
             yield self._threads.get(scope) or ThreadLog()
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
-        """The log is nothing but what it adds up to."""
+        """Apply the entry: the log is nothing but the thread."""
         thread.apply(entry)
         self._threads[scope] = thread
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
-        """Every thread, of one namespace or of all."""
+        """Return every thread, of one namespace or of all."""
         with self.locked():
             return [scope for scope in self._threads if namespace in {None, scope.namespace}]
 
@@ -68,7 +68,7 @@ class MemoryArchive(LogArchive, files.Forkable):
         self._values = {place: values for place, values in self._values.items() if place[1] != namespace}
 
     def get(self, place: Place, key: str) -> bytes | None:
-        """The small value that was put there last."""
+        """Return the small value that was put there last."""
         with self.locked():
             return self._values.get(place, {}).get(key)
 
@@ -80,7 +80,7 @@ class MemoryArchive(LogArchive, files.Forkable):
             values[key] = value
 
     def values(self, kind: str) -> Iterable[bytes]:
-        """Every small value that is kept under a place that begins so."""
+        """Return every small value that is kept under a place that begins so."""
         with self.locked():
             return [value for place, values in self._values.items() if place[0] == kind for value in values.values()]
 

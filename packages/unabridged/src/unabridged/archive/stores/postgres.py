@@ -18,8 +18,7 @@ from unabridged.archive.address import scrub_error, without_credentials
 from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.postgres_index import GinWords
-from unabridged.archive.stores.sql_index import SqlWords
-from unabridged.archive.stores.sql_tables import Transaction, to_bytes
+from unabridged.archive.stores.sql_tables import SqlWords, Transaction, to_bytes
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
@@ -57,7 +56,7 @@ _MAKING: Final = 0x756E6162  # the advisory lock under which tables are made: `u
 def open_postgres(
     url: str, *, schema: str = SCHEMA, wait: float = 60.0, step: Callable[[str], None] | None = None
 ) -> SqlArchive:
-    """The archive in this database, its tables made at first use, or by `probe`. `wait` seconds for others."""
+    """Return the archive in this database, its tables made at first use, or by `probe`. `wait` seconds for others."""
     return SqlArchive(PostgresDatabase(url, schema, wait), step)
 
 
@@ -83,7 +82,7 @@ class PostgresDatabase(files.Forkable):
         files.watch(self)
 
     def start_over(self) -> None:
-        """A lock that nobody holds, and no connections: at the beginning, and in a forked child.
+        """Make a lock that nobody holds, and no connections: at the beginning, and in a forked child.
 
         The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
         """
@@ -94,11 +93,11 @@ class PostgresDatabase(files.Forkable):
         self._trying = False
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A transaction that sees one state."""
+        """Return a transaction that sees one state."""
         return self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def write(self, namespace: str, thread: str | None = None) -> AbstractContextManager[Transaction]:
-        """A transaction that is all there or not at all; no other writes the thread, or the namespace, meanwhile."""
+        """Return a transaction, written whole or not at all; no other writes the thread or namespace meanwhile."""
         locks = f"SELECT pg_advisory_xact_lock({_lock_number(namespace)})"
         if thread is not None:
             shared = f"SELECT pg_advisory_xact_lock_shared({_lock_number(namespace)})"
@@ -108,14 +107,14 @@ class PostgresDatabase(files.Forkable):
 
     @contextmanager
     def _transaction(self, setting_up: str) -> Iterator[Transaction]:
-        """A transaction set up in one round trip, and for itself alone: poolers share sessions."""
+        """Begin a transaction in one round trip, with settings for itself alone: poolers share sessions."""
         path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
         with self._explain_errors(), self._connection(sql.SQL(_own(f"{setting_up};")) + path) as connection:
             yield _transaction(connection)
 
     @contextmanager
     def _connection(self, begin: sql.Composed) -> Iterator[psycopg.Connection]:
-        """A connection for one transaction, begun. One that was not whole is closed, and with it goes what it did."""
+        """Begin a transaction on a connection; close it if that was not whole, so that nothing of it stays."""
         slots = self._slots
         if not slots.acquire(timeout=self._wait):
             raise ArchiveError(f"{self.url}: all {MOST} connections have been busy for {self._wait:.0f} s. Try again.")
@@ -133,7 +132,7 @@ class PostgresDatabase(files.Forkable):
             slots.release()
 
     def _begin(self, begin: sql.Composed) -> psycopg.Connection:
-        """A connection on which this was executed: an idle one that the server still knows, else a new one."""
+        """Return a connection on which this was executed: an idle one that the server still knows, else a new one."""
         while (connection := self._take()) is not None:
             try:
                 connection.execute(begin)
@@ -152,7 +151,7 @@ class PostgresDatabase(files.Forkable):
         return connection
 
     def _take(self) -> psycopg.Connection | None:
-        """An idle connection, the newest; None when a new one is to be made."""
+        """Return an idle connection, the newest; None when a new one is to be made."""
         with self.lock:
             if self._closed:
                 raise ArchiveError("this archive is closed. Open it again.")
@@ -171,7 +170,7 @@ class PostgresDatabase(files.Forkable):
             unused.close()
 
     def _connect(self) -> psycopg.Connection:
-        """A new connection to tables that are there; a server that is not there is not asked at every turn."""
+        """Return a new connection to tables that are there; a server that is not there is not asked at every turn."""
         with self.lock:
             if self._failed is not None and (self._trying or time.monotonic() - self._failed[0] < _REST):
                 raise psycopg.OperationalError(self._failed[1])
@@ -207,10 +206,10 @@ class PostgresDatabase(files.Forkable):
         self._give_back(connection)
 
     def purge(self) -> None:
-        """Nothing: what was deleted goes when the server vacuums, which is the server's own business."""
+        """Do nothing: what was deleted goes when the server vacuums."""
 
     def check(self) -> list[str]:
-        """Nothing: the server watches over its own files."""
+        """Do nothing: the server checks its own files."""
         return []
 
     def close(self) -> None:
@@ -248,7 +247,7 @@ def make_tables(connection: psycopg.Connection, schema: str, wait: float = 60.0)
         if not _has_tables(connection, schema):  # else another process has made them meanwhile
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
             tx.execute("CREATE TABLE archive_version (version INTEGER NOT NULL)")
-            tx.execute("INSERT INTO archive_version VALUES (?)", [sql_tables.VERSION])
+            tx.execute("INSERT INTO archive_version VALUES (?)", [store_rules.VERSION])
             sql_tables.make_tables(tx, _WORDS)
     connection.commit()
 
@@ -261,17 +260,18 @@ def _has_tables(connection: psycopg.Connection, schema: str) -> bool:
         [schema, _UNRELEASED],
     )
     names = {name for (name,) in rows.fetchall()}
+    place = f"schema {schema} of database {connection.info.dbname}"
     if _UNRELEASED in names:
-        raise store_rules.unreleased(f"schema {schema} of database {connection.info.dbname}", "rename the schema")
+        store_rules.check_version(place, None, "rename the schema")
     if "archive_version" not in names:
         return False
     for (version,) in connection.execute("SELECT version FROM archive_version"):
-        sql_tables.check_version(f"schema {schema}", version)
+        store_rules.check_version(place, version, "rename the schema")
     return True
 
 
 def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
-    """Everything in the URL that no error may say, and what it says, or leaves to us to say, of patience.
+    """Return everything in the URL that no error may say, and what it says, or leaves to us to say, of patience.
 
     One that can't be read is refused without a word of it.
     """
@@ -296,12 +296,12 @@ def _transaction(connection: psycopg.Connection) -> Transaction:
 
 
 def _own(statement: str) -> LiteralString:
-    """A statement of this package, which the type checker can't know to be no outsider's."""
+    """Return a statement of this package, which the type checker can't know to be no outsider's."""
     return statement
 
 
 def _lock_number(*names: str) -> int:
-    """The number of the advisory lock for these names; two that share one only wait for each other."""
+    """Return the number of the advisory lock for these names; two that share one only wait for each other."""
     encoded = [to_bytes(name) for name in names]
     joined = b"".join(b"unabridged:%d:%b" % (len(name), name) for name in encoded)
     return int.from_bytes(hashlib.blake2b(joined, digest_size=8).digest(), "big", signed=True)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from unabridged.archive import search, words
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, Place, SqlIndex, SqlWords, narrowing
-from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing
+from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 
 LAST: Final = 3_000
 """Messages of a namespace, the last ones, that are gone through without the index."""
@@ -34,7 +34,7 @@ class GinWords(SqlWords):
     )
 
     def prepare(self, texts: Iterable[str]) -> list[Any]:
-        """What is kept of these texts, made before the transaction."""
+        """Return what is kept of these texts, made before the transaction."""
         return [words.tokens_of(words.prepare(text)) for text in texts]
 
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
@@ -47,7 +47,7 @@ class GinWords(SqlWords):
         tx.execute_in("DELETE FROM words WHERE thread IN (…)", [], threads)
 
     def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
-        """How many of these messages of a thread, by number and text, are indexed otherwise than they should be."""
+        """Return how many of these messages of a thread, by number and text, are not indexed as they should be."""
         held: dict[int, list[int]] = dict(
             tx.execute_in(
                 "SELECT number, tokens FROM words WHERE thread = ? AND number IN (…)",
@@ -61,20 +61,20 @@ class GinWords(SqlWords):
         ]
         return sum(set(held.get(number) or ()) != tokens or number not in held for number, tokens in expected)
 
-    def look(self, tx: Transaction, place: Place) -> GinIndex:
-        """The words of this place."""
+    def look(self, tx: Transaction, place: IndexedScope) -> GinIndex:
+        """Return the words of this place."""
         tx.execute("SET LOCAL enable_seqscan TO off")  # what is estimated wrongly must not go through every message
         return GinIndex(tx, place)
 
 
 def _numbers(namespace: int, tokens: Iterable[bytes]) -> list[int]:
-    """The tokens as signed numbers of 32 bits."""
+    """Return the tokens as signed numbers of 32 bits."""
     begun = zlib.crc32(b"%d:" % namespace)
     return [(zlib.crc32(token, begun) ^ 0x80000000) - 0x80000000 for token in tokens]
 
 
 def _last() -> str:
-    """The rows of the messages of a namespace that were written last."""
+    """Return the rows of the messages of a namespace that were written last."""
     return (
         "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
         f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {LAST}) w LIMIT {LAST}) w"
@@ -101,7 +101,7 @@ class GinIndex(SqlIndex):
         return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
 
     def threads(self, wanted: search.Wanted) -> list[int]:
-        """Every thread with a message that may have what is wanted.
+        """Return every thread with a message that may have what is wanted.
 
         Where that is common among the last messages, each thread is gone through up to the first that has it.
         """
@@ -120,7 +120,7 @@ class GinIndex(SqlIndex):
         return [thread for (thread,) in rows]
 
     def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
-        """For each of these threads, its newest messages that may have what is wanted: one query for all of them."""
+        """Return the newest messages of each of these threads that may have what is wanted, by one query."""
         if not (narrowed := narrowing(wanted)):
             return self._newest_of_each(threads, most)
         condition, values = self._condition(narrowed)
@@ -135,7 +135,7 @@ class GinIndex(SqlIndex):
         return found
 
     def count(self, each: Sequence[search.Tokens]) -> list[int]:
-        """About how many messages have all of these tokens: estimated from the last ones, or counted up to a sample."""
+        """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
         if self._place.thread is not None:
             return [len(self.newest([[tokens]], sql_index.SAMPLE)) for tokens in each]
         asked = [self._condition([[tokens]]) for tokens in each]

@@ -9,16 +9,15 @@ characters, so that nothing is counted at search time.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from unabridged.archive import search
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import Transaction, to_text
+from unabridged.archive.stores.sql_tables import IndexedScope, Transaction, to_text
 from unabridged.errors import ArchiveError
 
 SAMPLE: Final = 2_000
@@ -27,18 +26,10 @@ _AT_ONCE: Final = 500
 Key = tuple[int, int]
 
 
-class Place(NamedTuple):
-    """Whose words: of one thread, or of a whole namespace."""
-
-    name: Scope
-    namespace: int
-    thread: int | None
-
-
 class SqlIndex:
     """What both databases share: one place, looked at in one transaction."""
 
-    def __init__(self, tx: Transaction, place: Place) -> None:
+    def __init__(self, tx: Transaction, place: IndexedScope) -> None:
         self._tx = tx
         self._place = place
         column, value = ("namespace", place.namespace) if place.thread is None else ("id", place.thread)
@@ -46,14 +37,14 @@ class SqlIndex:
 
     @cached_property
     def totals(self) -> tuple[int, int]:
-        """How many messages there are, and how many characters they have."""
+        """Return how many messages there are, and how many characters they have."""
         counts = f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._threads}"
         ((messages, length),) = self._tx.execute(counts, [self._whose])
         return int(messages), int(length)
 
-    def read(self, keys: Sequence[Key]) -> Sequence[search.Found]:
-        """These messages, as far as they stand in this place, in no order."""
-        found: list[search.Found] = []
+    def read(self, keys: Sequence[Key]) -> Sequence[search.SearchCandidate]:
+        """Return these messages, as far as they stand in this place, in no order."""
+        found: list[search.SearchCandidate] = []
         for at in range(0, len(keys), _AT_ONCE):
             rows_of, values = self._as_rows(keys[at : at + _AT_ONCE])
             statement = (
@@ -64,7 +55,7 @@ class SqlIndex:
             )
             rows = self._tx.execute(statement, [*values, self._whose])
             found += [
-                search.Found(
+                search.SearchCandidate(
                     Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)), thread
                 )
                 for thread, name, *row in rows
@@ -76,17 +67,17 @@ class SqlIndex:
         return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
 
     def totals_each(self, threads: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """For each of these threads, how many messages there are, and how many characters they have."""
+        """Return how many messages each of these threads has, and how many characters."""
         rows = self._tx.execute_in("SELECT id, messages, length FROM threads WHERE id IN (…)", [], threads)
         return {thread: (int(messages), int(length)) for thread, messages, length in rows}
 
     def _threads_with_any(self) -> list[int]:
-        """Every thread that has a message."""
+        """Return every thread that has a message."""
         rows = self._tx.execute(f"SELECT id FROM threads t WHERE {self._threads} AND messages > 0", [self._whose])
         return [thread for (thread,) in rows]
 
     def _newest_of_each(self, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
-        """The newest messages of each of these threads, whatever they have."""
+        """Return the newest messages of each of these threads, whatever they have."""
         found: dict[int, list[Key]] = {}
         numbered = (
             "SELECT thread, number, ROW_NUMBER() OVER (PARTITION BY thread ORDER BY number DESC) AS place FROM parts"
@@ -101,7 +92,7 @@ class SqlIndex:
         return found
 
     def _newest_of_all(self, most: int) -> list[Key]:
-        """The newest messages, whatever they have."""
+        """Return the newest messages, whatever they have."""
         rows = self._tx.execute(
             "SELECT p.thread, p.number FROM threads t JOIN parts p ON p.thread = t.id "
             f"WHERE {self._threads} AND p.turn >= 0 ORDER BY t.used DESC, p.thread DESC, p.number DESC LIMIT ?",
@@ -110,43 +101,8 @@ class SqlIndex:
         return [(thread, number) for thread, number in rows]
 
 
-class SqlWords(ABC):
-    """What both databases share of keeping words."""
-
-    columns: str = ""
-    """The columns of its own in `threads`, each with a comma behind it."""
-    tables: str
-    """The statements that make its tables."""
-
-    @abstractmethod
-    def prepare(self, texts: Iterable[str]) -> list[Any]:
-        """What is kept of these texts, made before the transaction."""
-
-    @abstractmethod
-    def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
-        """Index messages of a thread, each by its number and what was prepared of it."""
-
-    @abstractmethod
-    def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
-        """Take everything of these threads out of the index, before they go themselves."""
-
-    @abstractmethod
-    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
-        """How many of these messages of a thread, by number and text, are not in the index as they should be."""
-
-    @abstractmethod
-    def look(self, tx: Transaction, place: Place) -> search.Threads:
-        """The words of a thread, or of a namespace."""
-
-    def index(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]) -> None:
-        """Index messages of a thread, each given by number and text."""
-        if messages:
-            prepared = self.prepare(text or "" for _, text in messages)
-            self.add(tx, namespace, thread, list(zip((number for number, _ in messages), prepared, strict=True)))
-
-
 def searched(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
-    """Number and text of the messages of a thread that search sees, some at a time; None for what can't be read."""
+    """Yield number and text of the messages that search sees, some at a time; None for what can't be read."""
     statement = (
         "SELECT p.number, p.turn, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
         "WHERE p.thread = ? AND p.number > ? ORDER BY p.number LIMIT ?"
@@ -165,5 +121,5 @@ def _text_of(body: bytes, view: bytes) -> str | None:
 
 
 def narrowing(wanted: search.Wanted) -> list[list[search.Tokens]]:
-    """What of it an index can tell: not what a message without any tokens may have, too."""
+    """Return what of it an index can tell: not what a message without any tokens may have, too."""
     return [list(alternatives) for alternatives in wanted if all(alternatives)]

@@ -10,16 +10,13 @@ a namespace and is stored once in it; nothing but its own namespace ever refers 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
-from unabridged.archive import codec, store_rules
+from unabridged.archive import codec, search, store_rules
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import Holding, Part, Record, Scope
-from unabridged.errors import ArchiveError
-
-VERSION: Final = 1
-"""The version of these tables."""
+from unabridged.archive.protocol import Part, Record, Scope, ThreadContents
 
 # `leases` and `notes` refer to no other table: a lease is taken, and what is learned is kept, before anything of the
 # thread or namespace is stored.
@@ -108,25 +105,47 @@ PARTS: Final = (
 """The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
 
 
-class Words(Protocol):
-    """How a database keeps the words of messages: `sqlite_index` and `postgres_index` are the two ways."""
+class IndexedScope(NamedTuple):
+    """What is searched: one thread, or a whole namespace."""
 
-    columns: str
+    name: Scope
+    namespace: int
+    thread: int | None
+
+
+class SqlWords(ABC):
+    """What both databases share of keeping words."""
+
+    columns: str = ""
     """The columns of its own in `threads`, each with a comma behind it."""
     tables: str
     """The statements that make its tables."""
 
+    @abstractmethod
     def prepare(self, texts: Iterable[str]) -> list[Any]:
-        """What is kept of these texts, made before the transaction."""
+        """Return what is kept of these texts, made before the transaction."""
 
+    @abstractmethod
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
         """Index messages of a thread, each by its number and what was prepared of it."""
 
+    @abstractmethod
     def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
         """Take everything of these threads out of the index, before they go themselves."""
 
+    @abstractmethod
     def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
-        """How many of these messages of a thread, by number and text, are not in the index as they should be."""
+        """Return how many of these messages of a thread, by number and text, are not in the index as they should be."""
+
+    @abstractmethod
+    def look(self, tx: Transaction, place: IndexedScope) -> search.NamespaceIndex:
+        """Return the words of a thread, or of a namespace."""
+
+    def index(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]) -> None:
+        """Index messages of a thread, each given by number and text."""
+        if messages:
+            prepared = self.prepare(text or "" for _, text in messages)
+            self.add(tx, namespace, thread, list(zip((number for number, _ in messages), prepared, strict=True)))
 
 
 class Transaction:
@@ -135,7 +154,7 @@ class Transaction:
     A text is stored as its bytes, lone surrogates and NUL too.
     """
 
-    def __init__(self, cursor: Any, words: Words, mark: str = "?") -> None:
+    def __init__(self, cursor: Any, words: SqlWords, mark: str = "?") -> None:
         self._cursor = cursor
         self._mark = mark
         self.words = words
@@ -148,7 +167,7 @@ class Transaction:
         return self._cursor.fetchall() if self._cursor.description else []
 
     def execute_in(self, statement: str, values: Sequence[Any], items: Iterable[Any]) -> list[Row]:
-        """The rows of a statement that has `IN (…)` behind its other values, for any number of items."""
+        """Return the rows of a statement that has `IN (…)` behind its other values, for any number of items."""
         waiting = list(dict.fromkeys(items))
         found: list[Row] = []
         for at in range(0, len(waiting), _AT_ONCE):
@@ -168,12 +187,6 @@ def make_tables(tx: Transaction, words: Mapping[str, str]) -> None:
             tx.execute(statement)
 
 
-def check_version(place: str, version: int) -> None:
-    """Refuse tables of a newer version."""
-    if version > VERSION:
-        raise ArchiveError(f"{place} is of version {version}, this program knows {VERSION}. Update unabridged.")
-
-
 class Prepared(NamedTuple):
     """The parts that are new, as they will be written; made before the transaction, so that it is short."""
 
@@ -184,8 +197,8 @@ class Prepared(NamedTuple):
     """What the index takes of those that search sees, which are the last ones."""
 
 
-def prepare(parts: list[Part], words: Words) -> Prepared:
-    """The parts packed, and their words prepared."""
+def prepare(parts: list[Part], words: SqlWords) -> Prepared:
+    """Return the parts packed, and their words prepared."""
     rows = [
         (hash_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
         for part in parts
@@ -194,12 +207,12 @@ def prepare(parts: list[Part], words: Words) -> Prepared:
 
 
 def thread_id(tx: Transaction, scope: Scope) -> int | None:
-    """The thread's id, or None when nothing of it is stored."""
+    """Return the thread's id, or None when nothing of it is stored."""
     return next((found for (found,) in tx.execute(f"SELECT {THREAD}", scope)), None)
 
 
 def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
-    """The ids of a thread that is about to hold something, and of its namespace."""
+    """Return the ids of a thread that is about to hold something, and of its namespace."""
     tx.execute("INSERT INTO namespaces (name) VALUES (?) ON CONFLICT DO NOTHING", [scope.namespace])
     tx.execute(
         "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
@@ -210,7 +223,7 @@ def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
 
 
 def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tuple[int, str]]:
-    """Turn and hash of each message with one of these hashes that the thread holds.
+    """Return turn and hash of each message with one of these hashes that the thread holds.
 
     `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
     """
@@ -224,24 +237,24 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
 
 
 def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
-    """The thread's first record that meets the condition; None when none does."""
+    """Return the thread's first record that meets the condition; None when none does."""
     statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
     return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
 
 
 def every_record(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
-    """The thread's records, and whether each is live, in the order they were stored."""
+    """Yield the thread's records, and whether each is live, in the order they were stored."""
     for _, data, live in _pages(tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD}", "number", scope):
         yield unpack_record(scope, data), bool(live)
 
 
 def every_part(tx: Transaction, scope: Scope) -> Iterator[Part]:
-    """The thread's parts, put-in ones too, in the order they were stored."""
+    """Return the thread's parts, put-in ones too, in the order they were stored."""
     return map(to_part, _pages(tx, PARTS, "p.number", scope))
 
 
 def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
-    """The rows of the statement, whose first column is this number, in its order and not all at once."""
+    """Yield the rows of the statement, whose first column is this number, in its order and not all at once."""
     after = -1
     page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_AT_ONCE}"
     while rows := tx.execute(page, [*scope, after]):
@@ -250,13 +263,13 @@ def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterat
 
 
 def newest_time(tx: Transaction, scope: Scope) -> float | None:
-    """When the record that was stored last was made, retired or not; None when the thread has none."""
+    """Return when the record that was stored last was made, retired or not; None when the thread has none."""
     record = find_record(tx, scope, "ORDER BY number DESC")
     return None if record is None else record.created
 
 
-def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Holding]:
-    """What each of these threads holds, counted in indexes: no record and no message is read."""
+def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
+    """Return what each of these threads holds, counted in indexes: no record and no message is read."""
     named = tx.execute_in(f"SELECT t.name, t.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)", [namespace], threads)
     ids = {to_text(name): thread for name, thread in named}
     live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
@@ -268,33 +281,33 @@ def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Ho
         "WHERE p.turn >= 0 AND p.thread IN (…) GROUP BY p.thread"
     )
     parts = {thread: rest for thread, *rest in tx.execute_in(held, [], ids.values())}
-    found: list[Holding] = []
+    found: list[ThreadContents] = []
     for name in dict.fromkeys(threads):
         if (at := ids.get(name)) is not None:
             messages, last, size = parts.get(at, (0, -1, 0))
-            found.append(Holding(name, kinds[at], messages, last + 1, int(size)))
+            found.append(ThreadContents(name, kinds[at], messages, last + 1, int(size)))
     return found
 
 
 def to_part(row: Row) -> Part:
-    """A row of `PARTS` as the part that was stored."""
+    """Return a row of `PARTS` as the part that was stored."""
     _, turn, digest, packed, view = row
     body = to_body(to_hash(digest), packed)
     return Part(to_hash(digest), body, turn, *pack.unpack_view(view, body))
 
 
 def to_body(digest: str, packed: bytes) -> bytes:
-    """The body, and only if it is still what its hash says."""
+    """Return the body, and only if it is still what its hash says."""
     return store_rules.check_body(pack.unpack(packed), digest)
 
 
 def pack_record(record: Record) -> bytes:
-    """Everything of the record but its scope, which is where it stands."""
+    """Return everything of the record but its scope, which is where it stands."""
     return pack.pack(codec.encode(store_rules.record_fields(record)))
 
 
 def unpack_record(scope: Scope, packed: bytes) -> Record:
-    """The record that was packed."""
+    """Return the record that was packed."""
     return store_rules.record_of(scope, codec.decode(pack.unpack(packed)))
 
 
@@ -304,12 +317,12 @@ def to_bytes(text: str) -> bytes:
 
 
 def to_text(stored: bytes) -> str:
-    """The string that `to_bytes` stored."""
+    """Return the string that `to_bytes` stored."""
     return stored.decode("utf-8", "surrogatepass")
 
 
 def hash_bytes(digest: str) -> bytes:
-    """A hash as it is stored, half as long as its text; nothing, which is stored nowhere, for what is no hash."""
+    """Return a hash as it is stored, half as long as its text; empty, which is stored nowhere, for what is no hash."""
     algorithm, _, digits = digest.partition(":")
     try:
         return to_bytes(algorithm) + b":" + bytes.fromhex(digits)
@@ -318,6 +331,6 @@ def hash_bytes(digest: str) -> bytes:
 
 
 def to_hash(stored: bytes) -> str:
-    """The hash that `hash_bytes` stored."""
+    """Return the hash that `hash_bytes` stored."""
     algorithm, _, digest = stored.partition(b":")
     return f"{to_text(algorithm)}:{digest.hex()}"

@@ -17,7 +17,7 @@ _AT_ONCE = 500
 
 
 def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
-    """A sentence for everything that is wrong, with one thread or with all."""
+    """Yield a sentence for everything that is wrong, with one thread or with all."""
     if scope is not None:
         yield from _of_thread(tx, scope)
         return

@@ -19,8 +19,7 @@ from typing import Final
 from unabridged.archive import store_rules
 from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
-from unabridged.archive.stores.sql_index import SqlWords
-from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.archive.stores.sql_tables import SqlWords, Transaction
 from unabridged.archive.stores.sqlite_index import FtsWords
 from unabridged.errors import ArchiveError
 
@@ -29,7 +28,8 @@ APPLICATION: Final = 0x756E6272
 _UNRELEASED: Final = 0x756E6162
 """What stands there in the files of the versions before the first release."""
 _HEADER: Final = b"SQLite format 3\0"
-_APPLICATION_AT: Final = slice(68, 72)
+_VERSION_BYTES: Final = slice(60, 64)
+_APPLICATION_BYTES: Final = slice(68, 72)
 
 _NAMES: Final = {
     "namespaces": ("name",),
@@ -82,7 +82,7 @@ _REMEDIES: Final = (
 
 
 def open_sqlite(path: str | Path, *, wait: float = 60.0, step: Callable[[str], None] | None = None) -> SqlArchive:
-    """The archive in this file, made at first use. `wait` is how long to wait for other writers, in seconds."""
+    """Return the archive in this file, made at first use. `wait` is how long to wait for other writers, in seconds."""
     return SqlArchive(SqliteDatabase(Path(path), wait), step)
 
 
@@ -102,7 +102,7 @@ class SqliteDatabase(files.Forkable):
         files.watch(self)
 
     def start_over(self) -> None:
-        """Locks that nobody holds, and no connections: at the beginning, and in a forked child."""
+        """Make locks that nobody holds, and no connections: at the beginning, and in a forked child."""
         self.lock = threading.Condition()
         self._in_use = 0
         self._pausing = False
@@ -111,12 +111,12 @@ class SqliteDatabase(files.Forkable):
         self._file: tuple[int, int] | None = None
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A transaction that sees one state."""
+        """Return a transaction that sees one state."""
         return self._transaction("BEGIN")
 
     @contextmanager
     def write(self, namespace: str, thread: str | None = None) -> Iterator[Transaction]:
-        """A transaction that is all there or not at all, with every other writer kept out of the file."""
+        """Begin a transaction that is written whole or not at all, with every other writer kept out of the file."""
         del namespace, thread  # SQLite has one writer at a time
         if not self._writer.acquire(timeout=self._wait):
             raise ArchiveError(f"{self._path}: another thread has been writing for {self._wait:.0f} s. Try again.")
@@ -150,7 +150,7 @@ class SqliteDatabase(files.Forkable):
                 time.sleep(0.02)
 
     def check(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """Return what SQLite itself finds wrong with the file."""
         with self._connection() as connection:
             rows = connection.execute("PRAGMA integrity_check").fetchall()
             rows += connection.execute("PRAGMA foreign_key_check").fetchall()
@@ -195,7 +195,7 @@ class SqliteDatabase(files.Forkable):
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one transaction. One that was not whole is closed, and with it goes what it did."""
+        """Take a connection for one transaction; close it if that was not whole, so that nothing of it stays."""
         connection = self._take()
         try:
             connection = connection or _connect(self._path, self._wait)
@@ -212,7 +212,7 @@ class SqliteDatabase(files.Forkable):
             self._give_back(connection)
 
     def _take(self) -> sqlite3.Connection | None:
-        """An idle connection, or None when a new one is to be made."""
+        """Return an idle connection, or None when a new one is to be made."""
         with self.lock:
             self.lock.wait_for(lambda: not self._pausing)
             if self._closed:
@@ -242,7 +242,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
             _switch_to_wal(connection, wait)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
-        make_tables(connection, path)
+        make_tables(connection)
     except BaseException:
         connection.close()
         raise
@@ -269,22 +269,29 @@ def _check_header(path: Path) -> None:
     header = b""
     with suppress(OSError), path.open("rb") as file:  # SQLite says what is wrong with it
         header = file.read(100)
-    if header.startswith(_HEADER) and int.from_bytes(header[_APPLICATION_AT], "big") == _UNRELEASED:
-        raise store_rules.unreleased(path)
+    if header.startswith(_HEADER):
+        mark, version = (int.from_bytes(header[part], "big") for part in (_APPLICATION_BYTES, _VERSION_BYTES))
+        _check_version(path, mark, version)
+
+
+def _check_version(path: Path, mark: int, version: int) -> None:
+    if mark == _UNRELEASED:
+        store_rules.check_version(path, None)
+    if mark == APPLICATION and version:
+        store_rules.check_version(path, version)
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
-    if mark == _UNRELEASED:  # of which the header says nothing while all that was written is in the log
-        raise store_rules.unreleased(path)
+    _check_version(path, mark, _version(connection))  # the header says nothing while all of it is in the log
     if tables and mark != APPLICATION:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
-    """Turn the log on; SQLite does not wait for others here, so we do."""
+    """Return turn the log on; SQLite does not wait for others here, so we do."""
     deadline = time.monotonic() + wait
     while True:
         try:
@@ -299,17 +306,16 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
         return
 
 
-def make_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables in a file that has none; refuse those of a newer version."""
-    if (version := _version(connection)) == sql_tables.VERSION:
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables in a file that has none."""
+    if _version(connection) == store_rules.VERSION:
         return
-    sql_tables.check_version(str(path), version)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) == 0:  # else another process has made them meanwhile
             sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _WORDS)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {sql_tables.VERSION}")
+            connection.execute(f"PRAGMA user_version = {store_rules.VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

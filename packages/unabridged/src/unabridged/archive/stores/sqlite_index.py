@@ -19,8 +19,8 @@ from typing import Any, Final
 from unabridged.archive import search, words
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, Place, SqlIndex, SqlWords, narrowing, searched
-from unabridged.archive.stores.sql_tables import Transaction
+from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing, searched
+from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 from unabridged.errors import ArchiveError
 
 SHELF: Final = 1 << 16
@@ -40,7 +40,7 @@ class FtsWords(SqlWords):
     )
 
     def prepare(self, texts: Iterable[str]) -> list[Any]:
-        """What is kept of these texts, made before the transaction."""
+        """Return what is kept of these texts, made before the transaction."""
         return [words.prepare(text).decode() for text in texts]
 
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
@@ -89,8 +89,8 @@ class FtsWords(SqlWords):
                 self.index(tx, namespace, thread, batch)
 
     def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
-        """How many of these messages of a thread, by number and text, are not found by their longest tokens."""
-        index = FtsIndex(tx, Place(Scope("", ""), namespace, thread))
+        """Return how many of these messages of a thread, by number and text, are not found by their longest tokens."""
+        index = FtsIndex(tx, IndexedScope(Scope("", ""), namespace, thread))
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
@@ -100,13 +100,13 @@ class FtsWords(SqlWords):
             count += bool(tokens) and (shelf is None or not index.matching(shelf, row, row, wanted, 1))
         return count
 
-    def look(self, tx: Transaction, place: Place) -> FtsIndex:
-        """The words of this place."""
+    def look(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
+        """Return the words of this place."""
         return FtsIndex(tx, place)
 
 
 def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
-    """A thread's shelf, the last one while there is room, and where its row ids begin."""
+    """Return a thread's shelf, the last one while there is room, and where its row ids begin."""
     rows = tx.execute("SELECT id, threads, messages FROM shelves ORDER BY id DESC LIMIT 1")
     shelf, threads, messages = rows[0] if rows else (-1, 0, SHELF)
     if messages >= SHELF or threads >= 1 << _PLACES:
@@ -123,7 +123,7 @@ def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]
 
 
 def _base(namespace: int, place: int) -> int:
-    """Where the row ids begin of the thread in this place of a shelf."""
+    """Return where the row ids begin of the thread in this place of a shelf."""
     return (_fit(namespace, 63 - _NUMBERS - _PLACES, "namespaces") << _PLACES | place) << _NUMBERS
 
 
@@ -149,7 +149,7 @@ class FtsIndex(SqlIndex):
         return found
 
     def threads(self, wanted: search.Wanted) -> list[int]:
-        """Every thread with a message that may have what is wanted."""
+        """Return every thread with a message that may have what is wanted."""
         if not (narrowed := narrowing(wanted)):
             return self._threads_with_any()
         found: list[int] = []
@@ -165,7 +165,7 @@ class FtsIndex(SqlIndex):
         return found
 
     def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
-        """For each of these threads, its newest messages that may have what is wanted: one query a shelf."""
+        """Return the newest messages of each of these threads that may have what is wanted, by one query a shelf."""
         if not (narrowed := narrowing(wanted)):
             return self._newest_of_each(threads, most)
         found: dict[int, list[Key]] = {}
@@ -188,7 +188,7 @@ class FtsIndex(SqlIndex):
         return found
 
     def count(self, each: Sequence[search.Tokens]) -> list[int]:
-        """About how many messages have all of these tokens: up to a sample counted, then estimated from the newest."""
+        """Return about how many messages have all of these tokens: counted up to a sample, then estimated."""
         return [self._count([[tokens]]) for tokens in each]
 
     def _count(self, wanted: search.Wanted) -> int:
@@ -209,7 +209,7 @@ class FtsIndex(SqlIndex):
         return count
 
     def matching(self, shelf: int, first: int, last: int, wanted: search.Wanted, most: int) -> list[int]:
-        """The row ids of a shelf, from first to last, that have what is wanted: the last ones."""
+        """Return the row ids of a shelf, from first to last, that have what is wanted: the last ones."""
         table = f"words_{int(shelf)}"
         rows = self._tx.execute(
             f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ? "
@@ -220,7 +220,7 @@ class FtsIndex(SqlIndex):
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int, int]]:
-        """Each shelf that has something of the place, the newest first, and the row ids of the place."""
+        """Return each shelf that has something of the place, the newest first, and the row ids of the place."""
         if self._place.thread is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
             rows = self._tx.execute(standing, [self._place.thread])
@@ -240,11 +240,11 @@ class FtsIndex(SqlIndex):
 
 
 def _match(wanted: search.Wanted) -> str:
-    """What is wanted in FTS5's syntax."""
+    """Return what is wanted in FTS5's syntax."""
     every = (" OR ".join(f"({' AND '.join(map(_quote, sorted(tokens)))})" for tokens in one) for one in wanted)
     return " AND ".join(f"({one})" for one in every)
 
 
 def _quote(token: str) -> str:
-    """A token in FTS5's syntax; a long one by its beginning. There is no quote in any."""
+    """Return a token in FTS5's syntax; a long one by its beginning. There is no quote in any."""
     return f'"{token}"' + (" *" if len(token) >= words.LONGEST else "")

@@ -18,7 +18,6 @@ from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores.base_log import Entry
 from unabridged.errors import ArchiveError
 
-VERSION: Final = 1
 _MARK: Final = "unabridged"
 """The first field of the first line: its value is the version. Versions before the first release wrote another."""
 _MESSAGE: Final = b',"message":'
@@ -34,9 +33,9 @@ class Head(NamedTuple):
 
 
 def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
-    """The file of one entry; messages with the hashes in `held` are in an earlier file."""
+    """Return the file of one entry; messages with the hashes in `held` are in an earlier file."""
     record = {"retire": entry.retired} if entry.record is None else {"record": store_rules.record_fields(entry.record)}
-    lines = [codec.encode({_MARK: VERSION, "namespace": scope.namespace, "thread": scope.thread, **record})]
+    lines = [codec.encode({_MARK: store_rules.VERSION, "namespace": scope.namespace, "thread": scope.thread, **record})]
     written: set[str] = set()
     for part in entry.parts:
         lines.append(_write_part(part, is_held=part.hash in held or part.hash in written))
@@ -45,7 +44,7 @@ def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
 
 
 def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) -> Entry:
-    """The entry that the file has; an `ArchiveError` with its name when it can't be read, or is another thread's.
+    """Return the entry of the file; raise an `ArchiveError` with its name if it can't be read or is another thread's.
 
     `held` has the earlier messages.
     """
@@ -54,10 +53,7 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
     lines = data.split(b"\n")[:-1]
     try:
         head = codec.decode(lines[0])
-        if is_unreleased(head):
-            raise store_rules.unreleased(name)
-        if head[_MARK] != VERSION:
-            raise ArchiveError(f"{name} is of version {head[_MARK]}, this program knows {VERSION}. Update unabridged.")
+        store_rules.check_version(name, None if _is_unreleased(head) else head[_MARK])
         owner = Scope(head["namespace"], head["thread"])
         if owner != scope:
             raise ArchiveError(f"{name} belongs to {store_rules.describe(owner)}. Put it back where it was.")
@@ -71,19 +67,19 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
 
 
 def read_head(line: bytes) -> Head | None:
-    """What the first line of a file says; None if it can't be read."""
+    """Return what the first line of a file says; None if it can't be read."""
     with suppress(ArchiveError):
         match head := codec.decode(line):
             case {"namespace": str(namespace), "thread": str(thread), "record": {"id": str(record_id)}}:
-                return Head(Scope(namespace, thread), record_id, is_unreleased(head))
+                return Head(Scope(namespace, thread), record_id, _is_unreleased(head))
             case {"namespace": str(namespace), "thread": str(thread)}:
-                return Head(Scope(namespace, thread), None, is_unreleased(head))
+                return Head(Scope(namespace, thread), None, _is_unreleased(head))
     return None
 
 
-def is_unreleased(head: Mapping[str, object]) -> bool:
+def _is_unreleased(head: Mapping[str, object]) -> bool:
     """Return whether a first line is of a version before the first release."""
-    return "version" in head and _MARK not in head
+    return head.get(_MARK, 0 if "version" in head else None) in range(store_rules.VERSION)
 
 
 def _write_part(part: Part, *, is_held: bool) -> bytes:

@@ -37,7 +37,7 @@ _MARK: Final = re.compile(r"(?<![^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=--- 
 _NO_RECORD: Final = "-"
 
 
-class End(NamedTuple):
+class TranscriptEnd(NamedTuple):
     """How far a transcript goes: its messages, its last turn, the newest record that it knows, and where it ends."""
 
     messages: int
@@ -46,28 +46,28 @@ class End(NamedTuple):
     at: int
 
 
-class Source(Protocol):
+class TranscriptSource(Protocol):
     """The archived thread that a transcript is written from."""
 
     @property
     def count(self) -> int:
-        """How many messages have left its context."""
+        """Return how many messages have left its context."""
 
     @property
     def newest(self) -> str:
-        """The id of the record that was stored last."""
+        """Return the id of the record that was stored last."""
 
     def knows(self, record_id: str) -> bool:
         """Return whether the thread has the record: else the file was written from another conversation."""
 
-    def since(self, end: End) -> Sequence[Part]:
+    def since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return the messages that a file lacks that goes so far, where they come after what it has."""
 
     def whole(self) -> Sequence[Part]:
         """Return all messages that have left the context."""
 
 
-def write_transcript(path: Path, scope: Scope, source: Source) -> None:
+def write_transcript(path: Path, scope: Scope, source: TranscriptSource) -> None:
     """Let the transcript say all that the source has."""
     end = _end_of(path)
     if end is not None and (end.messages, end.record) == (source.count, source.newest):
@@ -80,7 +80,9 @@ def write_transcript(path: Path, scope: Scope, source: Source) -> None:
     last = new[-1].turn if new else end.turn
     with path.open("r+b") as file:
         file.seek(end.at)
-        file.write(rendered + _line(End(end.messages + len(new), last, source.newest, end.at + len(rendered))))
+        file.write(
+            rendered + _line(TranscriptEnd(end.messages + len(new), last, source.newest, end.at + len(rendered)))
+        )
         file.truncate()
 
 
@@ -101,7 +103,7 @@ def is_transcript_of(path: Path, scope: Scope) -> bool:
         return False
 
 
-def _new_parts(end: End | None, source: Source) -> list[Part] | None:
+def _new_parts(end: TranscriptEnd | None, source: TranscriptSource) -> list[Part] | None:
     """Return what is to be added to a file that goes so far, in order; None where all of it has to be written anew."""
     if end is None or end.messages > source.count or not source.knows(end.record):
         return None
@@ -118,7 +120,7 @@ def _head(scope: Scope) -> bytes:
 def _render_whole(scope: Scope, record_id: str, parts: Sequence[Part]) -> bytes:
     ordered = sorted(parts, key=attrgetter("turn"))
     rendered = _head(scope) + _render(ordered)
-    return rendered + _line(End(len(parts), ordered[-1].turn if ordered else -1, record_id, len(rendered)))
+    return rendered + _line(TranscriptEnd(len(parts), ordered[-1].turn if ordered else -1, record_id, len(rendered)))
 
 
 def _render(parts: Iterable[Part]) -> bytes:
@@ -129,11 +131,11 @@ def _render(parts: Iterable[Part]) -> bytes:
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 
-def _line(end: End) -> bytes:
+def _line(end: TranscriptEnd) -> bytes:
     return _END.format(**end._asdict()).encode("utf-8", "backslashreplace")
 
 
-def _end_of(path: Path) -> End | None:
+def _end_of(path: Path) -> TranscriptEnd | None:
     """Return how far the file goes; None where there is none, or it does not end as we end one."""
     try:
         with path.open("rb") as file:
@@ -145,5 +147,5 @@ def _end_of(path: Path) -> End | None:
     if found is None:
         return None
     messages, turn, record_id, at = found.groups()
-    end = End(int(messages), int(turn), record_id.decode("utf-8", "replace"), int(at))
+    end = TranscriptEnd(int(messages), int(turn), record_id.decode("utf-8", "replace"), int(at))
     return end if end.at == size - len(found[0]) else None

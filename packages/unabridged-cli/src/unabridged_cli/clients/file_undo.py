@@ -1,0 +1,95 @@
+"""Compactions taken out of a client's session: what they replaced is still in the file, above them.
+
+Clients only ever add to their files, and so do we. So the way back needs no archive: the lines that a compaction put in
+go, and a line behind them that named one of them names what stood there before. Every other line is the very line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from unabridged.formats import Message
+from unabridged.sessions.base import Entry, FileLine, LineFile, Loaded, SessionCompaction, SessionFormat
+from unabridged.sessions.files import SESSION_FORMATS
+from unabridged.sessions.text import ADDED_LINE_BREAK, check_unchanged, read_lines
+
+
+class UndoneFile(NamedTuple):
+    """A session without some of its compactions."""
+
+    compactions: int
+    """How many were taken out."""
+    lines: list[bytes]
+    """The file, line by line."""
+    messages: list[Message]
+    """The conversation that its client would send then."""
+
+
+def undo_in_file(loaded: Loaded, *, every: bool = False) -> UndoneFile | None:
+    """Return the session without its newest compaction, or without any; None when the file can take none back."""
+    if loaded.kind not in SESSION_FORMATS or not isinstance(loaded.source, LineFile):
+        return None
+    client = SESSION_FORMATS[loaded.kind]
+    check_unchanged(loaded.path, loaded.source.stamp)
+    all_lines = loaded.source.lines or read_lines(loaded.path, loaded.source.stamp)
+    lines = [line for line in all_lines if line.start < loaded.source.complete_size]
+    count = 0
+    while (count == 0 or every) and (newest := client.newest_compaction(_entries(client, lines))):
+        lines = _remove_compaction(lines, newest)
+        count += 1
+    if not count:
+        return None
+    return UndoneFile(count, [line.raw for line in lines], client.read(_entries(client, lines)).messages)
+
+
+def _object_lines(lines: list[FileLine]) -> Iterator[FileLine]:
+    """Yield the lines that are a client's own."""
+    return (line for line in lines if isinstance(line.value, dict))
+
+
+def _entries(client: SessionFormat, lines: list[FileLine]) -> list[Entry]:
+    return [client.read_entry(line.value) for line in _object_lines(lines)]
+
+
+def _remove_compaction(lines: list[FileLine], compaction: SessionCompaction) -> list[FileLine]:
+    """Return all lines but the compaction's; the last without its line break, where the one that went says so."""
+    first = list(_object_lines(lines))[min(compaction.lines)]
+    left = list(_without(lines, compaction))
+    if left and left[-1].number <= first.number and first.raw.endswith(ADDED_LINE_BREAK):
+        left[-1] = left[-1]._replace(raw=left[-1].raw.removesuffix(b"\n"))
+    return left
+
+
+def _without(lines: list[FileLine], compaction: SessionCompaction) -> Iterator[FileLine]:
+    """Yield all lines but the compaction's; those behind it linked to what is there."""
+    numbers = {line.number: number for number, line in enumerate(_object_lines(lines))}
+    names = "|".join(map(re.escape, compaction.replacements))
+    links = re.compile(rf'("(?:{compaction.link_fields})"\s*:\s*")({names})"'.encode()) if names else None
+    for line in lines:
+        number = numbers.get(line.number, -1)
+        if number not in compaction.lines:
+            is_behind = number > min(compaction.lines)
+            yield _relink(line, links, compaction.replacements) if links and is_behind else line
+
+
+def _relink(line: FileLine, links: re.Pattern[bytes], replacements: Mapping[str, str]) -> FileLine:
+    """Return the line with the names of lines that went replaced where it gives them; nothing else of it changes.
+
+    What it quotes looks the same. So of all places that look like a link, only those count whose change changes no more
+    than the line's own fields.
+    """
+    raw, value = line.raw, line.value
+    for link in reversed(list(links.finditer(line.raw))):
+        new = b'%b%b%b"' % (raw[: link.start()], link[1], replacements[link[2].decode()].encode()) + raw[link.end() :]
+        changed = json.loads(new)
+        if _is_same_inside(changed, value):
+            raw, value = new, changed
+    return line._replace(raw=raw, value=value)
+
+
+def _is_same_inside(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Return whether all fields of the two are equal but those that are texts."""
+    return all(one[name] == other[name] for name in other if not isinstance(other[name], str))

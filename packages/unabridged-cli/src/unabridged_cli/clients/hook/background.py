@@ -1,0 +1,86 @@
+"""Work for which no client waits: done by a process of its own, one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from unabridged_cli.clients.hook.log import log, log_file
+from unabridged_cli.clients.threads import file_name
+
+BACKGROUND_TIMEOUT_SECONDS: Final = 1_500.0
+_NICENESS: Final = 10
+"""How much the process lets other programs go first."""
+
+
+def start_process(event: Mapping[str, str]) -> None:
+    """Start a process with this event, in a session of its own: the end of the client, or of this hook, is not its end.
+
+    Nothing is loaded from the client's folder (`-P`).
+    """
+    import subprocess  # noqa: PLC0415 - only here
+
+    code = f"from unabridged_cli.clients.hook import main; main({BACKGROUND_TIMEOUT_SECONDS + 60})"
+    child = subprocess.Popen(  # noqa: S603 - this program itself
+        [sys.executable, "-P", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert child.stdin is not None  # noqa: S101 - it is a pipe
+    child.stdin.write(json.dumps(event).encode())
+    child.stdin.close()
+    log(f"{event['session_id']}: {event['hook_event_name']} is done by process {child.pid}")
+
+
+def lower_priority() -> None:
+    """Let other programs go first, where the system knows that."""
+    with suppress(AttributeError, OSError):
+        os.nice(_NICENESS)
+
+
+@contextmanager
+def lock_session(thread: str) -> Iterator[bool]:
+    """Yield whether this is the only process that completes the session. A lock goes with its process."""
+    path = log_file(os.environ).with_name(f"rest-{file_name(thread)}.lock")
+    with lock_file(path) as is_first:
+        yield is_first
+        if is_first:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def wait_in_turn(path: Path) -> Iterator[bool]:
+    """Wait until no other process works on what this file is about; yield False if another one waits already."""
+    with ExitStack() as locks:
+        with lock_file(path.with_suffix(".next")) as is_first:
+            if is_first:
+                locks.enter_context(lock_file(path.with_suffix(".lock"), wait=True))
+        yield is_first
+
+
+@contextmanager
+def lock_file(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yield whether this process has the lock, and hold it as long."""
+    try:
+        import fcntl  # noqa: PLC0415 - not every system has it
+    except ImportError:
+        yield True
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        is_locked = True
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            is_locked = False
+        yield is_locked
+    finally:
+        os.close(handle)

@@ -1,0 +1,89 @@
+"""The sessions of a project whose files grew since they were archived: so every session is, also without a compaction.
+
+How large each file was then is noted in a file for each client and project. So nothing of the archive is opened where
+nothing is new, and a session that somebody had the archive forget does not come back until it goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from unabridged.archive.protocol import Archive
+from unabridged.errors import UnabridgedError
+from unabridged.sessions.files import write_whole
+from unabridged_cli.clients.client import SessionFile
+from unabridged_cli.clients.hook.actions import copy, open_or_use
+from unabridged_cli.clients.hook.background import BACKGROUND_TIMEOUT_SECONDS, lock_session, wait_in_turn
+from unabridged_cli.clients.hook.log import log, log_failure, log_file, name_session
+from unabridged_cli.clients.hook.transcript import HookSession, kind_of
+from unabridged_cli.clients.session_lookup import all_sessions, is_readable, is_same, project_of
+
+Sizes = dict[str, int]
+"""How many bytes each file had when it was archived, by its path."""
+
+
+def archive_grown(own: SessionFile, folder: str, reason: str) -> None:
+    """Archive what is new in the sessions of a project, this one among them, of its client and of no other.
+
+    `folder` is the project's where the session's file does not say. Nothing if another process is about to do that.
+    """
+    project = project_of(own) or folder
+    path = sizes_file(own.client, project)
+    with wait_in_turn(path) as is_first:
+        sizes = _read_sizes(path)
+        grown = list(_find_grown(own, project, sizes)) if is_first else []
+        if not grown:
+            return
+        with open_or_use() as archive:
+            for session in grown:
+                name_session(session.thread)
+                if _archive(archive, session, reason):
+                    sizes[str(session.path)] = session.size
+                    write_whole(path, [json.dumps(sizes).encode()])
+
+
+def _find_grown(own: SessionFile, project: str, sizes: Sizes) -> Iterator[SessionFile]:
+    """Yield the sessions of the project, newest first, that have another size than when they were archived."""
+    listed = all_sessions(os.environ, own.client)
+    if own.path.is_file() and own.path not in [session.path for session in listed]:
+        listed.append(replace(own, size=own.path.stat().st_size))
+    for session in listed:
+        if sizes.get(str(session.path)) == session.size or not is_readable(session):
+            continue
+        if session.path == own.path or is_same(project_of(session), project):
+            yield session
+
+
+def _archive(archive: Archive, file: SessionFile, reason: str) -> bool:
+    """Archive what is new in a session; return whether all that its file had when it was listed is there now."""
+    kind = kind_of(file.path)
+    if kind is None or kind.client != file.client:
+        return True  # nothing was said in it yet
+    session = HookSession(kind, file.id, file.path)
+    try:
+        with lock_session(session.thread) as is_first:
+            if not is_first:
+                log(f"{session.thread}: another process is at it")
+            return is_first and copy(archive, session, reason, BACKGROUND_TIMEOUT_SECONDS, is_waited_for=False)
+    except (UnabridgedError, OSError) as error:
+        log_failure(f"{type(error).__name__}: {error}")
+        return False
+
+
+def sizes_file(client: str, project: str) -> Path:
+    """Return where the sizes of this client's sessions of this project are noted."""
+    name = sha256(os.path.realpath(project).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return log_file(os.environ).with_name("archived") / f"{client}-{name}.json"
+
+
+def _read_sizes(path: Path) -> Sizes:
+    try:
+        value = json.loads(path.read_bytes())
+        return {str(name): int(size) for name, size in value.items() if Path(name).exists()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}

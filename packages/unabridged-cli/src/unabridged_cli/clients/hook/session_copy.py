@@ -1,0 +1,267 @@
+"""The session in the archive: what is new in its file, as a record for each stretch of it.
+
+A record says how far it reaches, so the next copy goes on from the newest one that the file still agrees with. Copying
+the same stretch twice, by two processes even, adds nothing: its messages have the same turns and the same hashes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from unabridged.archive import codec
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Record, RecordData, Scope
+from unabridged.authorship import with_origins
+from unabridged.errors import ArchiveError
+from unabridged.formats import format_named
+from unabridged.messages import View
+from unabridged_cli.clients.hook.transcript import (
+    FilePosition,
+    HookSession,
+    TranscriptKind,
+    TranscriptMessage,
+    as_text,
+    is_at,
+    line_of,
+    parse_line,
+    position_at,
+    project_in,
+    read_from,
+    time_in,
+)
+
+COPY: Final = "copy"
+"""The kind of a record that only adds to the archive: nothing left a context by it."""
+_STRETCH_BYTES: Final = 1_000_000
+"""Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
+_LONG_MESSAGE: Final = 2_000_000
+"""Characters of a message that is archived only where nobody waits: to index a million takes a second or two."""
+_MAX_RECORDS_READ: Final = 1_000
+"""Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
+_JUDGED_TEXT: Final = 60_000
+"""Characters of a text by which its origin is judged."""
+_JUDGED_ANSWER: Final = 2_000
+"""The same of a tool's answer: what people want is not in there."""
+
+
+class CopyProgress(NamedTuple):
+    """How many messages were new, and whether the archive has all of the session now."""
+
+    messages: int
+    is_complete: bool
+
+
+class SessionFacts(NamedTuple):
+    """What every copy says of its session, for those who list sessions without reading them."""
+
+    project: str = ""
+    """The folder that the client works in; empty when neither file nor event says so."""
+    compactions: Sequence[Sequence[float | None]] = ()
+    """Turn and time (Unix, or None) of each summary of the client's so far."""
+
+
+def session_facts(copy: Record) -> SessionFacts:
+    """Return the facts that a copy has."""
+    facts = copy.data.get("session") or {}
+    return SessionFacts(str(facts.get("project") or ""), facts.get("compactions") or ())
+
+
+def copy_new(
+    archive: Archive, session: HookSession, reason: str, deadline: float, *, is_waited_for: bool = True
+) -> CopyProgress:
+    """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed.
+
+    `is_waited_for`: a message that alone may take longer than anybody waits ends it, too.
+    """
+    newest = newest_record(archive, session, COPY)
+    start = position = position_of(newest)
+    facts = session_facts(newest) if newest else SessionFacts()
+    for stretch in _stretches(read_from(session.path, session.kind, position.offset), position.offset):
+        if is_waited_for and _is_long(session.kind, stretch[0]):
+            return CopyProgress(position.turn - start.turn, is_complete=False)
+        facts = _add_facts(facts, session, position.turn, stretch)
+        position = _store_stretch(archive, session, position, stretch, reason=reason, facts=facts)
+        if time.monotonic() > deadline:
+            return CopyProgress(position.turn - start.turn, is_complete=False)
+    return CopyProgress(position.turn - start.turn, is_complete=True)
+
+
+def _is_long(kind: TranscriptKind, message: TranscriptMessage) -> bool:
+    """Return whether a message has more text than is archived while a client waits; an image is not indexed."""
+    return message.size > _LONG_MESSAGE and len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE
+
+
+def scope_of(session: HookSession) -> Scope:
+    """Return where in the archive the session is."""
+    return Scope(session.namespace or DEFAULT_NAMESPACE, session.thread)
+
+
+def newest_position(archive: Archive, session: HookSession, kind: str) -> FilePosition:
+    """Return how far the newest record of this kind reaches that the file agrees with; the beginning without one."""
+    return position_of(newest_record(archive, session, kind))
+
+
+def position_of(record: Record | None) -> FilePosition:
+    """Return how far a record reaches."""
+    return FilePosition() if record is None else FilePosition.from_json(record.data.get("place"))
+
+
+def newest_record(archive: Archive, session: HookSession, kind: str, key: str = "place") -> Record | None:
+    """Return the newest record of this kind that has this key, and that the file agrees with.
+
+    A client may take lines back.
+    """
+    for record in islice(archive.newest(scope_of(session)), _MAX_RECORDS_READ):
+        if record.kind == kind and key in record.data and is_at(session.path, position_of(record)):
+            return record
+    return None
+
+
+def views_of(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
+    """Return what the messages say, each with its origin; one that can't be read says nothing."""
+    views = _read_views(kind, stretch)
+    short = [_shorten(view) for view in views]
+    judged = _with_origins(short, stretch)
+    return [judged[i] if short[i] is view else view.said_by(judged[i].origin) for i, view in enumerate(views)]
+
+
+def short_views_of(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
+    """Return the same of the beginnings and ends of long texts, and the beginnings of long answers."""
+    return _with_origins([_shorten(view) for view in _read_views(kind, stretch)], stretch)
+
+
+def _read_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
+    read = format_named(kind.format).read
+    return [_read_view(read, message.message) for message in stretch]
+
+
+def _with_origins(views: Sequence[View], stretch: Sequence[TranscriptMessage]) -> list[View]:
+    # These clients call tools by the protocol: no turn has to be judged by the one before it.
+    return with_origins(views, {"calls": 1}, [message.origin for message in stretch])
+
+
+def _shorten(view: View) -> View:
+    """Return what is needed of the view to judge its origin: that takes time by every character."""
+    if len(view.text) > _JUDGED_TEXT:
+        text = f"{view.text[: _JUDGED_TEXT // 2]}\n\n…\n\n{view.text[-_JUDGED_TEXT // 2 :]}"
+        view = replace(view, text=text, starts=())
+    if any(len(answer.text) > _JUDGED_ANSWER for answer in view.answers):
+        answers = tuple(replace(answer, text=answer.text[:_JUDGED_ANSWER]) for answer in view.answers)
+        view = replace(view, answers=answers)
+    return view
+
+
+def _read_view(read: Any, message: dict[str, Any]) -> View:
+    try:
+        view: View = read(message)
+        view.whole_text()
+    except Exception:  # noqa: BLE001 - whatever a damaged file holds is archived, and never stops a client
+        return View("user", "host")
+    return view
+
+
+def _stretches(messages: Iterator[TranscriptMessage], offset: int) -> Iterator[list[TranscriptMessage]]:
+    stretch: list[TranscriptMessage] = []
+    for message in messages:
+        if stretch and message.size > _LONG_MESSAGE:  # a stretch begins with it, which copy_new looks at
+            yield stretch
+            stretch, offset = [], message.start
+        stretch.append(message)
+        if message.end - offset >= _STRETCH_BYTES:
+            yield stretch
+            stretch, offset = [], message.end
+    if stretch:
+        yield stretch
+
+
+def _store_stretch(
+    archive: Archive,
+    session: HookSession,
+    start: FilePosition,
+    stretch: Sequence[TranscriptMessage],
+    *,
+    reason: str,
+    facts: SessionFacts,
+) -> FilePosition:
+    """Archive these messages; return the position behind them."""
+    end = position_at(session.path, stretch[-1].end, start.turn + len(stretch))
+    parts, data = parts_of(session, stretch, start.turn), RecordData(session=facts._asdict())
+    turns = [[start.turn, end.turn]]
+    store_record(archive, session, COPY, end, reason=reason, made_of=str(start), turns=turns, parts=parts, data=data)
+    return end
+
+
+def parts_of(session: HookSession, stretch: Sequence[TranscriptMessage], first: int) -> list[Part]:
+    """Return these messages as they are archived; `first` is the turn of the first."""
+    parts = []
+    for turn, (message, view) in enumerate(zip(stretch, views_of(session.kind, stretch), strict=True), start=first):
+        try:
+            body = codec.encode(message.message)
+        except ArchiveError:  # brackets inside brackets, deeper than can be archived as what they are
+            body = codec.encode(as_text(line_of(session.path, message)))
+        parts.append(Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text()))
+    return parts
+
+
+def _add_facts(
+    facts: SessionFacts, session: HookSession, turn: int, stretch: Sequence[TranscriptMessage]
+) -> SessionFacts:
+    """Return the facts with those of the messages from this turn on."""
+    compactions = list(facts.compactions)
+    for i, message in enumerate(stretch):
+        line = (parse_line(line_of(session.path, message)) or {}) if message.origin == "summary" else None
+        if line is not None and line.get("type") != "branch_summary":  # pi's, of what was left
+            compactions.append([turn + i, time_in(line)])
+    return SessionFacts(facts.project or _project_of(session), compactions)
+
+
+def _project_of(session: HookSession) -> str:
+    """Return the project's folder as every store takes it, and no longer than a path can be."""
+    folder = project_in(session.path) or session.project
+    return folder.encode("utf-8", "replace").decode().replace("\0", "?")[:4_096]
+
+
+def store_record(
+    archive: Archive,
+    session: HookSession,
+    kind: str,
+    position: FilePosition,
+    *,
+    reason: str,
+    made_of: str,
+    turns: Sequence[Sequence[int]] = (),
+    parts: Sequence[Part] = (),
+    notes: Sequence[str] = (),
+    data: RecordData | None = None,
+) -> None:
+    """Store a record that reaches to this position, with a receipt, so that it is listed; the same one is stored once.
+
+    `made_of` is what it was made of besides. No list of messages leads to it: it changed none.
+    """
+    key = sha256(f"{kind} {position} {made_of}".encode("utf-8", "surrogatepass")).hexdigest()
+    scope, now = scope_of(session), time.time()
+    receipt: dict[str, Any] = {
+        "id": key[:12], **scope._asdict(), "archive": archive.url, "kind": kind, "reason": reason, "created": now,
+        "turns": [list(span) for span in turns], "notes": list(notes), "summariser": "model-free",
+        "messages_before": 0, "messages_after": 0, "tokens_before": 0, "tokens_after": 0,
+    }  # fmt: skip
+    facts: RecordData = {
+        "receipt": receipt, "named": True, "format": session.kind.format, "place": position._asdict(),
+    }  # fmt: skip
+    record = Record(
+        id=key[:12],
+        scope=scope,
+        key=key,
+        length=0,
+        start=0,
+        before=tuple(part.hash for part in parts),
+        after=(),
+        kind=kind,
+        created=now,
+        data=facts | (data or {}),
+    )
+    archive.store(record, parts)

@@ -1,0 +1,147 @@
+"""The client's summary, compared with the record: what it names or quotes that is nowhere in the session.
+
+Every check is exact, and none of them understands the text. All that is found goes into a record. Only what is certain
+reaches the model: words that the summary lists as the user's, and that nobody said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from unabridged.archive.protocol import Archive
+from unabridged.summary.citations import find_unfounded, normalise
+from unabridged.text_tools import quote
+from unabridged_cli.clients.hook.findings import CERTAIN, CLAIMS
+from unabridged_cli.clients.hook.session_copy import COPY, newest_position, store_record, views_of
+from unabridged_cli.clients.hook.transcript import HookSession, lines_of, read_from
+
+_MAX_FILE_BYTES: Final = 40_000_000
+"""Bytes of a session file that is read whole for this."""
+_MAX_FINDINGS, _MAX_FINDING_CHARACTERS = 8, 200
+_USER_LIST: Final = re.compile(r"(?:\d{1,2}\.|#{1,4})?[ *]*All user messages\b", re.IGNORECASE)
+"""How Claude Code heads its list of what the user said."""
+_NEXT_SECTION: Final = re.compile(r"(?:\d{1,2}\.|#{1,4}) ?\S|</")
+_LISTED_QUOTE: Final = re.compile(r'(?:[-*•]|\d{1,3}[.)])[ *]*"(.{8,2000})"')
+_ELLIPSIS: Final = re.compile(r"\.{3}|…|\[[^\]]{0,400}\]")
+_TAG: Final = re.compile(r"</?[a-z]{1,20}>")
+_TAIL_CHARACTERS: Final = 200
+"""Characters by which a summary is recognised."""
+_PUNCTUATION: Final = ".,;:!? "
+_MIN_WORDS: Final = 5
+"""Words of a quotation in a row: fewer may stand together by chance, or be a label."""
+_FORK_FIELDS: Final = ("forkedFrom", "forked_from_id", "parentSession")
+"""How Claude Code, Codex and pi name the session that a fork was made from."""
+_FORK_LINES: Final = 200
+"""Lines in which a fork is looked for."""
+
+
+def check(archive: Archive, session: HookSession, summary: str) -> tuple[str, ...]:
+    """Archive what the summary says and the record does not, and return it: a sentence each.
+
+    An empty `summary` is the newest one: Codex hands out no summary, it is in the session file.
+    """
+    obstacle = _find_obstacle(session)
+    text = summary.strip() or ("" if obstacle else _newest_summary(session))
+    if not text and not obstacle:
+        return ()
+    findings = [f"not checked: {obstacle}"] if obstacle else _compare(session.path, text)
+    position = newest_position(archive, session, COPY)
+    store_record(archive, session, CLAIMS, position, reason="PostCompact", made_of=text, notes=findings)
+    return tuple(findings)
+
+
+def _compare(path: Path, summary: str) -> list[str]:
+    record = _read_record(path, summary)
+    certain = find_certain(summary, record)
+    names, quoted = find_unfounded(summary, [record])
+    # A quotation that is reported already is reported once.
+    quoted = [q for q in quoted if not any(quote(q.strip('"'), _MAX_FINDING_CHARACTERS)[1:-1] in c for c in certain)]
+    found = {"named in the summary and not in the record": names, "quoted in it and not in the record": quoted}
+    return [*certain, *(f"{what}: {_list_findings(which)}" for what, which in found.items() if which)]
+
+
+def _list_findings(findings: Sequence[str]) -> str:
+    return ", ".join(quote(finding, _MAX_FINDING_CHARACTERS) for finding in findings[:_MAX_FINDINGS])
+
+
+def _find_obstacle(session: HookSession) -> str:
+    """Return why the summary can't be compared with the session file; empty where it can."""
+    if session.path.stat().st_size > _MAX_FILE_BYTES:
+        return f"the session file has more than {_MAX_FILE_BYTES:,} bytes"
+    if _is_continued(session):
+        return "the session goes on from another file, of which the summary may speak"
+    return ""
+
+
+def _is_continued(session: HookSession) -> bool:
+    """Return whether the session begins with a summary, was forked, or hangs on a line that is not in its file."""
+    first = next(read_from(session.path, session.kind, 0), None)
+    if first is None or first.origin == "summary":
+        return True
+    seen: set[str] = set()
+    for line in lines_of(session.path, _FORK_LINES):
+        payload = line.get("payload")
+        if any(line.get(name) or (isinstance(payload, dict) and payload.get(name)) for name in _FORK_FIELDS):
+            return True
+        # The lines that a line of Claude Code's hangs on.
+        if not {str(line[name]) for name in ("parentUuid", "logicalParentUuid") if line.get(name)} <= seen:
+            return True
+        seen.add(str(line.get("uuid")))
+    return False
+
+
+def _newest_summary(session: HookSession) -> str:
+    summaries = [message for message in read_from(session.path, session.kind, 0) if message.origin == "summary"]
+    return views_of(session.kind, summaries[-1:])[0].text if summaries else ""
+
+
+def find_certain(summary: str, record: str) -> list[str]:
+    """Return a sentence on what is listed as the user's words and is nowhere: not in what anybody or anything said."""
+    invented = [words for words in _listed_quotes(summary) if any(part not in record for part in _quoted_parts(words))]
+    return [CERTAIN + _list_findings(invented)] if invented else []
+
+
+def _read_record(path: Path, summary: str) -> str:
+    """Return every text in the session file, whatever line it is in, but for the summary itself."""
+    tail = _plain(summary)[-_TAIL_CHARACTERS:]
+    texts = (text for line in lines_of(path) for text in _texts(line))
+    return normalise("\n".join(text for text in texts if len(text) < len(tail) or tail not in _plain(text))).lower()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, in order."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting += reversed(item.values())
+        elif isinstance(item, list):
+            waiting += reversed(item)
+
+
+def _plain(text: str) -> str:
+    return normalise(_TAG.sub(" ", text))
+
+
+def _listed_quotes(summary: str) -> Iterator[str]:
+    """Yield what is in quotation marks in the list of the user's messages."""
+    lines = [normalise(line) for line in summary.split("\n")]
+    start = next((i + 1 for i, line in enumerate(lines) if _USER_LIST.match(line)), len(lines))
+    for line in lines[start:]:
+        if found := _LISTED_QUOTE.match(line):
+            yield found[1]
+        elif _NEXT_SECTION.match(line):
+            return
+
+
+def _quoted_parts(words: str) -> Iterator[str]:
+    """Yield the stretches of a quotation between what was left out of it, those that are long enough to tell."""
+    for part in _ELLIPSIS.split(words):
+        plain = part.strip(_PUNCTUATION).lower()
+        if len(plain.split()) >= _MIN_WORDS and '"' not in plain:
+            yield plain

@@ -1,0 +1,20 @@
+"""Projects that are kept out of the archive: those in a folder with a file `.unabridged-ignore`, or below one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+NAME: Final = ".unabridged-ignore"
+"""The file; what is in it does not matter."""
+
+
+def find_ignore_file(folder: str | Path) -> Path | None:
+    """Return the file that keeps this folder out of the archive; None where none does."""
+    if not str(folder):
+        return None
+    try:
+        here = Path(folder).expanduser().resolve()
+        return next((up / NAME for up in (here, *here.parents) if (up / NAME).exists()), None)
+    except (OSError, ValueError, RuntimeError):  # a name that no system takes
+        return None

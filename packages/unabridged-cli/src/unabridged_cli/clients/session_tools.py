@@ -1,0 +1,254 @@
+"""The recall tools for coding agents, whose server is started once and for whatever session is open: four tools.
+
+Without `session` they answer for the session that asks. When that is not certain the answer lists those that fit, and
+the agent names one. Nothing outside the project of the session can be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
+from unabridged.errors import UnabridgedError
+from unabridged.events import receipt_from
+from unabridged.recall import Found, lookup
+from unabridged.recall.results import MARK
+from unabridged.recall.tools import (
+    DESCRIPTIONS,
+    PARAMETERS,
+    READ,
+    SEARCH,
+    ToolAnswer,
+    Tools,
+    WrongArguments,
+    parse_arguments,
+    parse_search,
+)
+from unabridged.text_tools import quote
+from unabridged_cli.clients import CLIENTS
+from unabridged_cli.clients.archive_gaps import describe_gaps
+from unabridged_cli.clients.client import minute
+from unabridged_cli.clients.current_session import ToolCaller
+from unabridged_cli.clients.live_context import messages_in_context
+from unabridged_cli.clients.threads import session_of, threads_of
+
+SESSIONS: Final = "list_sessions"
+COMPACTIONS: Final = "list_compactions"
+_MAX_LISTED: Final = 30
+"""Sessions, or compactions, that one answer lists."""
+_MAX_SESSIONS_SHOWN: Final = 8
+"""Sessions of which one answer shows the results; others are named."""
+_PROBE_CHARACTERS: Final = 400
+"""Characters by which it is seen whether a session has anything."""
+_NOTHING_KEPT: Final = "No session of this project is in the archive yet."
+_DESCRIPTIONS: Final = {
+    **DESCRIPTIONS,
+    SEARCH: f"{DESCRIPTIONS[SEARCH]} What still stands in the context is found too, and marked so.",
+    SESSIONS: (
+        "The sessions of this project whose messages are kept word for word, newest first. Use it to search an "
+        "earlier conversation about the same project, or when another tool says that it can't tell which session asks."
+    ),
+    COMPACTIONS: "When this conversation was archived and compacted, oldest first, and which turns that took in.",
+}
+_SESSION: Final = {
+    "type": "string",
+    "description": f"A session that {SESSIONS} lists; this conversation's own if left out.",
+}
+_ALL_SESSIONS: Final = {
+    "type": "boolean",
+    "description": "Search all sessions of this project instead of this conversation alone.",
+}
+
+
+def _add_properties(schema: dict[str, Any], **properties: Any) -> dict[str, Any]:
+    return {**schema, "properties": {**schema["properties"], **properties}}
+
+
+_NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
+_PARAMETERS: Final = {
+    SEARCH: _add_properties(PARAMETERS[SEARCH], session=_SESSION, all_sessions=_ALL_SESSIONS),
+    READ: _add_properties(PARAMETERS[READ], session=_SESSION),
+    SESSIONS: _NO_PARAMETERS,
+    COMPACTIONS: _add_properties(_NO_PARAMETERS, session=_SESSION),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTools:
+    """Search, read and lists for whichever session of a project asks."""
+
+    archive: Archive
+    find_caller: Callable[[], ToolCaller]
+    """Called for every tool call: a client goes on to other sessions while its server runs."""
+    namespace: str = DEFAULT_NAMESPACE
+
+    def schemas(self, dialect: str) -> list[dict[str, Any]]:
+        """Return the four tools, as MCP offers them."""
+        del dialect
+        return [
+            {"name": name, "description": _DESCRIPTIONS[name], "inputSchema": deepcopy(parameters)}
+            for name, parameters in _PARAMETERS.items()
+        ]
+
+    def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
+        """Return what the tool answers. Never raises: what is wrong with the call or the archive is the answer."""
+        answers = {SEARCH: self._search, READ: self._read, SESSIONS: self._list, COMPACTIONS: self._list_compactions}
+        if name not in answers:
+            problem = f"there is no tool {quote(str(name), 60)}: call one of {', '.join(answers)}."
+            return ToolAnswer(f"{MARK} {problem}", error=True)
+        try:
+            return answers[name](dict(parse_arguments(arguments or {}, _PARAMETERS[name])))
+        except (WrongArguments, UnabridgedError) as error:
+            return ToolAnswer(f"{MARK} {error}", error=True)
+
+    # -- the tools -----------------------------------------------------------------------------------------------------
+
+    def _search(self, arguments: dict[str, Any]) -> ToolAnswer:
+        every, session = arguments.pop("all_sessions", False) in (True, "true"), arguments.pop("session", None)
+        if every and session is not None:
+            raise WrongArguments("`session` searches one session, `all_sessions` every one: call it with one of them.")
+        caller = self.find_caller()
+        threads = self._archived(caller) if every else [self._thread(session)]
+        answer = self._search_threads(threads, caller.thread, arguments)
+        gaps = describe_gaps(self.archive, self.namespace, caller, None if every else threads[0])
+        return answer._replace(text=f"{answer.text}\n{gaps}") if gaps and not answer.error else answer
+
+    def _search_threads(self, threads: Sequence[str], own: str | None, arguments: dict[str, Any]) -> ToolAnswer:
+        """Return what a search in these sessions finds, for the session that asks."""
+        scopes = [scope for thread in threads for scope in self._scopes(thread)]
+        if len(scopes) == 1:
+            return self._tools(scopes[0], own).answer(SEARCH, arguments)
+        query, limit = parse_search(arguments)
+        matching = list(self._search_scopes(scopes, own, query, limit, _PROBE_CHARACTERS))
+        if not matching and '"' in query:
+            query = query.replace('"', " ")
+            matching = list(self._search_scopes(scopes, own, query, limit, _PROBE_CHARACTERS))
+        if not matching:
+            return ToolAnswer(f"{MARK} Nothing that was archived matches.")
+        shown, others = matching[:_MAX_SESSIONS_SHOWN], matching[_MAX_SESSIONS_SHOWN:]
+        results = self._search_scopes(shown, own, query, limit, lookup.RESULT_ROOM_CHARACTERS // len(shown))
+        texts = [f"Session {scope.thread}:\n{result.text()}" for scope, result in results.items()]
+        if others:
+            names = dict.fromkeys(session_of(scope.thread) for scope in others)
+            texts.append(f"Also in these sessions, older: {', '.join(names)}")
+        return ToolAnswer("\n\n".join(texts))
+
+    def _search_scopes(
+        self, scopes: Sequence[Scope], own: str | None, query: str, limit: int, room: int
+    ) -> dict[Scope, Found]:
+        """Return what each thread has, searched at once; the session that asks with what is still in its context."""
+        found = lookup.search_page(self.archive, scopes, query, limit, room=room)
+        found = {scope: replace(result, whose=_whose(scope, own)) for scope, result in found.items()}
+        own_scope = next((scope for scope in scopes if scope.thread == own), None)
+        if own_scope is not None:
+            found[own_scope] = self._tools(own_scope, own, room).search(query, limit)
+        return {scope: found[scope] for scope in scopes if scope in found and found[scope].results}
+
+    def _tools(self, scope: Scope, own: str | None, room: int = lookup.RESULT_ROOM_CHARACTERS) -> Tools:
+        """Return the tools of one thread, which say whose it is to the session that asks, and know its context."""
+        live = partial(self._read_context, scope) if scope.thread == own else None
+        return Tools(self.archive, scope, room=room, whose=_whose(scope, own), live=live)
+
+    def _read_context(self, scope: Scope) -> list[Part] | None:
+        """Return what is still in the context of the session; None where that can't be known without its file."""
+        file = next((file for file in self.find_caller().sessions if file.thread == scope.thread), None)
+        return None if file is None else messages_in_context(self.archive, file, scope.namespace)
+
+    def _read(self, arguments: dict[str, Any]) -> ToolAnswer:
+        session, ref = arguments.pop("session", None), arguments.get("ref")
+        if session is None and isinstance(ref, str) and "-" in ref:
+            # A reference works only in its own thread, so at most one of them has it.
+            scopes = [scope for thread in self._archived(self.find_caller()) for scope in self._scopes(thread)]
+        else:
+            scopes = self._scopes(self._thread(session))
+        scopes = scopes or self._scopes(self._thread(None))
+        answers = [Tools(self.archive, scope).answer(READ, arguments) for scope in scopes]
+        messages = [answer for answer in answers if not answer.error]
+        if len(messages) > 1:
+            heads = "\n".join(answer.text.partition(". ")[0].removeprefix(f"{MARK} ") for answer in messages)
+            raise WrongArguments(f"there are {len(messages)} with this number: read one of them by its ref.\n{heads}")
+        return (messages or answers)[0]
+
+    def _list(self, arguments: dict[str, Any]) -> ToolAnswer:
+        del arguments
+        caller = self.find_caller()
+        threads = self._archived(caller)
+        if not threads:
+            return ToolAnswer(f"{MARK} {_NOTHING_KEPT}")
+        more = [f"({len(threads) - _MAX_LISTED} more, older.)"] if len(threads) > _MAX_LISTED else []
+        head = f"{MARK} Sessions of this project in the archive:"
+        return ToolAnswer("\n".join([head, *self._session_lines(threads, caller), *more]))
+
+    def _list_compactions(self, arguments: dict[str, Any]) -> ToolAnswer:
+        thread = self._thread(arguments.get("session"))
+        records = [record for scope in self._scopes(thread) for record in self.archive.records(scope)]
+        receipts = [receipt_from(record.data["receipt"]) for record in sorted(records, key=lambda one: one.created)]
+        if not receipts:
+            return ToolAnswer(f"{MARK} Nothing of {thread} was archived yet.")
+        lines = [
+            f"{minute(receipt.created)}  {receipt.kind}, {receipt.reason}: {_describe_turns(receipt.turns)}"
+            for receipt in receipts[-_MAX_LISTED:]
+        ]
+        return ToolAnswer("\n".join([f"{MARK} {thread}, oldest first:", *lines]))
+
+    # -- which session -------------------------------------------------------------------------------------------------
+
+    def _thread(self, session: Any) -> str:
+        """Return the session that was named, of this project; without a name, the one that asks."""
+        caller = self.find_caller()
+        if session is None:
+            return caller.thread or self._refuse(caller)
+        name = session_of(str(session))
+        own = dict.fromkeys([*(file.thread for file in caller.sessions), *caller.threads])
+        fitting = [
+            thread
+            for thread in own
+            if name and any(part.startswith(name) for part in (thread, thread.partition(":")[2]))
+        ]
+        if len(fitting) != 1:
+            called = f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}"
+            raise WrongArguments(f"{called}: call {SESSIONS} to see their names.")
+        return fitting[0]
+
+    def _scopes(self, thread: str) -> list[Scope]:
+        """Return where the archive has something of the session; its own thread where it has nothing."""
+        names = set(self.archive.threads(self.namespace))
+        return [Scope(self.namespace, name) for name in threads_of(thread) if name in names] or [
+            Scope(self.namespace, thread)
+        ]
+
+    def _refuse(self, caller: ToolCaller) -> NoReturn:
+        """Raise `WrongArguments`: it is not certain which session asks. Those of the project are listed."""
+        if caller.client is None:
+            why = "the program that asks is no client whose sessions are known"
+        else:
+            title = CLIENTS[caller.client].title
+            why = f"no hook of {title} has run in it, for which `unabridged status` has the remedy"
+        lines = "\n".join(self._session_lines(self._archived(caller), caller))
+        listed = f"Call again with `session`, one of:\n{lines}" if lines else _NOTHING_KEPT
+        raise WrongArguments(f"which session asks is not certain: {why}. {listed}")
+
+    def _archived(self, caller: ToolCaller) -> list[str]:
+        """Return the sessions of the project that the archive has, newest first; the one that asks among them."""
+        names = set(map(session_of, self.archive.threads(self.namespace)))
+        threads = dict.fromkeys([*caller.threads, *(file.thread for file in caller.sessions)])
+        return [thread for thread in threads if thread in names]
+
+    def _session_lines(self, threads: Sequence[str], caller: ToolCaller) -> Iterator[str]:
+        for thread in threads[:_MAX_LISTED]:
+            newest = max(self.archive.newest_time(scope) or 0.0 for scope in self._scopes(thread))
+            this = ", this conversation" if thread == caller.thread else ""
+            yield f"  {thread}, archived {minute(newest) if newest else 'before'}{this}"
+
+
+def _whose(scope: Scope, own: str | None) -> str:
+    return "this conversation" if session_of(scope.thread) == own else "that session"
+
+
+def _describe_turns(turns: Sequence[tuple[int, int]]) -> str:
+    listed = [f"{first}-{last - 1}" if last - first > 1 else str(first) for first, last in turns[:10]]
+    return f"turns {', '.join(listed)}{' …' if len(turns) > 10 else ''}" if listed else "no turns"

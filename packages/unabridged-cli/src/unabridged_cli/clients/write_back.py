@@ -1,0 +1,84 @@
+"""A session written back into its place, while its client is closed: all of it or nothing, and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from unabridged.sessions.base import LineFile, Loaded, SessionFileError
+from unabridged.sessions.files import write_whole, yield_if_unchanged
+from unabridged.sessions.text import check_unchanged, describe_os_error
+
+
+def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path | None:
+    """Put the session into the place it was read from; return the file as it was, if it is kept beside it.
+
+    It is kept where it was asked for, and where its last line is cut off, which is not written again.
+    """
+    path = loaded.path.resolve()  # a link stays one
+    info = path.stat()
+    keep = keep or _is_cut_off(loaded)
+    copy, is_same_file = _make_copy(path, keep=keep)
+    try:
+        owner = (info.st_uid, info.st_gid)
+        write_whole(path, yield_if_unchanged(loaded, pieces), mode=info.st_mode & 0o777, owner=owner)
+        if is_same_file and loaded.source is not None:
+            # What a client wrote in the last moment is in the old file, which comes back.
+            try:
+                check_unchanged(copy, loaded.source.stamp, named=path)
+            except SessionFileError:
+                copy.replace(path)
+                raise
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    if not keep:
+        copy.unlink(missing_ok=True)
+        return None
+    with suppress(OSError):  # not every disk has modes
+        copy.chmod(0o600)
+    return copy
+
+
+def require_ids(loaded: Loaded) -> None:
+    """Raise `SessionFileError` for entries without ids, as pi's first ones: what was put in could not be told again.
+
+    pi gives every entry of such a file a new id when it opens it, so ids of ours would not help either.
+    """
+    if isinstance(loaded.source, LineFile) and loaded.source.session.facts.get("unnamed"):
+        raise SessionFileError(
+            f"{loaded.path} is in the first format of pi, whose entries have no ids: open the session once in pi, "
+            "which writes it anew, and try again, or name -o OUT. Nothing was written"
+        )
+
+
+def _is_cut_off(loaded: Loaded) -> bool:
+    return isinstance(loaded.source, LineFile) and loaded.source.complete_size < loaded.source.stamp.size
+
+
+def _make_copy(path: Path, *, keep: bool) -> tuple[Path, bool]:
+    """Return the file under a name that no client looks at, and whether it is a link: else a copy, if it is kept."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    copy = path.with_name(f"{path.name}.{moment}.before")
+    try:
+        os.link(path, copy)
+    except OSError:  # not every disk can
+        if keep:
+            _copy_file(path, copy)
+        return copy, False
+    return copy, True
+
+
+def _copy_file(path: Path, copy: Path) -> None:
+    try:
+        shutil.copy2(path, copy)
+    except OSError as error:
+        copy.unlink(missing_ok=True)
+        raise SessionFileError(f"can't write {copy}: {describe_os_error(error)}; nothing was written") from error
+    with suppress(OSError, AttributeError):  # not on every system, and only for those who may
+        info = path.stat()
+        os.chown(copy, info.st_uid, info.st_gid)

@@ -1,0 +1,56 @@
+"""Check that the framework of an adapter is installed in a version that it works with."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
+from typing import Final
+
+from unabridged.errors import NotInstalled
+
+LOWEST: Final[Mapping[str, Mapping[str, str]]] = {
+    "claude-agent-sdk": {"claude-agent-sdk": "0.2.150"},
+    "google-adk": {"google-adk": "2.9.0"},
+    "langchain": {"langchain": "1.3.15", "langgraph": "1.2.11"},
+    "openai-agents": {"openai-agents": "0.21.0"},
+    "pydantic-ai": {"pydantic-ai-slim": "2.66.0"},
+    "strands": {"strands-agents": "1.47.0"},
+}
+"""By extra, the lowest versions that pass the adapter contract (`make versions`); pyproject.toml asks for the same."""
+
+log = logging.getLogger("unabridged")
+
+
+@contextmanager
+def needed(extra: str, part: str) -> Iterator[None]:
+    """Import within what an adapter needs; raise `NotInstalled` with what is installed, what is needed and the remedy.
+
+    A framework that is too old and can be imported is used, with a warning in the log.
+    """
+    old = "; ".join(filter(None, (_too_old(*requirement) for requirement in LOWEST[extra].items())))
+    try:
+        yield
+    except ImportError as error:
+        raise NotInstalled(part, f"unabridged[{extra}]", f"{old}: {error}" if old else error) from error
+    if old:
+        log.warning("%s may not work: %s: pip install 'unabridged[%s]'", part, old, extra)
+
+
+def _too_old(package: str, lowest: str) -> str:
+    """Return both versions in words where an older one is installed, else ""."""
+    try:
+        installed = version(package)
+    except PackageNotFoundError:
+        return ""  # the import itself says what is missing
+    has, needs = zip(*zip_longest(_numbers(installed), _numbers(lowest), fillvalue=0), strict=True)
+    return f"{package} {installed} is installed, and {lowest} or newer is needed" if has < needs else ""
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the numbers of a release, without what marks it as a pre-release or a local one."""
+    release = re.match(r"\d+(\.\d+)*", text)
+    return [int(number) for number in release[0].split(".")] if release else []

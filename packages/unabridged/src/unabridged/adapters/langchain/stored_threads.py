@@ -1,0 +1,175 @@
+"""Compact, undo, replay and forget the stored messages of a thread, on any compiled graph with a checkpointer.
+
+`using` is the middleware or a `Compactor`; in an agent that has our middleware it is found by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from unabridged.adapters.kit import Request, Steps, blocking, in_both_forms, method
+from unabridged.adapters.langchain.compactors import GraphValues, as_langchains
+from unabridged.adapters.langchain.format import FORMAT
+from unabridged.adapters.langchain.graph_state import PENDING, replace_messages, with_ids
+from unabridged.adapters.langchain.message_names import as_in_state, change_in_state, follow_in_state
+from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.archive.names import Name, check_name
+from unabridged.compactor import Compaction, Compactor
+from unabridged.errors import SettingsError
+from unabridged.marks import marked_ids
+
+log = logging.getLogger("unabridged")
+
+Thread = Name | Mapping[str, Any]
+"""A thread's id, or a config (with a `checkpoint_id`, say)."""
+
+
+class NothingStored(SettingsError):  # noqa: N818 - reads as what it is
+    """The graph has no checkpointer."""
+
+
+class StoredThread(NamedTuple):
+    """The messages of a thread as they are stored, the model's view of them, and who compacts them."""
+
+    compactor: Compactor
+    config: Any
+    raw: list[BaseMessage]
+    messages: list[BaseMessage]
+    is_kept: bool
+    """The state stays whole, and only the model's view changes."""
+    values: Any
+    """The values of the thread's state."""
+    model: Any = None
+    """The chat model that was asked last in the thread, as far as that is known."""
+
+    @property
+    def thread(self) -> str | None:
+        """Return the thread's name in the archive; None where a summary turn has it (it was made in a sub-graph)."""
+        name = _thread_id(self.config)
+        is_marked = any(marked_ids(FORMAT.read(message)) for message in self.messages)
+        return None if is_marked else name
+
+    def update(self, after: list[BaseMessage]) -> dict[str, Any]:
+        """Return the state update that makes these the messages from now on."""
+        named = with_ids(self.raw, as_in_state(self.raw, after), self.thread)
+        return {PENDING: change_in_state(self.raw, self.raw, named)} if self.is_kept else replace_messages(named)
+
+
+def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
+    """Compact the thread now, whatever its size; return None when there is no history or nothing is gained.
+
+    A graph without a checkpointer has no history: a warning says so.
+    """
+    try:
+        stored = yield from _read_stored(agent, thread, using)
+    except NothingStored as error:
+        log.warning("nothing was compacted: %s", error)
+        return None
+    request = Request(
+        stored.compactor,
+        stored.messages,
+        stored.thread,
+        force=True,
+        values=GraphValues(stored.values),
+        own=stored.model,
+        as_host_error=as_langchains,
+    )
+    done = yield from request.fit()
+    if not done.changed:
+        return None
+    yield method(agent, "update_state", stored.config, stored.update(done.messages))
+    return done
+
+
+def _undo(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage] | None]:
+    """Take the thread's newest compaction back; return the messages as they are now, None when there was none."""
+    stored = yield from _read_stored(agent, thread, using)
+    before: list[BaseMessage] = yield method(stored.compactor, "undo", stored.messages, thread=stored.thread)
+    if before is stored.messages:
+        return None
+    yield method(agent, "update_state", stored.config, stored.update(before))
+    return before
+
+
+def _replay(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage]]:
+    """Return the thread's original conversation, exactly; its state is not touched."""
+    stored = yield from _read_stored(agent, thread, using, idle=False)
+    original: list[BaseMessage] = yield method(stored.compactor, "replay", stored.messages, thread=stored.thread)
+    return original
+
+
+def _forget(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[str]]:
+    """Remove the thread and those of its sub-agents from the archive, for good; return the threads that went.
+
+    The graph's state is the checkpointer's: call its `delete_thread` too.
+    """
+    name = _thread_id(thread) if isinstance(thread, Mapping) else str(thread)
+    if not name:
+        raise SettingsError('forget needs a thread: its id, or a config such as {"configurable": {"thread_id": "t1"}}')
+    own = using if using is not None else middleware_of(agent)
+    pool = own.compactors if isinstance(own, SummarizationMiddleware) else _compactor_for(own, name)[0]
+    gone = yield blocking(pool.forget, name)
+    return list(gone)
+
+
+compact, acompact = in_both_forms(_compact)
+undo, aundo = in_both_forms(_undo)
+replay, areplay = in_both_forms(_replay)
+forget, aforget = in_both_forms(_forget)
+
+
+def middleware_of(agent: Any) -> SummarizationMiddleware | None:
+    """Return our middleware in a compiled agent, found by its node; None where it has none."""
+    for node in agent.nodes.values():
+        for name in ("func", "afunc"):
+            owner = getattr(getattr(getattr(node, "bound", None), name, None), "__self__", None)
+            if isinstance(owner, SummarizationMiddleware):
+                return owner
+    return None
+
+
+def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[StoredThread]:
+    config: Any = dict(thread) if isinstance(thread, Mapping) else {"configurable": {"thread_id": thread}}
+    try:
+        snapshot = yield method(agent, "get_state", config)
+    except ValueError as error:
+        if getattr(agent, "checkpointer", True):
+            raise
+        raise NothingStored(
+            f"the graph has no checkpointer, so no messages of {config.get('configurable')!r} are "
+            "stored. Compile it with one, such as create_agent(..., checkpointer=InMemorySaver())"
+        ) from error
+    if idle and (snapshot.interrupts or snapshot.next):
+        at = ", ".join(snapshot.next) or "an interrupt"
+        raise SettingsError(
+            f"thread {config['configurable']['thread_id']!r} is in the middle of a run, waiting at {at}: "
+            "changing its messages now would drop what it waits for. Resume it first."
+        )
+    raw: list[BaseMessage] = list(snapshot.values.get("messages") or ())
+    pending = snapshot.values.get(PENDING)
+    own = using if using is not None else middleware_of(agent)
+    is_kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
+    messages = follow_in_state(raw, raw, pending) if pending else raw
+    compactor, model = _compactor_for(own, _thread_id(config))
+    return StoredThread(compactor, config, raw, messages, is_kept, snapshot.values, model)
+
+
+def _thread_id(config: Mapping[str, Any]) -> str:
+    return check_name(config.get("configurable", {}).get("thread_id"), "thread_id")
+
+
+def _compactor_for(own: Any, thread: str) -> tuple[Compactor, Any]:
+    """Return the compactor for the model that was asked last in the thread, and that chat model."""
+    if isinstance(own, Compactor):
+        return own, None
+    if not isinstance(own, SummarizationMiddleware):
+        raise SettingsError(
+            "this graph has no SummarizationMiddleware of ours: pass using=, the middleware or a Compactor that "
+            "was made with format=LangChain()"
+        )
+    agent, model = own.last_asked.find(thread)
+    return own.compactors.get(*agent), model

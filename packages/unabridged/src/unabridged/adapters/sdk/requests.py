@@ -1,0 +1,125 @@
+"""One request of a wrapped client: fitted before it is sent, learned from, and sent once more where it is too long."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from unabridged.adapters.kit import Body, Endpoint, Exchanged, Request, Steps, arun, awatch, blocking, run, watch
+from unabridged.adapters.sdk.endpoints import STREAMS, endpoint_of
+from unabridged.adapters.sdk.history import History
+
+Function = Callable[..., Any]
+ITEMS = "_iterator"
+"""The attribute that the SDKs' streams take their items from."""
+
+
+@dataclass(frozen=True, slots=True)
+class SdkCall:
+    """One call of the client's: the request in its body, and the function that posts a body."""
+
+    request: Request
+    endpoint: Endpoint
+    body: Body
+    post: Callable[[Body], Any]
+
+    def send(self, messages: list[Any]) -> Any:
+        """Post these messages; below the trigger the very body that was passed."""
+        if messages is self.request.messages:
+            return self.post(self.body)
+        return self.post(self.endpoint.with_messages(self.body, messages))
+
+    def watch(self, stream: Any, sent: Exchanged[Any], *, is_async: bool) -> Any:
+        """Return the SDK's stream; one that is refused after it was opened goes on with a second response."""
+        ours = weakref.ref(stream)
+
+        def open_again(messages: list[Any]) -> Any:
+            return _adopt(ours, self.send(messages))
+
+        async def aopen_again(messages: list[Any]) -> Any:
+            return _adopt(ours, await self.send(messages))
+
+        watching: Any = (awatch, aopen_again) if is_async else (watch, open_again)
+        kind = STREAMS[self.endpoint.format.name]
+        setattr(stream, ITEMS, watching[0](self.request, sent.fitted, getattr(stream, ITEMS), watching[1], kind))
+        return stream
+
+
+def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
+    """Return the `post` of a client, with every conversation in a body fitted."""
+    send = _asend if is_async else _send
+
+    @wraps(post)
+    def fitted(path: str, *, body: Any = None, **options: Any) -> Any:
+        return send(history, endpoint_of(path), body, lambda shorter: post(path, body=shorter, **options))
+
+    return fitted
+
+
+def fit_method(method: Function, history: History, endpoint: Endpoint, *, is_async: bool) -> Function:
+    """Return a method of a resource, with the conversation in its arguments fitted before the SDK makes JSON of it."""
+    send = _asend if is_async else _send
+
+    @wraps(method)
+    def fitted(**arguments: Any) -> Any:
+        return send(history, endpoint, arguments, lambda shorter: method(**shorter))
+
+    return fitted
+
+
+def _send(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+    if endpoint is None or history.leaves_alone(endpoint, body):
+        return post(body)
+    call, sent = run(_carry_out(history, endpoint, body, post))
+    return call.watch(sent.response, sent, is_async=False) if _is_stream(sent.response) else sent.response
+
+
+async def _asend(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+    if endpoint is None or history.leaves_alone(endpoint, body):
+        return await post(body)
+    call, sent = await arun(_carry_out(history, endpoint, body, post))
+    return call.watch(sent.response, sent, is_async=True) if _is_stream(sent.response) else sent.response
+
+
+def open_call(history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]) -> Steps[SdkCall]:
+    """Return the call, with its request measured for the model that it names."""
+    body = endpoint.whole(body)
+    if history.is_ready(endpoint):
+        return SdkCall(history.request(endpoint, body), endpoint, body, post)
+    request: Request = yield blocking(history.request, endpoint, body)
+    return SdkCall(request, endpoint, body, post)
+
+
+def _carry_out(
+    history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]
+) -> Steps[tuple[SdkCall, Exchanged[Any]]]:
+    call = yield from open_call(history, endpoint, body, post)
+    sent = yield from call.request.exchange(call.send)
+    call.request.observe(sent.fitted, _raw_report(sent.response))
+    return call, sent
+
+
+def _raw_report(response: Any) -> Any:
+    """Return what a raw response (`with_raw_response`) reports, if it is there already; else None."""
+    raw = getattr(response, "http_response", None)
+    if raw is None or not getattr(raw, "is_closed", False):
+        return None
+    with suppress(Exception):  # an answer that is no JSON reports nothing
+        return raw.json()
+    return None
+
+
+def _is_stream(response: Any) -> bool:
+    """Return whether this is the SDK's own stream of events."""
+    return hasattr(response, ITEMS) and hasattr(response, "response")
+
+
+def _adopt(ours: weakref.ref[Any], second: Any) -> Any:
+    """Return the items of the second response, which becomes that of the stream that the caller has."""
+    if (stream := ours()) is not None:
+        stream.response = second.response
+    return getattr(second, ITEMS)

@@ -1,0 +1,66 @@
+"""How a turn of the model ends in a text protocol: in an action, in a fence of code, or in words.
+
+The forms of actions are data (`frames.json`): tags, `Action:` lines, a JSON object that orders something, a bare call.
+"""
+
+from __future__ import annotations
+
+import re
+
+from unabridged.authorship.frames import frame_table
+from unabridged.text_cache import remembered
+
+_LAST = 4_000
+"""Characters at the end of a turn in which its action is looked for."""
+_FORMS = {kind: "|".join(words) for kind, words in frame_table()["actions"].items()}
+_TAGS = re.compile(rf"(?<!`)</(?:{_FORMS['tags']})>")
+_BEGINS, _ENDS = (tuple(frame_table()["actions"][kind]) for kind in ("begins", "ends"))
+_LABEL = re.compile(rf"^[ \t]*(?:{_FORMS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
+_KEYS = re.compile(rf'"(?:{_FORMS["keys"]})"\s?:')
+"""Keys of an object that orders something."""
+_MORE_KEYS = re.compile(rf'"(?:{_FORMS["keys_alone"]})"\s?:')
+"""Keys that do so where the object stands without a fence."""
+_CALL = re.compile(r"\[?[A-Za-z_][\w.]*[(\[].*[)\]];?\]?\Z")
+_CODE = re.compile(r"(?:import|from|def|class|for|with|while|if|try|print)\b.*[\w):\"']\Z|[A-Za-z_][\w.]* ?= ?\S|#")
+_COMMAND = re.compile(r"[ \t]*[$!] ?\S")
+
+
+@remembered
+def ends_in_fence(text: str) -> bool:
+    """Return whether a turn ends in a fence of code."""
+    return text.rstrip().endswith("```")
+
+
+@remembered
+def ends_in_action(text: str) -> bool:
+    """Return whether a turn ends in an action of a known form."""
+    end = text.rstrip()[-_LAST:]
+    if end.endswith(_ENDS) or end.startswith(_BEGINS) or _TAGS.search(end):
+        return True
+    if end.endswith("```"):
+        opened = end.rfind("```", 0, len(end) - 3)
+        fence = end[opened:]
+        if fence.startswith("```tool_code") or ("{" in fence and _KEYS.search(fence)):
+            return True
+        above = end[:opened].rstrip().rpartition("\n\n")[2]  # "Action:" with a block below it
+        return above.endswith(":") and _LABEL.search(f"{above} -") is not None
+    return _LABEL.search(end.rpartition("\n\n")[2]) is not None or _is_object(end) or _is_code(end, len(text) <= _LAST)
+
+
+def _is_object(end: str) -> bool:
+    """Return whether a turn ends in a JSON object that orders something."""
+    if not end.endswith(("}", "]")):
+        return False
+    found = end if end.startswith(("{", "[")) else end[end.rfind("\n{") + 1 :]
+    return found.startswith(("{", "[{")) and bool(_KEYS.search(found) or _MORE_KEYS.search(found))
+
+
+def _is_code(end: str, whole: bool) -> bool:
+    """Return whether a turn is nothing but code, or ends in a call or a command on a line of its own."""
+    lines = [line for line in end.splitlines() if line.strip()]
+    if not lines or "](" in lines[-1]:
+        return False
+    is_call = _CALL.match(lines[-1]) is not None
+    if (is_call and (len(lines) == 1 or not lines[-1].endswith(("()", "[]")))) or _COMMAND.match(lines[-1]):
+        return True
+    return whole and len(lines) > 1 and all(_CODE.match(line.strip()) for line in (lines[0], lines[-1]))

@@ -1,0 +1,482 @@
+"""One call of a `Compactor`, read from top to bottom: look the conversation up, measure what is new, decide, act."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from unabridged.archive.address import is_on_server
+from unabridged.archive.protocol import Part, Scope
+from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
+from unabridged.asking.learned_limits import (
+    LearnedLimits,
+    describe_refusal,
+    find_limits_with_reserve,
+    list_limits_to_try,
+    require_overflow,
+)
+from unabridged.engine import pipeline
+from unabridged.engine.background import Background
+from unabridged.engine.calibrations import StoredCalibration
+from unabridged.engine.conversations import ConversationCache, ConversationCaches
+from unabridged.engine.restore import restore
+from unabridged.engine.rewrite import Rewrite
+from unabridged.engine.state import CompactionRequest, Setup, State, WorkingList
+from unabridged.engine.store import to_part
+from unabridged.engine.trigger import MADE_EARLY, Decision, RequestSize, TriggerInput, decide
+from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation, SummaryFailed, WontFit
+from unabridged.events import Receipt, Unchanged
+from unabridged.formats import Format, Message, detect
+from unabridged.history.difference import digest_prefixes
+from unabridged.history.replay import UNNAMED
+from unabridged.legality import find_waiting
+from unabridged.results import Compaction, Outlook, Plan
+from unabridged.settings import Limits
+from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.meter import Meter
+from unabridged.tokens.models import family_of
+
+if TYPE_CHECKING:
+    from unabridged.asking.exchange import Exchange
+
+log = logging.getLogger("unabridged")
+
+T = TypeVar("T")
+LEASE = "a summary made early"
+UNNAMED_KEY_MESSAGES = 4
+"""Messages by which a conversation without a name is distinguished from others, where that only saves work."""
+RESERVE_STEPS = 64
+"""The room for an answer is a whole number of such parts of the window: few limits serve all requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCall:
+    """One call under way: its conversation, what the caller passed in, and what that takes as the meter counts."""
+
+    setup: Setup
+    cache: ConversationCache
+    request: CompactionRequest
+    estimate: int
+    """What the request takes with the list to go on from."""
+    original_estimate: int
+    """The same with the original."""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Return whether the list to go on from is what became of the original when it was passed in before."""
+        return self.request.start is not self.request.original
+
+    @property
+    def work_scope(self) -> Scope:
+        """Return by what work in the background goes."""
+        return self.cache.work_scope or self.request.scope
+
+    @property
+    def shared_scope(self) -> Scope:
+        """Return the same for every process: a conversation without a name goes by how it begins."""
+        request = self.request
+        if request.scope.thread:
+            return request.scope
+        meanings = (request.format.read(message).meaning for message in request.original[:UNNAMED_KEY_MESSAGES])
+        return request.scope._replace(thread=f"{UNNAMED}{digest_prefixes(meanings, '')[-1][:16]}")
+
+    @property
+    def tokens_before(self) -> int:
+        """Return what the request takes with the original, in the provider's tokens."""
+        return self.setup.tokens(self.original_estimate)
+
+    @property
+    def is_original_below_trigger(self) -> bool:
+        """Return whether the original is below the trigger."""
+        return self.setup.trigger_reason(RequestSize(self.original_estimate, len(self.request.original))) is None
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the provider may refuse what its model thought where other messages stand before it."""
+        return self.setup.thinking_rule(self.request.format) == "bound"
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the request is within the budget as it is."""
+        return self.setup.fits(self.estimate)
+
+    def unchanged(self, why: str = "") -> Compaction:
+        """Return that nothing new is done: the very list, or what became of it when it was passed in before."""
+        request, resent = self.request, self.cache.resent if self.is_resumed else None
+        scope = resent.scope if resent is not None else request.scope
+        return self._result(request.start, scope, request.start_receipt, self.estimate, why)
+
+    def compacted(self, state: State, why: str) -> Compaction:
+        """Return what a compaction made of the list; `why` says why it made nothing."""
+        return self._result(state.working.messages, state.scope, state.receipt, state.estimate, why)
+
+    def _result(
+        self, messages: list[Message], scope: Scope, receipt: Receipt | None, estimate: int, why: str
+    ) -> Compaction:
+        request, before, after = self.request, self.setup.tokens(self.original_estimate), self.setup.tokens(estimate)
+        is_changed, fixed = messages is not request.original, (request.system, request.tools)
+        return Compaction(
+            messages, is_changed, before, after, scope.thread, receipt, why, estimate, fixed, namespace=scope.namespace
+        )
+
+    def new_state(self) -> State:
+        """Return a compaction that begins with the list to go on from, as it was read last."""
+        request, measured = self.request, self.cache.measured
+        views = self.setup.read(request.start, request.format, measured.read(request.format, self.setup.meter))
+        is_pending = request.is_by_hand or find_waiting(views, items=request.format.items) is not None
+        working = WorkingList(request.start, views, list(measured.sizes))
+        is_named = bool(request.scope.thread)
+        return State(request, working, request.scope, is_named, is_pending, receipt=request.start_receipt)
+
+
+class CallRunner:
+    """What the calls of one compactor share: its conversations, its background work, and a `Setup` for each format."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        calibration: StoredCalibration,
+        format_: Format | None,
+        new_meter: Callable[..., Meter],
+        *,
+        answers_apart: bool = False,
+    ) -> None:
+        self.settings, self.asker, self.format = setup.settings, setup.summary_writer.asker, format_
+        self.calibration, self.caches, self.background = calibration, ConversationCaches(), Background()
+        self.clock: Callable[[], float] = time.monotonic
+        self._setup, self._new_meter, self._answers_apart = setup, new_meter, answers_apart
+        self._setups: dict[str, Setup] = {}
+        self._learned_limits = LearnedLimits(self.settings, setup.limits)
+
+    @property
+    def limits(self) -> Limits:
+        """Return the settings in tokens, as far as the provider has not taught otherwise."""
+        return self._setup.limits
+
+    # -- drivers ------------------------------------------------------------------------------------------------------
+
+    def drive(self, steps: Generator[Any, Any, T]) -> T:
+        """Run the steps to their end, asking the model for what they yield."""
+        exchange = self._new_exchange()
+        return drive(steps, _refuse_to_ask if exchange is None else exchange.ask)
+
+    async def adrive(self, steps: Generator[Any, Any, T]) -> T:
+        """`drive` without blocking the event loop: the work is done in a worker thread."""
+        exchange = self._new_exchange()
+        if exchange is None:
+            return await in_thread(drive, steps, _refuse_to_ask)
+        try:
+            return await adrive(steps, exchange.aask, threads=True)
+        except BaseException:  # a task that was cancelled, above all: nobody waits for the model any more
+            exchange.cancel()
+            raise
+
+    def _new_exchange(self) -> Exchange | None:
+        if self.asker is None:
+            return None
+        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
+
+        return Exchange(self.asker)
+
+    # -- a call -------------------------------------------------------------------------------------------------------
+
+    def run_with_room(
+        self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any], **options: Any
+    ) -> Generator[Any, Any, Compaction]:
+        """`run`, with room for an answer of so many tokens; where that can't be, the provider decides."""
+        within = self._find_limits_for(answer)
+        if within is not None:
+            try:
+                return (yield from self.run(messages, scope, fixed, **options, within=within))
+            except WontFit:  # what can't go takes more than that
+                log.debug("no room for an answer of %s tokens", answer)
+        return (yield from self.run(messages, scope, fixed, **options))
+
+    def _find_limits_for(self, answer: int | None) -> Limits | None:
+        """Return the limits for a request that asks for so long an answer; None where the usual ones leave as much."""
+        limits = self.limits
+        if answer is None or self._answers_apart or limits.assumed or answer <= limits.reserve:
+            return None
+        step = max(1, limits.window // RESERVE_STEPS)
+        return find_limits_with_reserve(self.settings, limits.window, -(-answer // step) * step)
+
+    def run(
+        self,
+        messages: list[Message],
+        scope: Scope,
+        fixed: tuple[Any, Any],
+        *,
+        force: bool = False,
+        why: str = "",
+        within: Limits | None = None,
+    ) -> Generator[Any, Any, Compaction]:
+        """Return what is to be sent: below the trigger the list itself, else what a compaction made of it.
+
+        `fixed`: system prompt and tools; `why`: it was asked for, or refused; `force`: it is done whatever the size;
+        `within`: other limits, this once.
+        """
+        if self.settings.off or not messages:
+            return Compaction(messages, False, 0, 0, scope.thread, namespace=scope.namespace)
+        cache, call = self.caches.find(scope, messages), None
+        yield from take_lock(cache.lock)
+        try:
+            follows_trigger = not why and bool(self.limits.trigger)
+            call = self._measure(
+                cache, scope, messages, fixed, within, anew=not (why or follows_trigger), force=force, asked=bool(why)
+            )
+            if follows_trigger:
+                call = self._catch_up(call)
+            cache.message_count = len(messages)
+            return (yield from self._act(call, self._decide(call, why)))
+        except FunctionFailed as error:  # while it fits, the run goes on without a compaction
+            self._setup.host.emit_failure(cache.work_scope or scope, error.function, error)
+            if call is None or not call.fits:
+                raise
+            log.warning("not compacted: %s failed; the Failed event has its error", error.function)
+            cache.attempts.failed_why, cache.attempts.failed_at = str(error), call.estimate
+            return call.unchanged(str(error))
+        finally:
+            cache.lock.release()
+
+    def _measure(
+        self,
+        cache: ConversationCache,
+        scope: Scope,
+        messages: list[Message],
+        fixed: tuple[Any, Any],
+        within: Limits | None = None,
+        *,
+        anew: bool = False,
+        force: bool = False,
+        asked: bool = False,
+    ) -> MeasuredCall:
+        """Return the call, with what is new in its list measured; `anew`: whatever became of the list before."""
+        format_ = self.format or cache.detect_format(messages)
+        setup = self.setup_for(format_) if within is None else replace(self.setup_for(format_), limits=within)
+        start = messages if anew else cache.find_start(messages, format_)
+        overhead = cache.count_overhead(setup.meter, *fixed)
+        estimate = overhead + cache.measured.update(start, format_, setup.meter)
+        original = estimate if start is messages else overhead + cache.original_tokens()
+        last, cache.called_at = cache.called_at, self.clock()
+        idle = 0.0 if last is None else cache.called_at - last
+        receipt = cache.resent.receipt if start is not messages and cache.resent is not None else None
+        request = CompactionRequest(
+            scope, format_, messages, start, receipt, *fixed, overhead, idle, is_by_hand=force, is_asked=asked
+        )
+        return MeasuredCall(setup, cache, request, estimate, original)
+
+    def _catch_up(self, call: MeasuredCall) -> MeasuredCall:
+        """Return the call, with what became of the conversation in the archive since the last one here.
+
+        Other processes may have compacted it. The same conversation must become the same bytes wherever it is sent
+        from, below the trigger too: a provider may refuse what its model thought where it stands behind others. And
+        the archive may have lost what was recorded: then the next compaction begins with the whole original.
+        """
+        cache, setup, request = call.cache, call.setup, call.request
+        fixed = (request.system, request.tools)
+        measure = partial(self._measure, cache, request.scope, request.original, fixed, setup.limits)
+        resent = cache.resent if call.is_resumed else None
+        needs_less = resent is not None and call.is_original_below_trigger and not (resent.is_asked or call.is_bound)
+        if needs_less or self._is_forgotten(call):
+            cache.resent = None
+            call = measure(anew=True)
+        if not is_on_server(setup.archive.url):  # who has it alone need not read the list, and hash all of it
+            return call
+        if not cache.may_have_gone_on_elsewhere(request.original, request.format, is_bound=call.is_bound):
+            return call
+        state = call.new_state()
+        if not pipeline.restore_sent(setup, state):
+            return call
+        is_asked = state.record is not None and state.record.data.get("asked")
+        if call.is_original_below_trigger and not (call.is_bound or is_asked):
+            return call
+        cache.finish(state, "")
+        return measure()
+
+    def _is_forgotten(self, call: MeasuredCall) -> bool:
+        """Return whether it is to be compacted, and the archive no longer has what the list was made by."""
+        receipt = call.request.start_receipt
+        if receipt is None or call.setup.trigger_reason(RequestSize(call.estimate, len(call.request.start))) is None:
+            return False
+        try:
+            return call.setup.archive.record(Scope(receipt.namespace, receipt.thread), receipt.id) is None
+        except ArchiveError:
+            return False  # reported by the next write
+
+    def _decide(self, call: MeasuredCall, why: str) -> Decision:
+        """Return what to do; `why` says that it was asked for, or refused."""
+        setup, attempts, share, asker = call.setup, call.cache.attempts, self.settings.background, self.asker
+        attempts.looked_at = min(attempts.looked_at, call.estimate)
+        may_ask = share is not None and asker is not None and not (asker.why_missing or asker.seconds_until_ready)
+        return decide(
+            TriggerInput(
+                limits=setup.limits,
+                size=RequestSize(setup.tokens(call.estimate), len(call.request.start)),
+                estimate=call.estimate,
+                is_over=call.estimate > setup.limit,
+                attempts=attempts,
+                asked_why=why,
+                is_forced=call.request.is_by_hand,
+                is_in_background=share is not None and self.background.is_running(call.work_scope),
+                background_share=share if may_ask else None,
+                idle_seconds=call.request.idle_seconds,
+                cache_seconds=None if setup.prices is None else setup.prices.lifetime,
+            )
+        )
+
+    def _act(self, call: MeasuredCall, decision: Decision) -> Generator[Any, Any, Compaction]:
+        """Do what was decided."""
+        setup, cache, request = call.setup, call.cache, call.request
+        if decision.action == "begin":
+            self._begin_early(call)
+        if decision.action not in {"compact", "clear"}:
+            return call.unchanged(decision.why)
+        if decision.action == "compact" and not (call.fits or request.is_by_hand):
+            self.background.wait(call.work_scope, self.settings.deadline)
+        cache.measured.reread(request.start, request.format, setup.meter)
+        state, why = call.new_state(), ""
+        if decision.action == "compact":
+            why = yield from pipeline.compact(setup, state, decision.why)
+        else:
+            cache.attempts.looked_at = call.estimate
+            pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {call.tokens_before:,} tokens")
+            if state.working.messages is request.start:
+                return call.unchanged()
+        if why and cache.attempts.failed_why != why:
+            thread, namespace = state.scope.thread, state.scope.namespace
+            setup.host.emit(Unchanged(thread, why, call.tokens_before, namespace=namespace))
+        cache.finish(state, why)
+        return call.compacted(state, why)
+
+    def _begin_early(self, call: MeasuredCall) -> None:
+        """Have the summary made in the background, by one process at a time."""
+        request, attempts, archive, scope = call.request, call.cache.attempts, call.setup.archive, call.shared_scope
+        messages, fixed = list(request.start), (request.system, request.tools)
+
+        def make() -> str:
+            has_lease = False
+            try:
+                has_lease = archive.lease(scope, LEASE, self.settings.deadline)
+                if not has_lease:
+                    return "made elsewhere"
+                own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
+                return self.drive(pipeline.compact_early(own.setup, own.new_state()))
+            except ArchiveError as error:  # reported when a request needs the archive
+                return str(error)
+            finally:
+                if has_lease:
+                    with suppress(ArchiveError):  # it runs out by itself
+                        archive.release(scope, LEASE)
+
+        def work() -> None:
+            if not make() and attempts.begun_at == call.estimate:  # else the list was changed meanwhile
+                attempts.begun_at = MADE_EARLY
+
+        attempts.begun_at = call.estimate
+        self.background.start(call.work_scope, work)
+
+    # -- what would be done -------------------------------------------------------------------------------------------
+
+    def foresee(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
+        """Return what `run_with_room` would do. Nothing is done, stored or remembered."""
+        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for(answer))
+        setup = call.setup
+        outlook = partial(Outlook, setup.tokens(call.estimate), setup.limits.budget)
+        trigger = setup.trigger_reason(RequestSize(call.estimate, len(messages)))
+        if trigger is None or self.settings.off:
+            return outlook(None)
+        state = call.new_state()
+        restore(setup, state, settles=False)
+        if setup.trigger_reason(state.size) is None and not state.restored.is_broken:
+            return outlook(trigger, why="what was recorded of it is applied again")
+        chosen = self._choose(setup, state)
+        if isinstance(chosen, str):
+            return outlook(trigger, why=chosen)
+        if isinstance(chosen, Rewrite):
+            return outlook(trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
+        return outlook(trigger, chosen)
+
+    def _choose(self, setup: Setup, state: State) -> Rewrite | Plan | str:
+        """Return what a compaction would do; in words, why nothing. Only an estimate that is sure refuses a request."""
+        current = setup
+        while True:
+            try:
+                return pipeline.choose(current, state)
+            except IllegalConversation as error:
+                return str(error)
+            except WontFit as error:
+                if not setup.may_fit(error.floor):
+                    return str(error)
+                current = pipeline.with_room_for(current, error.floor)
+
+    def list_live_parts(self, messages: list[Message], scope: Scope) -> list[Part]:
+        """Return what stands in the list, with compactions of it that are recorded: each message as it is archived.
+
+        What compactions put in is left out. Nothing is stored or remembered.
+        """
+        if not messages:
+            return []
+        call = self._measure(ConversationCache(), scope, messages, (None, None))
+        state = call.new_state()
+        restore(call.setup, state, settles=False)
+        rows = zip(state.working.messages, state.working.views, state.restored.turns, strict=True)
+        return [to_part(call.setup, message, view, turn) for message, view, turn in rows if turn >= 0]
+
+    # -- what a provider teaches --------------------------------------------------------------------------------------
+
+    def observe(self, fitted: Compaction, usage: Any) -> None:
+        """Learn from what the provider reported for this request."""
+        report = usage_of(usage)
+        if report is not None and fitted.estimate > 0:
+            self.calibration.observe(fitted.estimate, report)
+            self._adopt(self._learned_limits.limits(self.calibration.value.factor))
+
+    def recover_from_refusal(self, fitted: Compaction, error: object, scope: Scope) -> Generator[Any, Any, Compaction]:
+        """Lower the limits to what the provider takes, and compact for them."""
+        overflow, calibration = require_overflow(error), self.calibration.value
+        setup = self.setup_for(self.format or detect(fitted.messages))
+        if not fitted.estimate:  # it was sent as it came, and nobody counted it
+            counted = self._measure(ConversationCache(), scope, fitted.messages, fitted.fixed)
+            fitted = replace(fitted, estimate=counted.estimate)
+        calibration.refused(fitted.estimate, overflow.requested or 0)
+        tokens, cause = setup.tokens(fitted.estimate), error if isinstance(error, BaseException) else None
+        if self.settings.off and cause is not None:
+            raise cause
+        limits = None
+        if not self.settings.off:
+            limits = self._learned_limits.add(overflow, fitted.estimate, calibration.factor)
+        self._adopt(limits)
+        if limits is None or fitted.refused:
+            overhead, usual = setup.tokens(setup.meter.overhead(*fitted.fixed)), self.limits
+            raise WontFit(overhead=overhead, floor=tokens, budget=usual.budget, window=usual.window) from cause
+        log.warning(describe_refusal(overflow, tokens, limits))
+        why = f"the provider refused {tokens:,} tokens as too long"
+        run = partial(self.run, fitted.messages, scope, fitted.fixed, why=why, force=not limits.trigger)
+        *tighter, last = list_limits_to_try(overflow, tokens, self.settings, limits)
+        for within in tighter:
+            with suppress(WontFit):  # what can't go takes more than that
+                return replace((yield from run(within=within)), refused=True)
+        return replace((yield from run(within=last)), refused=True)
+
+    def _adopt(self, limits: Limits | None) -> None:
+        """Have these limits from now on."""
+        if limits is not None and limits != self.limits:
+            self._setup = replace(self._setup, limits=limits)
+            self._setups = {name: replace(setup, limits=limits) for name, setup in self._setups.items()}
+
+    def setup_for(self, format_: Format) -> Setup:
+        """Return what compactions in this format share; it gives the tokenizer family where no agent is named."""
+        setup = self._setups.get(format_.name)
+        if setup is None:
+            meter = self._new_meter(family=family_of(self._setup.agent, format_.family))
+            setup = self._setups[format_.name] = replace(self._setup, meter=meter)
+        return setup
+
+
+def _refuse_to_ask(ask: Any) -> Any:
+    raise SummaryFailed(f"asked {ask!r}, and there is no model")

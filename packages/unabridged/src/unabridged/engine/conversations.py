@@ -1,0 +1,350 @@
+"""What the engine remembers of a conversation between two calls, so that a call costs only what is new.
+
+Nothing here is needed for correctness: a conversation that was forgotten is measured again. So memory is bounded, a
+fork starts afresh, and an evicted conversation costs one slower call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+from unabridged import text_cache
+from unabridged.archive.protocol import Scope
+from unabridged.engine.resent_list import ResentList, remember_result
+from unabridged.engine.state import State
+from unabridged.engine.trigger import Attempts
+from unabridged.formats import FORMATS, detect
+from unabridged.formats.base import Format, Message, read_at, require_list
+from unabridged.formats.equality import FlatTurns, flatten_turns
+from unabridged.formats.fields import get
+from unabridged.marks import marked_ids
+from unabridged.messages import View
+from unabridged.tokens.meter import Meter
+
+_CONTENT_READERS: tuple[Callable[[Any], Any], ...] = (
+    itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"),
+)  # fmt: skip
+"""The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
+_MISSING = object()
+MOST_CONVERSATIONS = 512
+UNNAMED_COMPARED = 64
+"""So many conversations without a name, the newest, are compared with a list for the one that it goes on."""
+
+
+@dataclass(slots=True)
+class MeasuredList:
+    """The messages of a conversation as of the last call, by reference, with their views and sizes."""
+
+    format: Format | None = None
+    messages: list[Message] = field(default_factory=list)
+    contents: list[Any] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    checked: int = 0
+    """So many views are known to say what their messages say: those that follow are as of when they were measured."""
+    sizes: list[int] = field(default_factory=list)
+    total: int = 0
+    fresh: int = 0
+    """From this message on, all were read in the call that goes on."""
+    flat: FlatTurns | None = None
+    """The messages flattened, once that was needed."""
+    is_rebuilt: bool = False
+    """Whether the list was built anew for the last call, and may be so for each."""
+
+    def update(self, messages: list[Message], format_: Format, meter: Meter) -> int:
+        """Take in what is new or was replaced since the last call; return the tokens of all messages together."""
+        if self.format is not format_:
+            self.format = format_
+            self._forget_from(0)
+        if not self._is_beginning_of(require_list(messages)):
+            self._forget_from(self._find_first_change(messages, contents_of(messages)))
+        self.fresh = len(self.messages)
+        new = messages[self.fresh :]
+        if self.flat is not None and new:
+            more = flatten_turns(new)
+            self.flat = self.flat.add(more) if more is not None else None
+        for message, content in zip(new, contents_of(new), strict=True):
+            view = read_at(len(self.messages), message, format_)
+            tokens = meter.message(view, message)
+            if view.resets:  # the provider drops what stands before
+                self.sizes, self.total = [0] * len(self.sizes), 0
+            self.messages.append(message)
+            self.contents.append(content)
+            self.views.append(view)
+            self.sizes.append(tokens)
+            self.total += tokens
+        return self.total
+
+    def read(self, format_: Format, meter: Meter) -> list[View]:
+        """Return the views of all messages; those of an earlier call are read anew once, and measured if changed."""
+        for i in range(self.checked, self.fresh):
+            known, view = self.views[i], read_at(i, self.messages[i], format_)
+            if view == known:
+                continue
+            self.views[i] = same_words = known.said_by(view.origin)
+            if view != same_words:  # more than whose words they are, which takes no tokens
+                self.views[i] = view
+                self._measure(i, meter)
+        self.checked = len(self.views)
+        return list(self.views)
+
+    def reread(self, messages: list[Message], format_: Format, meter: Meter) -> None:
+        """Like `update`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
+        fresh = self.fresh
+        self.update(messages, format_, meter)
+        self.fresh, self.checked = min(fresh, self.fresh), 0
+        self.read(format_, meter)
+
+    def replace(self, state: State) -> None:
+        """Remember what a compaction made of the list."""
+        working = state.working
+        self.format, self.flat, self.checked = state.format, None, len(working.views)
+        self.messages, self.contents = list(working.messages), contents_of(working.messages)
+        self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
+
+    def _measure(self, index: int, meter: Meter) -> None:
+        """Count a message that was changed and read anew; what a provider drops counts for nothing."""
+        is_dropped = any(view.resets for view in self.views[index + 1 :])
+        tokens = 0 if is_dropped else meter.message(self.views[index], self.messages[index])
+        self.total += tokens - self.sizes[index]
+        self.sizes[index] = tokens
+
+    def _is_beginning_of(self, messages: Sequence[Message]) -> bool:
+        """Return whether the list still begins with what is known. Identity makes it cheap; equality makes it right."""
+        known = len(self.messages)
+        head = messages if len(messages) == known else messages[:known]
+        if len(head) < known or not self._equals(head):
+            return False
+        if known and head[0] is not self.messages[0]:  # built anew
+            # What shares the objects of these copies is compared as quickly the next time; else follow the caller's.
+            shares = self.flat is not None or contents_of(head[:1])[0] is self.contents[0]
+            if not (self.is_rebuilt and shares):
+                self.messages, self.contents = list(head), contents_of(head)
+            self.is_rebuilt = True
+            return True
+        self.is_rebuilt = False
+        return contents_of(self.messages) == self.contents
+
+    def _equals(self, head: Sequence[Message]) -> bool:
+        """Return whether these messages are the known ones; objects that were built anew are compared flattened."""
+        if head and head[-1] is not self.messages[-1]:
+            known, self.flat = self.flat or flatten_turns(self.messages), flatten_turns(head)
+            if known is not None and self.flat is not None and self.flat.is_same(known):
+                return True
+        return head == self.messages
+
+    def _find_first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
+        for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
+            is_same = old is new or old == new
+            if not (is_same and (self.contents[i] is contents[i] or self.contents[i] == contents[i])):
+                return i
+        return min(len(self.messages), len(messages))
+
+    def _forget_from(self, index: int) -> None:
+        if any(view.resets for view in self.views[index:]):
+            index = 0  # what the provider dropped was not counted
+        self.total -= sum(self.sizes[index:])
+        self.flat = None if index < len(self.messages) else self.flat
+        self.checked = min(self.checked, index)
+        for remembered in (self.messages, self.contents, self.views, self.sizes):
+            del remembered[index:]
+
+
+@dataclass(slots=True)
+class ConversationCache:
+    """One conversation as of the last call: its measured messages, what became of them, and what was tried."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    work_scope: Scope | None = None
+    """By which its work in the background goes while it has no name."""
+    measured: MeasuredList = field(default_factory=MeasuredList)
+    attempts: Attempts = field(default_factory=Attempts)
+    resent: ResentList | None = None
+    """What the caller passed in when it was last compacted, and what became of it."""
+    overhead: tuple[Any, Any, int] = (None, None, 0)
+    """System prompt, tools, and what they take."""
+    called_at: float | None = None
+    """When the last call was, by the engine's clock; None before the first."""
+    message_count: int = 0
+    """How many messages were passed in with the last call."""
+
+    def detect_format(self, messages: list[Message]) -> Format:
+        """Return the format of the conversation; only what is new is looked at, until one message gives it away."""
+        format_, known = self.measured.format, len(self.measured.messages)
+        if format_ is None or not known:
+            return detect(messages)
+        odd = [message for message in require_list(messages)[known:] if not format_.claims(message)]
+        return next((other for message in odd for other in FORMATS.values() if other.claims(message)), format_)
+
+    def find_start(self, messages: list[Message], format_: Format) -> list[Message]:
+        """Return the list to go on from: this one, or what became of it when it was passed in before."""
+        known = self.measured.messages
+        if self.resent is None or require_list(messages)[: len(known)] == known:
+            return messages
+        result = self.resent.resume(messages, format_)
+        if result is None:
+            self.resent = None
+        return messages if result is None else result
+
+    def may_have_gone_on_elsewhere(self, messages: Sequence[Message], format_: Format, *, is_bound: bool) -> bool:
+        """Return whether another process may have sent this conversation since the last call, and recorded something.
+
+        So it is where the model answered more often than it was asked from here. A request may also have been sent
+        again by way of another: that only costs a cache, unless what the model thought is bound to what it was sent.
+        """
+        first, answers, last = self.message_count, 0, ""
+        for view in (read_at(i, message, format_) for i, message in enumerate(messages[first:], first)):
+            answers += view.role == "assistant" != last
+            last = view.role
+            if answers > (first > 0) or (is_bound and view.reasoning):
+                return True
+        return False
+
+    def count_overhead(self, meter: Meter, system: Any, tools: Any) -> int:
+        """Return what system prompt and tools take; they are counted when they change."""
+        known_system, known_tools, tokens = self.overhead
+        if (system is known_system or system == known_system) and (tools is known_tools or tools == known_tools):
+            return tokens
+        self.overhead = (system, tools, meter.overhead(system, tools))
+        return self.overhead[2]
+
+    def finish(self, state: State, why: str) -> None:
+        """Go on from what a compaction made of the list; `why` is why it made nothing, and "" when it did."""
+        self.attempts.failed_why, self.attempts.failed_at = why, state.estimate if why else 0
+        if state.working.messages is not state.request.original:
+            if state.request.is_by_hand:  # what was asked for by hand is not done again to a list that need not shrink
+                self.resent = None
+            else:
+                self._remember(state)
+            self.attempts.begun_at = 0
+            self.measured.replace(state)
+
+    def _remember(self, state: State) -> None:
+        """Remember what became of the list, in case it is passed in again: only the next call shows it."""
+        before = self.resent if state.request.start is not state.request.original else None
+        views = self.measured.views
+        if before is None:
+            meanings, is_whole = [view.meaning for view in views], not any(map(marked_ids, views))
+        else:
+            new = (view.meaning for view in views[len(before.result) :])
+            meanings, is_whole = [*before.meanings, *new], before.is_whole
+        tokens = self.measured.total if before is None else self.original_tokens()
+        self.resent = remember_result(state, meanings, tokens, is_whole=is_whole)
+
+    def original_tokens(self) -> int:
+        """Return what the original takes, where the list to go on from is what became of it."""
+        measured = self.measured
+        if self.resent is None:
+            return measured.total
+        return self.resent.tokens + sum(measured.sizes[len(self.resent.result) :])
+
+    def may_begin(self, messages: Sequence[Message]) -> bool:
+        """Return whether the list may go on this conversation: the first and the last known message are in it."""
+        lists = [self.measured.messages, *([self.resent.original] if self.resent is not None else [])]
+        return any(
+            known and len(known) <= len(messages) and known[0] == messages[0] and known[-1] == messages[len(known) - 1]
+            for known in lists
+        )
+
+
+class _UnnamedKey(NamedTuple):
+    """The key of a conversation that has no name."""
+
+    namespace: str
+    number: int
+
+
+class ConversationCaches:
+    """The most recently used conversations, at most `most` of them; one lock each."""
+
+    def __init__(self, most: int = MOST_CONVERSATIONS) -> None:
+        self._most = most
+        self._guard = threading.Lock()
+        self._number = 0
+        self._caches: OrderedDict[object, ConversationCache] = OrderedDict()
+        _alive.add(self)
+
+    def find(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
+        """Return the cache of the thread; without a name, of the conversation that the list goes on, else a new one."""
+        return self.get(scope) if scope.thread else self._find_unnamed(scope.namespace, messages)
+
+    def get(self, scope: Scope) -> ConversationCache:
+        """Return the cache of the thread; the one used longest ago makes room."""
+        with self._guard:
+            return self._caches[scope] if self._touch(scope) else self._add(scope, ConversationCache())
+
+    def _find_unnamed(self, namespace: str, messages: Sequence[Message]) -> ConversationCache:
+        with self._guard:
+            unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
+            for key in unnamed[: -UNNAMED_COMPARED - 1 : -1]:
+                if self._caches[key].may_begin(messages) and self._touch(key):
+                    return self._caches[key]
+            self._number += 1
+            work_scope = Scope(namespace, f"unnamed {os.getpid()} {self._number}")
+            return self._add(_UnnamedKey(namespace, self._number), ConversationCache(work_scope=work_scope))
+
+    def _touch(self, key: object) -> bool:
+        """Mark the cache as used last; return whether there is one."""
+        if key in self._caches:
+            self._caches.move_to_end(key)
+        return key in self._caches
+
+    def _add(self, key: object, cache: ConversationCache) -> ConversationCache:
+        self._caches[key] = cache
+        for old in list(self._caches)[: max(0, len(self._caches) - self._most)]:
+            if not self._caches[old].lock.locked():  # one in use stays, so that its lock keeps its meaning
+                del self._caches[old]
+        return cache
+
+    def drop(self, scope: Scope) -> None:
+        """Forget the thread, and what was remembered of any text: its own may be among them."""
+        with self._guard:
+            for key, cache in list(self._caches.items()):
+                if key == scope or (cache.resent is not None and cache.resent.scope == scope):
+                    del self._caches[key]
+        text_cache.forget()
+
+    def renew(self) -> None:
+        """Start afresh, with fresh locks: one held by another thread at a fork would never be released."""
+        self._guard = threading.Lock()
+        self._caches = OrderedDict()
+
+
+def contents_of(messages: Sequence[Message]) -> list[Any]:
+    """Return what each message holds, by reference: a message whose text was replaced shows here."""
+    for read in _CONTENT_READERS:
+        try:
+            return list(map(read, messages))
+        except (KeyError, TypeError, AttributeError):
+            continue
+    return list(map(_content_of, messages))
+
+
+def _content_of(message: Message) -> Any:
+    """Return the same of one message, for lists of both and for items that hold something else."""
+    if type(message) is dict:
+        if "content" in message:
+            return message["content"]
+        return message.get("output") or message.get("arguments") or message.get("parts")
+    content = get(message, "content", _MISSING)
+    if content is not _MISSING:
+        return content
+    return get(message, "output") or get(message, "arguments") or get(message, "parts")
+
+
+_alive: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for caches in list(_alive):
+        caches.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)

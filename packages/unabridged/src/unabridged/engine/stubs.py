@@ -1,0 +1,164 @@
+"""Build stubs: the one line that replaces the bulk of a tool result, an argument or an image.
+
+A stub keeps what the agent most likely needs of it: which tool, on what, how much there was, how it went, the names
+that stand nowhere else any more, and where the whole is, when there is a way to follow a reference. The same input
+always gives the same stub.
+
+    [Tool result cleared: bash "pytest tests/test_io.py"; 214 lines, 9,120 characters; exit 1; 2 failed, 31 passed;
+     names: read_header, RowCursor; full text: r-12; record 9f3a1c2e4b5d/12]                    (on one line)
+
+The record and turn it names are what replay goes by: results that read alike have the same stub but for that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from unabridged.authorship import find_exit_code
+from unabridged.marks import CLEARED, stub_line
+from unabridged.messages import Call, Media
+from unabridged.text_cache import remembered
+from unabridged.text_tools import map_strings
+
+MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
+"""Characters kept of what a tool was pointed at, and of the line that tells how it went."""
+MOST_OF_HEAD = 160
+"""Characters kept of a long string in a call's arguments: its beginning says what it was."""
+MOST_NAMES = 12
+"""Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
+
+_TALLY = re.compile(r"^.*?\b\d+ (?:passed|failed|errors?)\b.*$", re.IGNORECASE | re.MULTILINE)
+_RAISED = re.compile(r"^(?:E[ \t]+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
+_FAILED = re.compile(
+    r"^.*?\b(?:(?:error|fatal|failed|failure)[ \t]*[:!\]]|command not found|no such file|permission denied).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TARGETS = ("path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id")
+# File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
+_PATH = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
+_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
+_NAME = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]|^[A-Z]{2,}\d{2,}$")
+
+
+def build_stub(
+    call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = ""
+) -> str:
+    """Return the line that replaces a tool's result."""
+    tool = f"{_line(call.name)} {_target(call.arguments)}".strip() if call else _line(text)
+    outcome = [part for part in _outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
+    parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
+    return stub_line("Tool result", parts)
+
+
+def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
+    """Return the line that replaces an image, sound or document."""
+    parts = [_line(media.mime) or "type unknown", _line(media.name), *_notes(ref, (), record)]
+    return stub_line(media.kind.capitalize(), filter(None, parts))
+
+
+def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
+    """Return a call's arguments with every long string in them cut to its beginning; JSON stays JSON."""
+    notes = ["".join(f"; {note}" for note in _notes(ref, names, record))]
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return _beginning(arguments, notes)  # a custom tool's free text
+    except RecursionError:
+        return arguments
+    return (
+        _as_json(map_strings(value, lambda text: _beginning(text, notes)), arguments)
+        if isinstance(value, dict | list)
+        else arguments
+    )
+
+
+@remembered
+def words_of(text: str) -> frozenset[str]:
+    """Return every name in the text: what need not be repeated in a stub while the text stays."""
+    return frozenset((*_WORD.findall(text), *(path.rpartition("/")[2] for path in _PATH.findall(text))))
+
+
+def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
+    """Return the file names and identifiers the text uses most often, without those already known."""
+    names: list[str] = []
+    for name in _by_use(text):
+        if name not in known and not any(name in kept for kept in names):
+            names.append(name)
+        if len(names) == MOST_NAMES:
+            break
+    return tuple(names)
+
+
+@remembered
+def _by_use(text: str) -> tuple[str, ...]:
+    """Return the file names and identifiers in the text, those it uses most often first."""
+    uses = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
+    uses.update(word for word in _WORD.findall(text) if _NAME.search(word))
+    return tuple(name for name, _ in uses.most_common() if len(name) <= 48)
+
+
+def _beginning(text: str, notes: list[str]) -> str:
+    """Return the text's beginning and how much is gone; the first one shortened takes the notes for the whole call."""
+    note = f"… {CLEARED}{len(text) - MOST_OF_HEAD:,} more characters{notes[0] if notes else ''}]"
+    if len(text) <= MOST_OF_HEAD + 2 * len(note):
+        return text
+    notes.clear()
+    return text[:MOST_OF_HEAD] + note
+
+
+def _as_json(value: Any, otherwise: str) -> str:
+    """Return the value as JSON that can be sent; what JSON can't say (an infinite number) leaves it as it was."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair: send it escaped
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return otherwise
+    return text
+
+
+def _notes(ref: str | None, names: Sequence[str], record: str) -> list[str]:
+    notes = [f"names: {', '.join(names)}"] * bool(names) + [f"full text: {ref}"] * bool(ref)
+    return notes + [f"record {record}"] * bool(record)
+
+
+def _target(arguments: str) -> str:
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        value = arguments
+    if not isinstance(value, dict):
+        return _quoted(arguments)
+    for item in [*(value[key] for key in _TARGETS if key in value), *value.values()]:
+        if isinstance(item, str | int | float) and item != "":
+            return _quoted(str(item))
+    return ""
+
+
+def _quoted(text: str) -> str:
+    return f'"{_line(text)}"' if text.strip() else ""
+
+
+def _extent(text: str) -> str:
+    lines = text.count("\n") + 1
+    return f"{lines:,} line{'s' if lines > 1 else ''}, {len(text):,} characters"
+
+
+@remembered
+def _outcome(text: str) -> tuple[str, ...]:
+    """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
+    code = find_exit_code(text)
+    text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
+    lines = _TALLY.findall(text)[-1:] or _RAISED.findall(text)[-1:] or _FAILED.findall(text)[: code != 0]
+    return (*[f"exit {code}"] * (code is not None), *(_line(line, MOST_OF_OUTCOME) for line in lines))
+
+
+def _line(text: str, limit: int = MOST_OF_LINE) -> str:
+    """Return the text on one line, at most `limit` characters long."""
+    line = " ".join(text[: 4 * limit].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

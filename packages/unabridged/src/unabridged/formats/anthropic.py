@@ -1,0 +1,514 @@
+"""Anthropic Messages: `{"role", "content": str | blocks}`, with SDK blocks or whole `Message` objects among them.
+
+Messages of one role in a row are taken (they count as one turn), but results are looked for in the very next message.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
+from unabridged.formats.blocks import (
+    BlockFormat,
+    ends_in_space,
+    find_trailing_space,
+    has_late_results,
+    has_late_thinking,
+)
+from unabridged.formats.fields import (
+    absent,
+    as_json,
+    get,
+    id_at,
+    kind_of,
+    numbered,
+    plain,
+    same_objects,
+    text_at,
+    with_field,
+    word,
+)
+from unabridged.formats.parts import Content, Editor
+from unabridged.formats.rules import (
+    CONTINUE,
+    begin_with_user,
+    find_first_assistant,
+    leave_out,
+    refuse_each,
+    says_nothing,
+)
+from unabridged.messages import Call, Origin, Reasoning, Role, View
+
+_ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
+_ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_OPAQUE = frozenset({
+    "compaction", "container_upload", "mid_conversation_system", "fallback", "tool_addition", "tool_removal",
+})  # fmt: skip
+_OWN_BLOCKS = _THINKING | _OPAQUE | {
+    "tool_use", "tool_result", "server_tool_use", "document", "image", "search_result",
+}  # fmt: skip
+"""Blocks that no other format has."""
+_SPOKEN = frozenset({"text"})
+_REQUIRED_FIELDS = {
+    "text": ("text",), "tool_use": ("name", "input"), "server_tool_use": ("name", "input"), "thinking": ("thinking",),
+    "image": ("source",), "document": ("source",), "search_result": ("source", "title", "content"),
+}  # fmt: skip
+"""Fields of a block that are not taken as missing, besides ids and signatures, which have rules of their own."""
+
+MAX_CACHE_MARKS = 4
+_FIRST_ADAPTIVE = (4, 6)
+"""The first version that thinks when it likes, and that takes no prefill."""
+_FIRST_WITH_SYSTEM_MESSAGES = (4, 8)
+"""The first version that takes system messages among the others."""
+_FIRST_BOUND_THINKING = (5, 1)
+"""The version whose thinking is bound to everything before it, and of all that came after."""
+
+# A date (`claude-opus-4-20250514`) is no minor version: that has one or two digits.
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?v?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+
+
+def claude_version(model: str | None) -> tuple[int, int] | None:
+    """Return major and minor version of a Claude in any provider's spelling; None for others and for bare aliases."""
+    match = _VERSION.search(model.lower()) if model else None
+    return (int(match[1]), int(match[2] or 0)) if match else None
+
+
+def _is_before(model: str | None, version: tuple[int, int]) -> bool:
+    """Return whether the model is known to be older than this version."""
+    return (claude_version(model) or version) < version
+
+
+def thinks_first(model: str | None) -> bool:
+    """Return whether the model thinks on demand, and then at the beginning of a message."""
+    return _is_before(model, _FIRST_ADAPTIVE)
+
+
+# -- rules that hold for Claude behind other providers too ------------------------------------------------------------
+
+
+def find_late_thinking(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find thinking behind other blocks, where the model thinks on demand."""
+    fmt: Any = outgoing.format
+    for index, message in outgoing.wire() if thinks_first(outgoing.model) else ():
+        if has_late_thinking(fmt, fmt.blocks(message)):
+            fault = "has thinking behind other blocks: put it first, unchanged"
+            yield Finding("thinking-first", index, f"message {index} {fault}")
+
+
+def find_system_places(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find system messages that do not stand alone behind the user (or a server tool), last or before the assistant."""
+    if not outgoing.own:
+        return  # a client that translates puts them where they belong
+    for index, view in enumerate(outgoing.views):
+        if view.role != "system":
+            continue
+        if index == 0:
+            rule, remedy = "system-first", "pass it as the `system` parameter"
+        elif _is_before(outgoing.model, _FIRST_WITH_SYSTEM_MESSAGES):
+            rule, remedy = "system-unsupported", f"{outgoing.model} takes it as the `system` parameter only"
+        elif _is_misplaced(outgoing, index):
+            rule, remedy = "system-misplaced", "put it behind a user message, at the end or before the assistant's"
+        else:
+            continue
+        yield Finding(rule, index, f"message {index} is a system message where none is taken: {remedy}")
+
+
+def _is_misplaced(outgoing: Outgoing, index: int) -> bool:
+    """Return whether a system message, not the first, stands where it is refused."""
+    before = outgoing.views[index - 1].role == "user" or _is_server_tool_at_work(outgoing, index - 1)
+    after = outgoing.is_last(index) or outgoing.views[index + 1].role == "assistant"
+    return not (before and after)
+
+
+def _is_server_tool_at_work(outgoing: Outgoing, index: int) -> bool:
+    """Return whether this message of Anthropic's ends in the call or the result of a tool of its own."""
+    messages = outgoing.format.name == Claude.name and outgoing.messages
+    return bool(messages and _ends_in_server_tool(messages[index]))
+
+
+def _ends_in_server_tool(message: Message) -> bool:
+    kinds = [get(block, "type") or "" for block in _blocks(message)[-1:]]
+    return any(kind == "server_tool_use" or kind.endswith("_tool_result") for kind in kinds)
+
+
+def find_prefill(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find words begun for the assistant at the end, which no Claude takes from 4.6 on."""
+    last, model = len(outgoing.views) - 1, outgoing.model
+    if claude_version(model) is None or thinks_first(model) or last < 0 or outgoing.pending:
+        return
+    view = outgoing.views[last]
+    is_open = view.role == "assistant" and not view.calls and not view.opaque
+    if is_open and not _is_server_tool_at_work(outgoing, last):
+        fault = f"the last, is the assistant's, which {model} refuses: end with a user message"
+        yield Finding("prefill", last, f"message {last}, {fault}")
+
+
+def place_systems(messages: Iterable[Message], filler: Message) -> list[Message]:
+    """Put system messages at the end of the user's turn they stand in or before; two of them become one."""
+    placed: list[Message] = []
+    users: list[Message] = []
+    systems: list[Message] = []
+
+    def close_turn() -> None:
+        if systems and not users and not (placed and _ends_in_server_tool(placed[-1])):
+            users.append(filler)
+        placed.extend(users)
+        if systems:
+            placed.append(systems[0] if len(systems) == 1 else _join_systems(systems))
+        users.clear()
+        systems.clear()
+
+    for message in messages:
+        if get(message, "role") == "assistant":
+            close_turn()
+            placed.append(message)
+        else:
+            (systems if get(message, "role") == "system" else users).append(message)
+    close_turn()
+    return placed
+
+
+def _join_systems(systems: Sequence[Message]) -> Message:
+    joined = _with_blocks(systems[0], [block for message in systems for block in _blocks(message)])
+    return {**plain(systems[-1]), **joined}
+
+
+# -- rules of its own endpoint -----------------------------------------------------------------------------------------
+
+
+_BLOCK_FAULTS = {
+    "empty-text": "has an empty text block: leave the block out",
+    "compaction-empty": "has a compaction block without text: leave it out",
+    "unsigned-thinking": "has thinking without a signature: leave the block out",
+}
+
+
+def _block_fault(block: Any) -> str:
+    """Return the name of the rule by which the block is refused for itself; "" for one that is taken.
+
+    The text of a compaction of the provider's own may be null: one that failed. Thinking has what the provider checks.
+    """
+    kind = get(block, "type")
+    if kind == "text":
+        return "" if get(block, "text") else "empty-text"
+    if kind == "compaction":
+        return "compaction-empty" if get(block, "content") == "" else ""
+    if kind in _THINKING:
+        return "" if get(block, "signature" if kind == "thinking" else "data") else "unsigned-thinking"
+    return ""
+
+
+def _find_block_faults(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find blocks, inside a result too, of a kind that is refused for itself."""
+    for index, message in outgoing.wire():
+        faults = set(map(_block_fault, _all_blocks(message)))
+        for name, fault in _BLOCK_FAULTS.items():
+            if name in faults:
+                yield Finding(name, index, f"message {index} {fault}")
+
+
+def _find_empty_messages(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find messages without content, except the assistant's at the very end, which may be."""
+    for index, view in enumerate(outgoing.views):
+        if _is_empty(outgoing, index):
+            yield Finding("empty-message", index, f"message {index} ({view.role}) has no content: leave it out")
+
+
+def _is_empty(outgoing: Outgoing, index: int) -> bool:
+    view = outgoing.views[index]
+    if view.role == "assistant" and outgoing.is_last(index):
+        return False
+    if not outgoing.own or outgoing.messages is None:
+        return says_nothing(view)
+    message = outgoing.messages[index]
+    return not _blocks(message) and not (view.role == "system" and get(message, "output_config"))
+
+
+def _has_blank_text(message: Message) -> bool:
+    """Return whether its texts, taken together, are white space."""
+    texts = [get(block, "text") or "" for block in _blocks(message) if get(block, "type") == "text"]
+    return any(texts) and not any(text.strip() for text in texts)
+
+
+def _ends_in_thinking(message: Message) -> bool:
+    last = _blocks(message)[-1:]
+    return get(message, "role") == "assistant" and any(get(block, "type") in _THINKING for block in last)
+
+
+def _find_cache_marks(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find cache marks before the last four; system prompt and tools count too, and are not seen here."""
+    marked = [i for i, message in outgoing.wire() for block in _all_blocks(message) if get(block, "cache_control")]
+    fault = f"blocks carry cache_control and {MAX_CACHE_MARKS} may: take it off the earlier ones, as here"
+    for index in sorted(set(marked[:-MAX_CACHE_MARKS])):
+        yield Finding("cache-marks", index, f"{len(marked)} {fault}")
+
+
+class Claude(Provider):
+    """Anthropic's own endpoint, and Claude behind a client that translates for it."""
+
+    name = "anthropic"
+    unique_ids = True
+    system_apart = True
+    rules = (
+        find_first_assistant,
+        _find_empty_messages,
+        _find_block_faults,
+        refuse_each("blank-text", _has_blank_text, "has only white space as text: leave the block out"),
+        refuse_each(
+            "results-first",
+            lambda message: has_late_results(_FORMAT, message),
+            "has a tool_result behind other blocks: put results first",
+        ),
+        find_trailing_space,
+        refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
+        find_late_thinking,
+        _find_cache_marks,
+        find_system_places,
+        find_prefill,
+    )
+
+    def thinking_rule(self, model: str) -> ThinkingRule | None:
+        """Return `bound` from 5.1 on, and for a name without a version, which is taken for the newest."""
+        if "claude" not in model.lower():
+            return None
+        return "signed" if _is_before(model, _FIRST_BOUND_THINKING) else "bound"
+
+    def clean(self, outgoing: Outgoing) -> Outgoing:
+        """Leave out empty messages, and blocks that are refused for themselves."""
+        if not outgoing.own:
+            return leave_out(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))
+        whole = [message for index, message in outgoing.wire() if not _is_empty(outgoing, index)]
+        cleaned = [_clean_blocks(message, outgoing.model) for message in whole]
+        return outgoing.having([message for message in cleaned if message is not None])
+
+    def arrange(self, outgoing: Outgoing) -> Outgoing:
+        """Put a user's turn first and, where the model demands it, last; system messages and cache marks in place."""
+        outgoing = begin_with_user(outgoing)
+        go_on = outgoing.format.text("user", CONTINUE)
+        if outgoing.own:
+            messages = [message for _, message in outgoing.wire()]
+            outgoing = outgoing.having(_trim_end(messages, more=outgoing.pending))
+        if any(find_prefill(outgoing)):
+            is_silent = says_nothing(outgoing.views[-1])
+            outgoing = outgoing.having([*(outgoing.messages or ())[: -1 if is_silent else None], go_on])
+        if any(find_system_places(outgoing)):
+            outgoing = outgoing.having(place_systems(outgoing.messages or (), go_on))
+        if any(_find_cache_marks(outgoing)):
+            outgoing = outgoing.having(_drop_early_marks(outgoing.messages or ()))
+        return outgoing
+
+
+# -- mending ---------------------------------------------------------------------------------------------------------
+
+
+def _clean_blocks(message: Message, model: str | None) -> Message | None:
+    """Return the message with no block that is refused for itself; as it is where there is none; None if empty."""
+    blocks = _blocks(message)
+    kept = [_without_empty_texts(block) for block in blocks if not _block_fault(block)]
+    if _has_blank_text({"content": kept}):
+        kept = [block for block in kept if get(block, "type") != "text"]
+    if thinks_first(model) and has_late_thinking(_FORMAT, kept):
+        kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
+    if same_objects(kept, blocks):
+        return message
+    return _with_blocks(message, kept) if kept else None
+
+
+def _without_empty_texts(block: Any) -> Any:
+    """Return the block; a result without the empty texts inside it."""
+    inner = _inner_blocks(block)
+    kept = [inside for inside in inner if _block_fault(inside) != "empty-text"]
+    return block if len(kept) == len(inner) else {**plain(block), "content": kept}
+
+
+def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
+    """Return the list with no thinking at its end nor, unless `more` is to come, white space of the assistant's."""
+    while messages and (_ends_in_thinking(messages[-1]) or (_ends_in_own_space(messages[-1]) and not more)):
+        content = get(messages[-1], "content")
+        if isinstance(content, str):
+            return [*messages[:-1], _with_blocks(messages[-1], content.rstrip())]
+        *before, last = _blocks(messages[-1])
+        if get(last, "type") == "text":
+            before.append({**plain(last), "text": get(last, "text").rstrip()})
+        messages[-1:] = [_with_blocks(messages[-1], before)] if before else []
+    return messages
+
+
+def _ends_in_own_space(message: Message) -> bool:
+    return get(message, "role") == "assistant" and ends_in_space(_FORMAT, message)
+
+
+def _drop_early_marks(messages: Iterable[Message]) -> list[Message]:
+    """Return the messages with the last four cache marks and no others."""
+    messages = list(messages)
+    marked = sum(bool(get(block, "cache_control")) for message in messages for block in _all_blocks(message))
+    surplus = iter(range(marked - MAX_CACHE_MARKS))
+
+    def unmark(block: Any) -> Any:
+        if get(block, "cache_control") and next(surplus, None) is not None:
+            block = {key: value for key, value in plain(block).items() if key != "cache_control"}
+        inner = _inner_blocks(block)
+        kept = [unmark(inside) for inside in inner]
+        return block if same_objects(kept, inner) else {**plain(block), "content": kept}
+
+    def unmark_message(message: Message) -> Message:
+        blocks = _blocks(message)
+        kept = [unmark(block) for block in blocks]
+        return message if same_objects(kept, blocks) else _with_blocks(message, kept)
+
+    return [unmark_message(message) for message in messages]
+
+
+# -- reading and making ----------------------------------------------------------------------------------------------
+
+
+class Anthropic(BlockFormat):
+    """The Messages list. Tool results ride in user messages: they are the tool's words wherever they sit."""
+
+    name = "anthropic"
+    provider = Claude()
+    answers_by = "tool_use_id"
+    lone_system = True
+    thinking = "signed"
+    family = "claude"
+    roles = frozenset(_ORIGINS)
+
+    def read(self, message: Message) -> View:
+        """Return the view of the message."""
+        kind_of(message)
+        role = _ROLES.get(text_at(message, "role"), "user")
+        origin, content = _ORIGINS[role], get(message, "content")
+        if content is None or isinstance(content, str):
+            return View(role, origin, content or "")
+        blocks = _ClaudeBlocks(_SPOKEN).add_all(content)
+        return blocks.view(role, "tool" if role == "user" and blocks.is_only_answers else origin)
+
+    def claims(self, message: Message) -> bool:
+        """Return whether the message has tool, thinking or source blocks: this format alone writes them."""
+        content = get(message, "content")
+        if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
+            return False
+        kinds = {word(block, "type") for block in content}
+        return not kinds.isdisjoint(_OWN_BLOCKS) or any(get(block, "cache_control") for block in content)
+
+    def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
+        """Return a user message with a result, marked as an error."""
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": text, "is_error": True}
+        return {"role": "user", "content": [result]}
+
+    def missing(self, message: Message) -> Iterator[str]:
+        """Yield the fields that are not there, of the message and its blocks."""
+        yield from absent(message, "content")
+        for place, block in numbered(message, "content"):
+            yield from absent(block, "type", *_REQUIRED_FIELDS.get(word(block, "type"), ()), at=place)
+
+    def edit(self, message: Message, edit: Edit) -> Message:
+        """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
+        content = get(message, "content")
+        if content is None or isinstance(content, str):
+            new = Editor(edit).content(content)
+            return message if new is content else _with_blocks(message, new)
+        blocks = [_edit_block(block, edit) for block in content]
+        return message if same_objects(blocks, content) else _with_blocks(message, blocks)
+
+    def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return a tool as a request offers it to the model."""
+        return {"name": name, "description": description, "input_schema": parameters}
+
+    def blocks(self, message: Message) -> list[Any]:
+        """Return the blocks of the message; a string is one text block."""
+        content = get(message, "content")
+        if isinstance(content, str):
+            return [{"type": "text", "text": content}] if content else []
+        return list(content or ())
+
+    def with_blocks(self, message: Message, blocks: Any) -> Message:
+        """Return a copy with this content; a response object, with fields no request takes, becomes a plain message."""
+        if isinstance(message, dict):
+            return {**message, "content": blocks}
+        return {"role": get(message, "role"), "content": blocks}
+
+    def is_call(self, block: Any) -> bool:
+        """Return whether the block is a call of the caller's tool."""
+        return bool(get(block, "type") == "tool_use")
+
+    def is_result(self, block: Any) -> bool:
+        """Return whether the block is a tool's result."""
+        return bool(get(block, "type") == "tool_result")
+
+    def is_thinking(self, block: Any) -> bool:
+        """Return whether the block is the model's thinking, or what stands for it sealed."""
+        return word(block, "type") in _THINKING
+
+    def text_of(self, block: Any) -> str:
+        """Return the text of a text block; "" of any other."""
+        return (get(block, "text") or "") if get(block, "type") == "text" else ""
+
+    def with_call_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id."""
+        return with_field(block, "id", id_)
+
+    def with_result_id(self, block: Any, id_: str) -> Any:
+        """Return the result, to the call with this id."""
+        return with_field(block, "tool_use_id", id_)
+
+
+_FORMAT: Anthropic = Anthropic()
+_blocks, _with_blocks = _FORMAT.blocks, _FORMAT.with_blocks
+
+
+def _inner_blocks(block: Any) -> Sequence[Any]:
+    """Return the blocks inside a result."""
+    content = get(block, "content") if get(block, "type") == "tool_result" else None
+    return content if isinstance(content, list | tuple) else ()
+
+
+def _all_blocks(message: Message) -> list[Any]:
+    """Return the message's blocks and those inside its results."""
+    blocks = _blocks(message)
+    return blocks + [inside for block in blocks for inside in _inner_blocks(block)]
+
+
+def resets(block: Any) -> bool:
+    """Return whether a block is Anthropic's own compaction, before which all is dropped; one that failed is not."""
+    return word(block, "type") == "compaction" and bool(word(block, "content"))
+
+
+class _ClaudeBlocks(Content):
+    """What the blocks of one message say."""
+
+    def add(self, part: Any) -> None:
+        """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
+        kind = None if isinstance(part, str) else kind_of(part)
+        if kind == "tool_use":
+            self.calls.append(Call(id_at(part, "id"), text_at(part, "name"), as_json(get(part, "input") or {})))
+        elif kind == "tool_result":
+            inner = Content().add_all(get(part, "content"))
+            self.add_answer(id_at(part, "tool_use_id"), inner, is_error=bool(get(part, "is_error")))
+        elif kind == "thinking":
+            self.reasoning.append(Reasoning(text_at(part, "thinking"), text_at(part, "signature")))
+        elif kind == "redacted_thinking":
+            self.reasoning.append(Reasoning("", text_at(part, "data")))
+        elif kind in _OPAQUE:
+            self.opaque = True
+            self.resets = self.resets or resets(part)
+            self.attach(part)
+        else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
+            super().add(part)
+
+
+def _edit_block(block: Any, edit: Edit) -> Any:
+    kind = word(block, "type")
+    if kind == "tool_use":
+        old = as_json(get(block, "input") or {})
+        new = edit(Slot("call", id_at(block, "id")), old)
+        return block if new == old else {**plain(block), "input": json.loads(new)}
+    if kind == "tool_result":
+        content, slot = get(block, "content"), Slot("answer", id_at(block, "tool_use_id"))
+        edited = Editor(edit, slot, slot).content(content)
+        return block if edited is content else {**plain(block), "content": edited}
+    return block if kind in _THINKING or kind in _OPAQUE else Editor(edit, spoken=_SPOKEN).part(block)

@@ -1,0 +1,149 @@
+"""Formats whose messages are lists of blocks, with results among the user's: Anthropic's, Bedrock's and Gemini's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from unabridged.formats.base import Finding, Format, Message, Outgoing, Unit
+from unabridged.formats.fields import same_objects
+from unabridged.messages import View
+
+
+class BlockFormat(Format, Protocol):
+    """A format whose messages are lists of blocks."""
+
+    blocks_field: str = "content"
+    """The field of a message in which its blocks stand."""
+
+    def blocks(self, message: Message) -> Sequence[Any]:
+        """Return the blocks of the message."""
+        ...
+
+    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
+        """Return a copy of the message with these blocks."""
+        ...
+
+    def is_call(self, block: Any) -> bool:
+        """Return whether the block is a call of a tool that the caller runs."""
+        ...
+
+    def is_result(self, block: Any) -> bool:
+        """Return whether the block is the result of such a call."""
+        ...
+
+    def is_thinking(self, block: Any) -> bool:
+        """Return whether the block is the model's thinking."""
+        ...
+
+    def text_of(self, block: Any) -> str:  # noqa: ARG002 - for those whose provider looks at it
+        """Return the text of a text block; "" of any other, and where no rule asks for it."""
+        return ""
+
+    def has_content(self, blocks: Sequence[Any]) -> bool:
+        """Return whether a message of these blocks says anything."""
+        return bool(blocks)
+
+    def with_call_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id."""
+        ...
+
+    def with_result_id(self, block: Any, id_: str) -> Any:
+        """Return the result, to the call with this id."""
+        ...
+
+    def without_reasoning(self, message: Message) -> Message | None:
+        """Return a copy without thinking blocks; the same object when it has none; None when nothing would be left."""
+        blocks = self.blocks(message)
+        kept = [block for block in blocks if not self.is_thinking(block)]
+        if len(kept) == len(blocks):
+            return message
+        return self.with_blocks(message, kept) if self.has_content(kept) else None
+
+    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+        """Return one unit, unless the message carries results: then each of these, and what stands between them."""
+        if not view.answers:
+            return [Unit(message, view.role, view.calls, None, index)]
+        units: list[Unit] = []
+        answers = iter(view.answers)
+        for block in self.blocks(message):
+            if self.is_result(block):
+                units.append(Unit([block], "tool", (), next(answers), index, part=True))
+            elif units and units[-1].answer is None:
+                units[-1].raw.append(block)
+            else:
+                units.append(Unit([block], view.role, (), None, index, part=True))
+        return units
+
+    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
+        """Return messages with results in a row in one; the rest of the messages they came from follows them there."""
+        joined: list[Message] = []
+        group: list[Unit] = []
+        for unit in units:
+            if group and not _belongs(unit, group):
+                joined.append(self._join_parts(group, messages))
+                group = []
+            if unit.part:
+                group.append(unit)
+            else:
+                joined.append(unit.raw)
+        return [*joined, self._join_parts(group, messages)] if group else joined
+
+    def _join_parts(self, group: Sequence[Unit], messages: Sequence[Message]) -> Message:
+        blocks = [block for unit in group for block in unit.raw]
+        first = next((unit.source for unit in group if unit.source >= 0), None)
+        if first is None:
+            return {"role": "user", self.blocks_field: blocks}
+        same = same_objects(blocks, self.blocks(messages[first]))
+        return messages[first] if same else self.with_blocks(messages[first], blocks)
+
+    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+        """Return the message with these ids for its calls; None when nothing but thinking remains."""
+        new_ids, blocks = iter(ids), []
+        for block in self.blocks(raw):
+            if not self.is_call(block):
+                blocks.append(block)
+            elif (id_ := next(new_ids)) is not None:
+                blocks.append(self.with_call_id(block, id_))
+        spoken = [block for block in blocks if not self.is_thinking(block)]
+        return self.with_blocks(raw, blocks) if self.has_content(spoken) else None
+
+    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
+        """Return the result, to this call."""
+        return [self.with_result_id(block, id_) for block in raw]
+
+
+def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
+    """Return whether the part goes into one message with these: a result behind results, or the rest of a message."""
+    if not unit.part or unit.answer is None:
+        return unit.part and unit.source in {one.source for one in group}
+    return group[-1].answer is not None
+
+
+# -- rules on blocks, where the provider reads the messages themselves ------------------------------------------------
+
+
+def has_late_results(fmt: BlockFormat, message: Message) -> bool:
+    """Return whether a result stands behind a block that is none."""
+    results = [fmt.is_result(block) for block in fmt.blocks(message)]
+    return results != sorted(results, reverse=True)
+
+
+def has_late_thinking(fmt: BlockFormat, blocks: Sequence[Any]) -> bool:
+    """Return whether there is thinking and another block stands first."""
+    thinking = [fmt.is_thinking(block) for block in blocks]
+    return any(thinking) and not thinking[0]
+
+
+def find_trailing_space(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find white space behind the assistant's words at the very end; those before more to come may have it."""
+    fmt: Any = outgoing.format  # a provider's own, where it reads the messages themselves
+    for index, message in () if outgoing.pending else outgoing.wire(last=True):
+        if outgoing.views[index].role == "assistant" and ends_in_space(fmt, message):
+            yield Finding("trailing-space", index, f"message {index}, the last, ends in white space: strip it")
+
+
+def ends_in_space(fmt: BlockFormat, message: Message) -> bool:
+    """Return whether the last block is visible text with white space behind."""
+    text = "".join(map(fmt.text_of, fmt.blocks(message)[-1:]))
+    return bool(text.strip()) and text != text.rstrip()

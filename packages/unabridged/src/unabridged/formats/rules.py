@@ -1,0 +1,63 @@
+"""Rules that several providers share, and what mends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from unabridged.formats.base import Finding, Message, Outgoing, Rule
+from unabridged.messages import View
+
+OPENING = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
+CONTINUE = "<system-reminder>Continue.</system-reminder>"
+"""Turns that are put in: plainly the host's words, where only a user's can stand."""
+ACKNOWLEDGED = "Understood."
+"""The assistant's turn that is put in where two of the user's meet."""
+
+
+def refuse_each(name: str, is_wrong: Callable[[Message], bool], fault: str, *, last: bool = False) -> Rule:
+    """Return a rule on each message as the provider reads it, or on the `last`; `fault` follows "message 3"."""
+
+    def rule(outgoing: Outgoing) -> Iterator[Finding]:
+        for index, message in outgoing.wire(last=last):
+            if is_wrong(message):
+                yield Finding(name, index, f"message {index}{', the last,' if last else ''} {fault}")
+
+    return rule
+
+
+def find_first_assistant(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find a conversation that does not begin with the user."""
+    index, view = next(((i, view) for i, view in enumerate(outgoing.views) if view.role != "system"), (0, None))
+    if view is not None and view.role == "assistant" and not view.opaque:
+        fault = "the first, is the assistant's: put a user message in front"
+        yield Finding("first-user", index, f"message {index}, {fault}")
+
+
+def begin_with_user(outgoing: Outgoing) -> Outgoing:
+    """Put a user's turn in front of what begins with the assistant; of system messages, too, if they come with it."""
+    for finding in find_first_assistant(outgoing):
+        index = finding.index if not outgoing.format.lone_system else 0
+        return insert(outgoing, {index: outgoing.format.text("user", OPENING)})
+    return outgoing
+
+
+def insert(outgoing: Outgoing, before: Mapping[int, Message]) -> Outgoing:
+    """Put each of these messages in front of the one that stands at its index."""
+    if not before or outgoing.messages is None:
+        return outgoing
+    together: list[Message] = []
+    for index, message in enumerate(outgoing.messages):
+        together += [before[index], message] if index in before else [message]
+    return outgoing.having(together)
+
+
+def leave_out(outgoing: Outgoing, is_wrong: Callable[[int, View], bool]) -> Outgoing:
+    """Leave out the messages that are wrong."""
+    kept = [m for i, m in enumerate(outgoing.messages or ()) if not is_wrong(i, outgoing.views[i])]
+    return outgoing.having(kept) if len(kept) < len(outgoing.views) else outgoing
+
+
+def says_nothing(view: View) -> bool:
+    """Return whether the message would make a turn without parts."""
+    content = view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread
+    return not content and not view.opaque

@@ -1,0 +1,57 @@
+"""Read the files of this folder, and look for their phrases at the beginning of a text.
+
+A label is English where a file lacks it; the phrases of one kind are looked for in all languages at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+
+@cache
+def language_tables() -> MappingProxyType[str, dict[str, Any]]:
+    """Return everything the files hold, by language code; a file need not have every entry."""
+    files = sorted(Path(__file__).parent.glob("*.json"))
+    return MappingProxyType({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
+
+
+@cache
+def labels(language: str) -> MappingProxyType[str, str]:
+    """Return our headings and labels in this language, each in English where there is none."""
+    tables = language_tables()
+    return MappingProxyType({**tables["en"]["words"], **tables.get(language, {}).get("words", {})})
+
+
+def language_name(code: str) -> str:
+    """Return what a language is called in English; "" for one that no file tells of."""
+    name: str = language_tables().get(code, {}).get("name", "")
+    return name
+
+
+def fold_case(text: str) -> str:
+    """Return the text as phrases are looked for in it: lower case, straight apostrophes."""
+    return text.lower().replace("\u2019", "'").replace("\u2018", "'")
+
+
+@cache
+def vocabulary(kind: str) -> frozenset[str]:
+    """Return the words of this kind in all languages. English has every kind."""
+    if kind not in language_tables()["en"]:
+        raise KeyError(kind)
+    return frozenset(phrase for table in language_tables().values() for phrase in table.get(kind, ()))
+
+
+def match_phrase(kind: str, text: str) -> int:
+    """Return how far a phrase of this kind at the very beginning of a folded text reaches; 0 when none stands there."""
+    matches = (pattern.match(text) for pattern in _patterns(kind))
+    return max((match.end() for match in matches if match), default=0)
+
+
+@cache
+def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.replace(" ", "[ ,]+")) for pattern in sorted(vocabulary(kind)))

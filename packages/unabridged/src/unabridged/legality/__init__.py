@@ -1,0 +1,16 @@
+"""What is refused, rule by named rule, and how it is mended: what all providers share.
+
+Reading order: `form` (what is no message of its format), `pairing` (the rules on calls and their answers), `rejoin`
+(how these are mended), `repair` (the three functions below), `reasoning` (whose thinking must go after a rewrite). What
+one provider demands stands in its place in `unabridged.formats`; `docs/legality.md` lists every rule.
+"""
+
+from __future__ import annotations
+
+from unabridged.formats.base import Finding
+from unabridged.legality.form import BY_HAND
+from unabridged.legality.pairing import find_waiting
+from unabridged.legality.rejoin import NO_RESULT
+from unabridged.legality.repair import PROVIDERS, Repaired, check, check_views, repair
+
+__all__ = ["BY_HAND", "NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "find_waiting", "repair"]

@@ -1,0 +1,167 @@
+"""Check what a provider would refuse, and repair it with nothing else changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from unabridged.errors import IllegalConversation, SettingsError
+from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
+from unabridged.formats import PROVIDERS as KNOWN
+from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
+from unabridged.formats.rules import ACKNOWLEDGED, CONTINUE, insert
+from unabridged.legality.form import find_malformed
+from unabridged.legality.pairing import find_gaps, find_unpaired, strict_alternation
+from unabridged.legality.reasoning import reasoning_rule, strip_from
+from unabridged.legality.rejoin import NO_RESULT, rejoin
+from unabridged.messages import Call, View
+
+STRICT = "strict"
+"""Stands for local servers whose templates want strict alternation, on top of their format's own rules."""
+PROVIDERS = (*KNOWN, STRICT)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The mended conversation (the very list that was outgoing, when nothing was wrong) and what was wrong with it."""
+
+    messages: list[Message]
+    findings: tuple[Finding, ...]
+
+
+def check(
+    messages: Sequence[Message],
+    provider: str | None = None,
+    *,
+    model: str | None = None,
+    format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
+    pending: bool = False,
+) -> list[Finding]:
+    """Return all that the provider would refuse, in the order of the messages; an empty list is acceptance.
+
+    The provider is the format's own unless another one is named, for which a client then translates. `pending` says
+    that the last round is still running, so that its missing results are no fault.
+    """
+    reader = Reader(detect(messages) if format is None else format_named(format))
+    outgoing = _outgoing_of(reader, provider, model, pending=pending, messages=messages)
+    return sorted([*find_faults(outgoing), *find_malformed(outgoing)], key=lambda finding: finding.index)
+
+
+def check_views(
+    views: Sequence[View],
+    provider: str | None = None,
+    model: str | None = None,
+    *,
+    format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
+    pending: bool = False,
+) -> list[Finding]:
+    """Return all that is seen to be refused without the messages: pairing, order and empty turns, not single blocks."""
+    fmt = FORMATS.get(provider or "", DEFAULT) if format is None else format_named(format)
+    return find_faults(_outgoing_of(Reader(fmt), provider, model, pending=pending, views=views))
+
+
+def repair(
+    messages: Sequence[Message],
+    provider: str | None = None,
+    *,
+    model: str | None = None,
+    format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
+    pending: bool = False,
+    views: Sequence[View] = (),
+    form: bool = True,
+) -> Repaired:
+    """Return the conversation as the provider takes it, with as little changed as possible.
+
+    Every message that no finding is about is the same object. Beside what `check` finds there are two findings that
+    only mending makes: `bound-thinking`, where the model binds its thinking to what was mended before it, and
+    `follow-up`, where a message had to change with its neighbour. `IllegalConversation` when it can't be mended.
+    `views` are what was read of the messages already, so that they need not be read again. Without `form`, messages
+    with an unknown role or without a required field, which nobody can mend, are left as they are.
+    """
+    fmt = detect(messages) if format is None else format_named(format)
+    reader = Reader(fmt, zip(messages, views, strict=False))
+    outgoing = _outgoing_of(reader, provider, model, pending=pending, messages=messages)
+    if form and (malformed := next(find_malformed(outgoing), None)) is not None:
+        raise IllegalConversation(malformed.message)
+    findings = find_faults(outgoing)
+    if not findings:
+        return Repaired(messages if isinstance(messages, list) else list(messages), ())
+    if any(finding.rule == "empty-conversation" for finding in findings):
+        raise IllegalConversation(findings[0].message)
+    rule = reasoning_rule(model, fmt)
+    mended = _mend(outgoing)
+    if any(finding.rule != "cache-marks" for finding in findings):  # a cache mark is no part of what thinking sees
+        kept = mended.messages or ()
+        rest = strip_from(kept, mended.views, fmt, _first_change(messages, kept), rule)
+        mended = mended if _first_change(kept, rest) == len(kept) else _arrange(mended.having(rest))
+    if left := find_faults(mended):
+        reasons = "; ".join(finding.message for finding in left[:5])
+        raise IllegalConversation(
+            f"{len(left)} of {len(findings)} things that {provider or fmt.provider.name} refuses "
+            f"can't be mended here: {reasons}"
+        )
+    findings += _follow_ups(outgoing, mended.messages or (), {finding.index for finding in findings}, rule)
+    return Repaired(list(mended.messages or ()), tuple(sorted(findings, key=lambda finding: finding.index)))
+
+
+def _outgoing_of(
+    reader: Reader,
+    provider: str | None,
+    model: str | None,
+    *,
+    pending: bool,
+    messages: Sequence[Message] | None = None,
+    views: Sequence[View] = (),
+) -> Outgoing:
+    if provider is not None and provider not in PROVIDERS:
+        raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
+    whose = KNOWN.get(provider or "", reader.format.provider)
+    views = views if messages is None else reader.read(messages)
+    return Outgoing(views, messages, reader, whose, model, pending, strict=provider == STRICT)
+
+
+def find_faults(outgoing: Outgoing) -> list[Finding]:
+    """Return all that is refused, in the order of the messages."""
+    found = [*strict_alternation(outgoing)] if outgoing.strict else []
+    found += find_unpaired(outgoing)
+    found += [finding for rule in outgoing.provider.rules for finding in rule(outgoing)]
+    return sorted(found, key=lambda finding: finding.index)
+
+
+def _mend(outgoing: Outgoing) -> Outgoing:
+    """Mend single messages first, then calls with their answers, then what stands where."""
+    clean = outgoing.provider.clean(outgoing)
+    fmt, messages = clean.format, clean.messages or ()
+
+    def stub(call: Call, message: Message) -> list[Unit]:
+        made = fmt.answer(call, message, NO_RESULT)
+        return [] if made is None else fmt.split(-1, made, fmt.read(made))
+
+    units = [unit for i, message in enumerate(messages) for unit in fmt.split(i, message, clean.views[i])]
+    return _arrange(clean.having(fmt.join(rejoin(units, clean, stub), messages)))
+
+
+def _arrange(outgoing: Outgoing) -> Outgoing:
+    outgoing = outgoing.provider.arrange(outgoing)
+    if not outgoing.strict:
+        return outgoing
+    texts = {"user": CONTINUE, "assistant": ACKNOWLEDGED}
+    return insert(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in find_gaps(outgoing.views)})
+
+
+def _follow_ups(outgoing: Outgoing, kept: Sequence[Message], known: set[int], rule: ThinkingRule) -> Iterator[Finding]:
+    """Yield a finding for each change besides those of the faults, so that nothing changes unsaid."""
+    same = {id(message) for message in kept}
+    for index, message in enumerate(outgoing.messages or ()):
+        if id(message) in same or index in known:
+            continue
+        if rule == "bound" and outgoing.views[index].reasoning:
+            said = f"{outgoing.model} binds thinking to all before it, and that was mended: its thinking was dropped"
+            yield Finding("bound-thinking", index, f"message {index}: {said}")
+        else:
+            yield Finding("follow-up", index, f"message {index} was changed with a message beside it that was refused")
+
+
+def _first_change(before: Sequence[Message], after: Sequence[Message]) -> int:
+    changed = (i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new)
+    return next(changed, min(len(before), len(after)))

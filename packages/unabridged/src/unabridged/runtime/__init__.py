@@ -1,1 +1,0 @@
-"""What is remembered between two calls, and work in the background."""

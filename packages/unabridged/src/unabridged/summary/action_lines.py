@@ -1,0 +1,111 @@
+"""Put what was done into words: one action on a line. And find the checks since the last edit, and those due."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from unabridged.summary.ledger import CHANGES, Action, Deed, Ledger
+from unabridged.summary.names import shorten_root
+from unabridged.summary.outcomes import NOTHING
+from unabridged.text_tools import head_and_tail, neutral, one_line, quote, with_line_ends
+
+TIMES = "\u00d7"
+_SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
+_BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
+_SEVERAL = re.compile(r"; | && ")
+_CHECKS = frozenset("test tests pytest tox jest lint eslint golangci-lint ruff mypy tsc vet clippy check build".split())  # noqa: SIM905 - a list of words reads best as a line
+"""The words by which a command that checks the work is known, among its first four."""
+_OTHERS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
+"""Words of commands that check nothing, whatever they name."""
+_MOST_DUE = 5
+_TARGET = 180
+"""Characters of a command: what it was for and what came of it tell more."""
+
+
+class ActionLines:
+    """The actions of one ledger as lines, in the words of its language."""
+
+    def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str) -> None:
+        self._words, self._root = words, root
+        # What a tool says every time ("File updated. Please review …") tells nothing.
+        repeated = Counter(action.outcome for action in ledger.actions if action.deed in CHANGES and not action.failed)
+        self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
+
+    def action(self, action: Action, width: int, *, gist: bool = False) -> str:
+        """Return one action on a line: deed, target, what was written, what came of it."""
+        line = f"- [{action.turn}] {self._words[_label(action)]} {self._target(action, width)}"
+        if gist and action.gist:
+            line += f": {quote(action.gist, width)}"
+        return line + self.ended(action, width)
+
+    def ended(self, action: Action, width: int) -> str:
+        """Return how an action ended; "" where its answer says nothing that the deed doesn't."""
+        if not action.answered:
+            return f" ({self._words['unanswered']})"
+        outcome = quote(head_and_tail(self._short(action.outcome), width))
+        if action.status:
+            status = self._words["failed"] if action.status == "error" else action.status
+            return f" → {status}" + (f": {outcome}" if action.outcome else "")
+        if action.outcome == NOTHING:
+            return f" → {self._words['nothing']}"
+        return f" → {outcome}" if action.outcome and action.outcome not in self._usual else ""
+
+    def _target(self, action: Action, width: int) -> str:
+        told = f"{_tool(action)}{action.target}"
+        if action.paths and action.paths[0].rpartition("/")[2] not in told:
+            told += f" ({action.paths[0]})"
+        return neutral(one_line(with_line_ends(self._short(told)), min(width, _TARGET)))
+
+    def _short(self, text: str) -> str:
+        return shorten_root(text, self._root)
+
+
+def deed_of(action: Action) -> Deed:
+    """Return the deed it counts as: several commands that looked, ran and cleared away are no search or deletion."""
+    several = action.tool.lower() in _SHELL and _SEVERAL.search(action.target)
+    return "run" if several and action.deed in {"create", "delete", "search", "list", "read"} else action.deed
+
+
+def _label(action: Action) -> Deed:
+    """Return the deed it is called: a command that is shown as it was written was run, whatever it did."""
+    is_command = action.tool.lower() in _SHELL and " " in action.target
+    return "run" if is_command else deed_of(action)
+
+
+def _tool(action: Action) -> str:
+    """Return the tool's own name, where deed and target don't show it."""
+    if action.tool.lower() in _SHELL or action.tool.lower() in _BARE:
+        return ""
+    plain = action.paths and action.deed not in {"call", "run", "search"}
+    return "" if plain else f"{action.tool} " if action.target else action.tool
+
+
+def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, Action]]]:
+    """Return the turn of the last edit, the last run of each check since, and what ran after an earlier edit only.
+
+    Of the latter the command as it was written. Nothing ran and nothing is due where nothing was edited,
+    or checked after it.
+    """
+    edits = [i for i, action in enumerate(actions) if action.deed in CHANGES and action.paths and not action.failed]
+    earlier, since = dict[str, tuple[str, Action]](), dict[str, Action]()
+    for i, action in enumerate(actions):
+        if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:
+            for kind, command in _checks_of(action):
+                if i < edits[-1]:
+                    earlier[kind] = (command, action)
+                else:
+                    since[kind] = action
+    due = [earlier[kind] for kind in earlier if kind not in since][-_MOST_DUE:]
+    return actions[edits[-1]].turn if edits else -1, list(dict.fromkeys(since.values())), due
+
+
+def _checks_of(action: Action) -> Iterator[tuple[str, str]]:
+    """Yield the checks in a command, each by its program and as it was written, without where its output went."""
+    for part in _SEVERAL.split(action.target):
+        command = part.partition(" | ")[0].partition(" 2>")[0].strip()
+        words = command.split()[:4]
+        known = [i for i, word in enumerate(words) if word.rpartition("/")[2].partition(":")[0] in _CHECKS]
+        if known and not _OTHERS & {*words}:
+            yield " ".join(words[: known[0] + 1]), command

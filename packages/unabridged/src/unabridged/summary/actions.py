@@ -1,0 +1,315 @@
+"""Read what was done off tool calls and their answers: the deed, what it went to, and how it ended.
+
+Any agent's tools are understood by the words in their names and the keys of their arguments; shell commands are read;
+in text protocols, where the model writes its action into its text, the action is found there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from unabridged.authorship import find_rejection
+from unabridged.messages import Answer, Call, View
+from unabridged.summary.ledger import CHANGES, Action, Deed
+from unabridged.summary.outcomes import LIMIT, REPORT, outcome
+from unabridged.summary.shell import (
+    EDITOR,
+    TABLE,
+    Effect,
+    deeds_of,
+    is_program,
+    looks_like_path,
+    read_command,
+    words_of,
+)
+from unabridged.text_cache import remembered
+from unabridged.text_tools import blank_fences, one_line, outline
+
+TARGET, GIST, DOCUMENT = 300, 600, 2_000
+"""Characters of a command or target, of what was written, and of a document, that an action carries."""
+_DOCUMENTS, _COMMENTS = (".md", ".txt", ".rst"), ("//", "/*", "* ", "# ")
+_LONG_TASK, _SIGNATURE = 200, "\nagentId: "
+"""Characters of the task of an agent that reports back, and how a known host signs its report."""
+
+_DEED_OF, _SHELLS = deeds_of("verbs"), words_of("shells")
+"""The words in the names of tools that tell their deed; of several, the first deed."""
+_COMMAND_KEYS, _PATH_KEYS = TABLE["command_keys"].split(), TABLE["path_keys"].split()
+_PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
+_OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
+_NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
+_TODO = re.compile(r"todo|update_plan|write_plan|Task(?:Create|Update|List|Get)\Z", re.IGNORECASE)
+_READS = re.compile(r"(?:list|get|read)\Z", re.IGNORECASE)
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
+
+_TAGGED = re.compile(
+    r"<(command|execute\w{0,40}|bash|shell|action|run|tool_call|tool_use|tool_code)\b[^>\n]{0,300}>(.*?)(?:</\1>|\Z)",
+    re.DOTALL,
+)
+_FUNCTION = re.compile(r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL)
+_PARAMETER = re.compile(r"(?:=| name=\"?)([\w.-]+)\"?>")
+_REACT = re.compile(
+    r"^[ \t]*+Action[ \t]*+:[ \t]*+(?=\S)([^\n]*[^ \t\n])[ \t]*+(?:\n[ \t]*+Action Input[ \t]*+:(.*))?\Z",
+    re.MULTILINE | re.DOTALL,
+)
+_INVOKED = re.compile(r"([\w.-][\w .-]{0,60}?)(?:\[(.*)\]|\((.*)\))\Z", re.DOTALL)
+_OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]{1,400})\)|^\[File: (\S+) \(", re.MULTILINE)
+
+
+class ToolUse(NamedTuple):
+    """One action, with the text it was asked with and the text that came back."""
+
+    place: int
+    action: Action
+    touched: tuple[tuple[str, Deed], ...]
+    wrote: str
+
+
+def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[ToolUse]:
+    """Yield every action in these views, in order; a call without an answer has no outcome."""
+    answers = _answers(views)
+    current = ""
+    for i, view in enumerate(views):
+        for call in _calls(views, i):
+            read, answer = read_call(call.arguments, call.name), answers.get((call.id, i))
+            if not view.calls and i + 1 < len(views):
+                answer = Answer("", views[i + 1].text)
+                shown = _OPEN_FILE.search(answer.text)
+                current = (shown[1] or shown[2]) if shown else current
+            command, _, rest = read.target.partition(" ")
+            if not view.calls and not read.touched and current and command in EDITOR:
+                read = read._replace(touched=((current, read.deed),), target=f"{current} {rest}".rstrip())
+            yield _step(i, turns[i], call, read, answer)
+
+
+def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
+    """Return the calls of a message; in a text protocol the action in its text, if it was carried out."""
+    view = views[index]
+    if not view.calls and view.origin == "model" and _observed(views, index) and (found := written_action(view.text)):
+        return [Call("", found[0], found[1])]
+    return view.calls
+
+
+def is_todo_tool(tool: str) -> bool:
+    """Return whether a tool of this name keeps the assistant's list of what is to be done."""
+    return bool(_TODO.search(tool))
+
+
+def may_change_todo(tool: str) -> bool:
+    """Return whether a tool of this name may change that list; one that lists or gets tasks does not."""
+    return is_todo_tool(tool) and not _READS.search(tool)
+
+
+def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
+    """Return the list of what is to be done as the assistant last wrote it, and in which message; "" without one."""
+    items, turn, answers = dict[str, dict[str, Any]](), -1, _answers(views)
+    for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if is_todo_tool(call.name)):
+        given, answer = _values(call.arguments), answers.get((call.id, i), Answer("", "")).text
+        values = given if isinstance(given, dict) else {}
+        listed = next((value for value in values.values() if isinstance(value, list)), [])
+        states = {str(values.get("taskId")): values.get("status")}
+        if listed := [item for item in listed if isinstance(item, dict)]:
+            items = {str(number): item for number, item in enumerate(listed)}
+        elif "subject" in values:  # a call for each task; its number comes back
+            items[answer.partition("#")[2].partition(" ")[0]] = {"status": "pending", **values}
+        elif not values:  # all tasks as they are: "#7 [completed] Run the tests"
+            rows = (line[1:].partition(" [") for line in answer.splitlines())
+            states = {number: state.partition("]")[0] for number, _, state in rows}
+        items |= {n: {**items[n], "status": state} for n, state in states.items() if state and n in items}
+        turn = turns[i] if items else -1
+    return "\n".join(_todo_line(item) for item in items.values()), turn
+
+
+def _todo_line(item: dict[str, Any]) -> str:
+    state = one_line(str(item.get("status") or item.get("state") or ""), 20)
+    told = next((value for value in item.values() if isinstance(value, str) and value != state), "")
+    return f"- [{state}] {one_line(told, TARGET)}" if state else f"- {one_line(told, TARGET)}"
+
+
+def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> ToolUse:
+    frame, rejection = find_rejection(answer.text, call.name) if answer and answer.error else ("", "")
+    reports = read.deed == "call" and len(read.wrote) > _LONG_TASK
+    text = frame or (answer.text.partition(_SIGNATURE)[0] if reports else answer.text) if answer else ""
+    most = REPORT if reports else LIMIT
+    ended, status = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", "")
+    if not status and read.deed in CHANGES and any(path in ended for path, _ in read.touched):
+        ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
+    paths = tuple(path for path, _ in read.touched)[:6]
+    target, gist = one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
+    action = Action(turn, read.deed, call.name, target, ended, status, paths, gist, rejection, answer is not None)
+    return ToolUse(place, action, read.touched, read.wrote)
+
+
+def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
+    """Return the answer to each call, by its id and place, since ids may be used again."""
+    asked: dict[str, tuple[str, int]] = {}
+    found: dict[tuple[str, int], Answer] = {}
+    for i, view in enumerate(views):
+        found.update({asked[a.call_id]: a for a in view.answers if a.call_id in asked})
+        asked.update((id_, (call.id, i)) for call in view.calls for id_ in call.ids)
+    return found
+
+
+def _observed(views: Sequence[View], index: int) -> bool:
+    """Return whether an action written into this message was carried out: an observation follows, or is about to."""
+    if index + 1 < len(views):
+        return _observes(views[index + 1])
+    return any(_observes(view) for view in views)
+
+
+def _observes(view: View) -> bool:
+    """Return whether this is what a tool says in a text protocol."""
+    return view.origin == "tool" and view.role == "user" and not view.answers
+
+
+@remembered
+def read_call(arguments: str, tool: str) -> Effect:
+    """Return what a call does, whatever the agent's tools are called."""
+    values = _values(arguments)
+    parts = {part.lower() for part in _NAME_PARTS.findall(tool)}
+    if not isinstance(values, dict):
+        text = values if isinstance(values, str) else arguments
+        if parts & _SHELLS or not parts:
+            return read_command(text)
+        values = {"input": values}
+    wrote = "\x1f".join(_strings(values))  # A mark that is no line break: a value does not begin a line.
+    command = next((values[key] for key in _COMMAND_KEYS if key in values), None)
+    if isinstance(command, list):
+        command = " ".join(map(str, command[2:] if command[1:2] in (["-lc"], ["-c"]) else command))
+    if isinstance(command, str) and (parts & _SHELLS or "path" not in values):
+        effect, why = read_command(command), values.get("description")
+        return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
+    deed = _deed_of_tool(tool, values)
+    touched = _touched(values, deed, wrote)
+    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGES else "")
+
+
+@remembered
+def written_action(text: str) -> tuple[str, str, str] | None:
+    """Return the action a model wrote into its text, as tool, arguments and the words before it; None without one."""
+    if found := _FUNCTION.search(text):
+        arguments = dict(_parameters(found[2]))
+        return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
+    if found := _TAGGED.search(text):
+        tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
+        given, before = found[2].strip(), text[: found.start()]
+        named = _values(given) if given.startswith("{") else None
+        if isinstance(named, dict) and isinstance(named.get("name"), str):
+            return named["name"], json.dumps(named.get("arguments") or named.get("parameters") or {}), before
+        return tool, given, before
+    if fenced := _last_fence(text):
+        return fenced
+    if found := _REACT.search(text.rstrip()):
+        return *_invoked(found[1], found[2]), text[: found.start()]
+    return None
+
+
+def _parameters(body: str) -> Iterator[tuple[str, str]]:
+    """Yield the parameters of a call in tags, those that are closed before the next one begins."""
+    for piece in body.split("<parameter")[1:]:
+        value, closed, after = piece.partition("</parameter")
+        if closed and after.startswith(">") and (named := _PARAMETER.match(value)):
+            yield named[1], value[named.end() :].strip("\n")
+
+
+def _invoked(line: str, given: str | None) -> tuple[str, str]:
+    """Return tool and arguments of an `Action:` line: `search[…]`, `read(…)`, a name and its input, or a command."""
+    if given is not None:
+        return line, given.strip()
+    if found := _INVOKED.match(line):
+        return found[1].strip(), (found[2] or found[3] or "").strip()
+    name, _, rest = line.partition(" ")
+    if not rest:
+        return line, ""
+    named = not is_program(name) and _deed_of_tool(name, {}) not in {"call", "run"}
+    return (name, rest.strip()) if named else ("shell", line)
+
+
+def _last_fence(text: str) -> tuple[str, str, str] | None:
+    """Return the fenced block that the text ends with."""
+    body = text.rstrip()
+    before, opened, block = body.removesuffix("```").rpartition("```")
+    language, newline, code = block.partition("\n")
+    if not (body.endswith("```") and opened and newline):
+        return None
+    return language if language in {"python", "json"} else "shell", code.strip(), before
+
+
+def _values(arguments: str) -> Any:
+    try:
+        return json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments.replace("\\n", "\n").replace("\\t", "\t")
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield every text and number in the arguments; their keys stand in the tool's schema."""
+    if not isinstance(value, dict | list):
+        if value is not None and not isinstance(value, bool):
+            yield str(value)
+    elif depth < 12:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item, depth + 1)
+
+
+def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
+    """Return the deed by the verb in the arguments (one editor tool for all), the first word of the name, or any."""
+    verb = values.get("command") or values.get("action") or values.get("operation")
+    spoken = _NAME_PARTS.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
+    parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
+    for word in [*map(str.lower, spoken), *parts[:1]]:
+        if _DEED_OF.get(word, "run") != "run":
+            return _DEED_OF[word]
+    found = {_DEED_OF[part] for part in parts if part in _DEED_OF}
+    return next((deed for deed in TABLE["verbs"] if deed in found), "call")
+
+
+def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
+    found: dict[str, Deed] = {}
+    for key in _PATH_KEYS:
+        value = values.get(key)
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, str) and _names_file(key, path.strip()):
+                found[path.strip().removeprefix("file://")] = deed
+    kinds: dict[str, Deed] = {"Add": "create", "Update": "change", "Delete": "delete"}
+    for kind, path in _PATCHED.findall(wrote) if "File: " in wrote or "+++ " in wrote else ():
+        if path != "/dev/null":
+            found[path] = kinds.get(kind, "change")
+    if not found:
+        for value in values.values():
+            if isinstance(value, str) and len(value) < 260 and looks_like_path(value):
+                found[value] = deed
+    return tuple(found.items())
+
+
+def _gist(values: dict[str, Any]) -> str:
+    """Return what was written: a whole document, the lines that an edit adds, or else those it takes out."""
+    texts = {key: value for key, value in values.items() if isinstance(value, str)}
+    old = [line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()]
+    new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
+    lines = [line.strip() for line in (new[0] if new else "").splitlines()]
+    added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
+    if new and not old and any(value.endswith(_DOCUMENTS) for value in texts.values()):
+        return " \u23ce ".join(outline(blank_fences(new[0]), DOCUMENT))
+    added = [line for line in added if not line.startswith(_COMMENTS)] or added
+    taken = [f"\u2212 {line}" for line in old if line not in lines and any(map(str.isalnum, line))]
+    return " \u23ce ".join((added or taken)[:12])[:GIST]
+
+
+def _names_file(key: str, path: str) -> bool:
+    return 0 < len(path) < 300 and "\n" not in path and ("/" in path or "." in path or key.startswith("file"))
+
+
+def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> str:
+    """Return what is shown of the arguments: the files, else each short value with its key."""
+    shown = [path for path, _ in touched]
+    for key, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        # Beside files only short options: what was written is shown on its own.
+        beside = isinstance(value, str) and len(text) <= 40 and not (_OLD_KEY.match(key) or _NEW_KEY.search(key))
+        if text and text not in shown and (beside or not touched):
+            alone = len(values) == 1 and isinstance(value, str)
+            shown.append(one_line(text, 160) if alone else f"{key}={one_line(text, 120)}")
+    return " ".join(shown)

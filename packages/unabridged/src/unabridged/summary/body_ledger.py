@@ -1,0 +1,61 @@
+"""Build the ledger of a summary turn, and write it within the limits of a brief, with a model's prose or without."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from unabridged.summary.actions import find_todo, may_change_todo
+from unabridged.summary.brief import Brief
+from unabridged.summary.gather import gather
+from unabridged.summary.layout import Rendered, render
+from unabridged.summary.ledger import Ledger
+
+
+def render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str = "", **options: Any) -> Rendered:
+    """Return the ledger as text: people's words in their own room, the rest in what the prose leaves of the budget."""
+    beside = brief.count(brief.state) + brief.count(prose)
+    total = brief.limits.total - beside
+    people = min(people_room(brief), total)
+    kept = brief.beside.kept
+    return render(ledger, budget - beside, brief.count, people=people, total=total, kept=kept, prose=prose, **options)
+
+
+def people_room(brief: Brief) -> int:
+    """Return the most tokens for people's words: half of a body that has not room for all that it may say."""
+    return min(brief.limits.people, max(brief.limits.total - brief.limits.budget, brief.limits.total // 2))
+
+
+def build_ledger(brief: Brief) -> Ledger:
+    """Return what is carried: derived anew where the originals were read, else the earlier ledger with what is new.
+
+    Rules were picked out by a model: they are carried in either case.
+    """
+    source, prior = brief.ledger_source(), brief.earlier.ledger
+    ledger = gather(source.views, prior=prior if brief.originals is None else None, turns=source.turns)
+    if brief.hook_input and (span := brief.hook_input.span):  # it may have left out the first or the last of what goes
+        ledger = replace(ledger, first=span[0] if prior is None else prior.first, end=max(ledger.end, span[1]))
+    return replace(ledger, rules=prior.rules) if prior is not None else ledger
+
+
+def with_current_todo(ledger: Ledger, brief: Brief) -> Ledger:
+    """Return the ledger as it is shown: the assistant's list as of the end of what stays, which may have changed it.
+
+    A list that is written anew there, or was made in what is no longer here and changed there, is left out.
+    """
+    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
+    if not any(may_change_todo(call.name) for view in views for call in view.calls):
+        return ledger
+    source = brief.ledger_source()
+    todo, turn = find_todo([*source.views, *views], [*source.turns, *stay])
+    return replace(ledger, todo="" if todo == find_todo(views, stay)[0] else todo, todo_turn=turn)
+
+
+def count_rounds(brief: Brief) -> int:
+    """Return how often the ledger was carried on since it was derived from the originals."""
+    return 0 if brief.originals is not None or brief.earlier.ledger is None else brief.earlier.rounds + 1
+
+
+def describe_left_out(rendered: Rendered) -> tuple[str, ...]:
+    """Return what the receipt says of what found no place."""
+    return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)

@@ -1,0 +1,270 @@
+"""Check what of a model's prose may stand in a summary turn. Every check is exact; none understands the text.
+
+    headings       one of ours goes with what stands under it (`headings`)
+    citations      a line that begins with `[n] "words"` stays only if person's message n has these words
+    names          paths, identifiers and numbers that stand nowhere are listed in the receipt; the text stays as it is
+    quotations     elsewhere, of three words or more, that nobody said: likewise
+
+Everything else is the model's own words, and the heading of the prose says so: no sentence in it is anybody's approval.
+What people really said stands word for word beside it. Rules that a reply lists are checked in `rules`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from unabridged.authorship import own_sentences
+from unabridged.messages import View
+from unabridged.summary.brief import Brief
+from unabridged.summary.headings import level_headings, neutralise_line, without_bare_headings
+from unabridged.summary.names import TextPiece, collect_names, find_paths
+from unabridged.text_cache import remembered
+
+MOST_LISTED = 40
+"""Lines that were left out and are listed one by one."""
+MOST_NAMED = 8
+"""Names and quotations that stand nowhere and are listed one by one."""
+MOST_SHOWN = 160
+"""Characters of a line that a receipt shows."""
+MOST_MARKS = 40
+"""Quotation marks in a line that are tried as the end of what it cites."""
+SHORTEST_PASTE = 16
+"""Characters of a quotation from which on it is more than a few words that anybody says."""
+
+_CITED = re.compile(
+    r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
+)
+PASTED = "- Pasted in message {}:"
+"""Before what a line cites that stands in the user's message, but as what somebody else wrote."""
+_LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
+_QUOTATION_MARKS = str.maketrans(
+    "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
+    '""""""""""' + "''''''",
+)
+_WORD = re.compile(r"\w+")
+_ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
+_QUOTED = re.compile(r"\"([^\"]{1,400})\"")
+_CODE = re.compile(r"`[^`\n]*`")
+_GAPS = re.compile(r"\n{3,}")
+# GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
+_SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
+_NUMBER = re.compile(r"(?<![\w.,/:#\[-])\d[\d,.]*\d(?![\w/:-])")
+_SEPARATOR = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
+_EASTERN = "\u2e80"
+"""From here on, scripts without spaces."""
+
+
+class CheckedProse(NamedTuple):
+    """The prose as it may stand, what was left out of it, and what else a receipt should say."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_prose(text: str, brief: Brief, people: PeopleWords) -> CheckedProse:
+    """Return the prose without what may not stand in it; "" when nothing is left."""
+    lines, posing = level_headings(text)
+    reasons = dict.fromkeys(f"stood under a heading of ours, left out: {_shorten(line)}" for line in posing)
+    kept: list[str] = []
+    for line in lines:
+        cites = is_citation(line)
+        if cites and not people.have_said(line):
+            why = "the user's message does not say it, left out"
+            if pasted := people.as_pasted(line):
+                why = "in the user's message, but not as their own words, told as such"
+                kept.append(pasted)
+            reasons[f"{why}: {_shorten(line)}"] = None
+        else:
+            kept.append(line)
+    rest = "\n".join(neutralise_line(line) for line in without_bare_headings(kept)).strip()
+    listed, more = [*reasons][:MOST_LISTED], len(reasons) - MOST_LISTED
+    listed += [f"and {more:,} more"] * (more > 0)
+    return CheckedProse(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
+
+
+def normalise(text: str) -> str:
+    """Return the text as quotations are compared: plain quotation marks, single spaces."""
+    return " ".join(text.translate(_QUOTATION_MARKS).split())
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1].rstrip() + "…"
+
+
+# -- what people said -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class PeopleWords:
+    """What people said themselves, by the number of the message; what they paste or quote is not said by them."""
+
+    texts: defaultdict[int | None, list[str]] = field(default_factory=lambda: defaultdict(list))
+    cited: set[tuple[int | None, str]] = field(default_factory=set)
+    """Citations in the earlier prose: they were checked when it was written."""
+
+    @classmethod
+    def of(cls, brief: Brief) -> PeopleWords:
+        """Return the words of those who speak in what goes, in what stays, and in what the ledger carries."""
+        unnumbered = ((None, view) for view in brief.beside.views)
+        views: list[tuple[int | None, View]] = [*brief.numbered(), *brief.beside.following, *unnumbered]
+        people = cls()
+        for turn, view in views:
+            if view.origin == "person":
+                people.texts[turn].append(view.text)
+        for message in brief.ledger.people if brief.ledger else ():
+            people.texts[message.turn].append(message.text)
+            for turn, view in views:  # what was said when a call was rejected stands in its result, too
+                if message.rejected and any(message.text in answer.text for answer in view.answers):
+                    people.texts[turn].append(message.text)
+        for rule in brief.ledger.rules if brief.ledger else ():
+            people.texts[rule.turn].append(rule.text)
+        for earlier in [prose.text for prose in brief.earlier.proses] or [brief.earlier.prose]:
+            found = (citation for line in earlier.split("\n") for citation in find_citations(line))
+            people.cited.update((turn, words.strip(_ENDS)) for turn, words in found)
+        return people
+
+    def said(self, words: str, turn: int | None = None) -> bool:
+        """Return whether the person's message of this number, or any when None is given, has these very words."""
+        texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
+        for wanted in _without_list_signs(normalise(words).strip(_ENDS)):
+            if wanted and ((turn, wanted) in self.cited or any(says(text, wanted) for text in texts)):
+                return True
+        return False
+
+    def have_said(self, line: str) -> bool:
+        """Return whether the message that the line cites has the words that it quotes."""
+        return any(self.said(words, turn) for turn, words in find_citations(line))
+
+    def as_pasted(self, line: str) -> str:
+        """Return the line as one about words pasted into the message that it cites; "" where they are not there."""
+        for turn, words in find_citations(line):
+            wanted = normalise(words).strip(_ENDS)
+            here = self.texts.get(turn, ()) if turn is not None and len(wanted) >= SHORTEST_PASTE else ()
+            if any(next(_places(normalise(text), wanted), None) is not None for text in here):
+                _, mark, quoted = normalise(line).partition('"')
+                return f"{PASTED.format(turn)} {mark}{quoted}"
+        return ""
+
+
+def is_citation(line: str) -> bool:
+    """Return whether the line begins with the number of a message and a quotation from it."""
+    return _CITED.fullmatch(normalise(line)) is not None
+
+
+def find_citations(line: str) -> Iterator[tuple[int | None, str]]:
+    """Yield what the line may cite: the message's number and the words, the longest first, for they may hold marks."""
+    found = _CITED.fullmatch(normalise(line))
+    number, words = found.group("turn", "words") if found else ("", "")
+    for _ in range(MOST_MARKS):
+        words = words.rpartition('"')[0].rstrip()
+        if words:
+            yield (None if number == "said" else int(number)), words
+
+
+@remembered
+def _own(text: str) -> tuple[str, str]:
+    """Return a person's own sentences, normalised, twice: as they are, and with other signs in place of quotations."""
+    said = list(own_sentences(text))
+    core = " ".join(sentence.core for sentence in said).translate(_QUOTATION_MARKS)
+    plain = " ".join(sentence.plain for sentence in said).translate(_QUOTATION_MARKS)
+    kept = [i for i, sign in enumerate(core) if not (sign.isspace() and core[i - 1 : i].isspace())]
+    return "".join(" " if core[i].isspace() else core[i] for i in kept), "".join(plain[i] for i in kept)
+
+
+def _without_list_signs(words: str) -> set[str]:
+    """Return the words as they are, without a number or dot that began a list, and without any."""
+    return {words, _LIST_SIGN.sub("", words, count=1) if _LIST_SIGN.match(words) else words, _LIST_SIGN.sub("", words)}
+
+
+def says(text: str, wanted: str) -> bool:
+    """Return whether the person's own words have this, as whole words, and not only in what they quote."""
+    core, plain = _own(text)
+    for place in _places(core, wanted):
+        stop = place + len(wanted)
+        if any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
+            return True
+    # Between two sentences there may be signs that belong to neither.
+    return wanted in normalise(text) and f" {_words(wanted)} " in f" {_words(plain)} "
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    """Yield where this stands in the text as whole words."""
+    place = text.find(wanted)
+    while place >= 0:
+        stop = place + len(wanted)
+        if not (_joins(text[place - 1 : place + 1]) if place else False) and not _joins(text[stop - 1 : stop + 1]):
+            yield place
+        place = text.find(wanted, place + 1)
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text))
+
+
+def _joins(pair: str) -> bool:
+    """Return whether two signs stand inside one word."""
+    return len(pair) > 1 and all(sign.isalnum() and sign < _EASTERN for sign in pair)
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def _notes(text: str, brief: Brief) -> tuple[str, ...]:
+    """Return a few of the names and of the quotations in the prose that stand nowhere in the record."""
+    sources = [*map(_whole, (*brief.views, *brief.beside.views)), brief.earlier.prose]
+    names, unsaid = find_unfounded(text, [*sources, brief.beside.other_text, brief.state])
+    found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
+    return tuple(f"{what}: {_list_some(entries)}" for what, entries in found.items() if entries)
+
+
+def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the names and the quotations, of three words or more, in a text that stand in none of the sources."""
+    record = normalise("\n".join(sources)).lower()
+    plain = _SEPARATOR.sub("", record)
+    names: list[str] = []
+    for name in _names(text):
+        if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
+            names.append(name)
+    plainly = _CODE.sub(lambda code: code[0].replace('"', ""), text)  # a mark in code opens and closes nothing
+    quoted = [words for line in plainly.split("\n") for words in _QUOTED.findall(normalise(line))]
+    unsaid = [words for words in quoted if words.count(" ") > 1 and words.lower().strip(_ENDS) not in record]
+    if unsaid:  # a line of code stands in the arguments of a call with signs of its own
+        spoken = f" {_words(record)} "
+        unsaid = [words for words in unsaid if f" {_words(words.lower())} " not in spoken]
+    return names, [f'"{words}"' for words in unsaid]
+
+
+def _list_some(entries: Sequence[str]) -> str:
+    more = f" and {len(entries) - MOST_NAMED:,} more" if len(entries) > MOST_NAMED else ""
+    return ", ".join(map(_shorten, entries[:MOST_NAMED])) + more
+
+
+def _names(text: str) -> list[str]:
+    """Return what in a text has to be spelled exactly, the longest first."""
+    code = " ".join(re.findall(r"`([^`\n]+)`", text))
+    spelled = {*find_paths(text, by_name=True), *(entry.text for entry in collect_names([TextPiece(0, "model", text)]))}
+    found = {name for name in spelled if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
+    found |= {number for number in _NUMBER.findall(text) if len(number) >= 3}
+    return sorted(found, key=lambda name: (-len(name), name))
+
+
+def _stands(name: str, record: str, without_separators: str) -> bool:
+    """Return whether a path, identifier, number or address is in the record, whole or put together of two parts."""
+    if name in record:
+        return True
+    if name[:1].isdigit() or name[:1] in "$€£¥":
+        return _SEPARATOR.sub("", name).strip("$€£¥% ") in without_separators
+    cuts = [i for i, sign in enumerate(name) if sign == "/" and 0 < i < len(name) - 1]
+    return any(name[:i] in record and name[i + 1 :] in record for i in cuts)
+
+
+def _whole(view: View) -> str:
+    """Return all that the summariser may have been shown of a message, thinking and addresses included."""
+    addresses = [media.source for media in view.media if len(media.source) < 400]
+    return "\n".join([view.whole_text(), *(block.text for block in view.reasoning), *addresses])

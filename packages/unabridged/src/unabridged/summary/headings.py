@@ -1,0 +1,173 @@
+"""Level the headings of a model's prose: all below the one that says whose it is, none that could be one of ours.
+
+A heading under which a summary turn gives people's words or the host's goes with what stands under it, for by its place
+that would be theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+
+from unabridged.languages import fold_case, labels, language_tables
+from unabridged.text_tools import neutral
+
+HIGHEST_LEVEL = 3
+"""The level of the prose's own headings at most: the summary turn's are of level 2."""
+
+_HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
+_BOLD = re.compile(r"\s*\*\*[^*\n]{1,240}\*\*:?\s*\Z")
+"""A line in bold, as long as the longest heading of ours may be."""
+_LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
+"""An item of a list, a line of a block quotation, or what continues one."""
+
+_TEXT_LEVEL = 8
+"""A level below that of every heading."""
+
+_HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
+_UNDERLINED = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
+_TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
+_IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
+_CODE = re.compile(r"(`[^`]{1,200}`)")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
+_OURS = (
+    "pinned by the host", "state as of message", "told by the host", "decisions of the user",
+    "the user's newest messages", "also said by the user", "standing rules",
+)  # fmt: skip
+"""Headings of a summary turn that are the same in every language, and others that would pose as one."""
+
+
+def level_headings(text: str) -> tuple[list[str], list[str]]:
+    """Return the lines of the prose with its headings at their level, and the lines that had to go."""
+    lines = _with_hashes(text.split("\n"))
+    code = _lines_in_code(lines)
+    posing = [i for i, line in enumerate(lines) if _is_any_heading(lines, i, code) and _poses_as_ours(line)]
+    gone = {i for section in under_each(lines, posing, code) for i in section}
+    levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
+    lower = max(0, HIGHEST_LEVEL - min(levels, default=HIGHEST_LEVEL))
+    kept = [line if i in code else _lower(line, lower) for i, line in enumerate(lines) if i not in gone]
+    return kept, [lines[i] for i in sorted(gone) if lines[i].strip()]
+
+
+def is_heading(line: str) -> bool:
+    """Return whether the line is a heading, or one in bold."""
+    return _HEADING.match(line) is not None
+
+
+def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
+    """Yield for each of these headings the lines under it, up to the next of them: no line is read twice."""
+    code = _lines_in_code(lines) if code is None else code
+    for start, follows in pairwise([*starts, len(lines)]):
+        yield _under(lines, start, follows, code)
+
+
+def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
+    """Return a heading, the first block under it, and the lists that follow; a later paragraph is not under it."""
+    found = [start]
+    blocks = 0
+    for i in range(start + 1, len(lines)):
+        if i == follows and (i in code) == (start in code):
+            return found
+        begins = i == start + 1 or not lines[i - 1].strip()
+        if (i not in code and is_heading(lines[i])) or (start in code and _FENCE.match(lines[i])):
+            break
+        if lines[i].strip() and begins:
+            blocks += 1
+            if blocks > 1 and not _LISTED.match(lines[i]):
+                break
+        found.append(i)
+    while len(found) > 1 and not lines[found[-1]].strip():
+        found.pop()
+    return found
+
+
+def without_bare_headings(lines: Sequence[str]) -> list[str]:
+    """Return the lines without headings that nothing stands under any more; what is in a fence is none."""
+    kept: list[str] = []
+    code = _lines_in_code(lines)
+    below = 0  # the level of what comes next: none at the end, the deepest for text
+    for i in range(len(lines) - 1, -1, -1):
+        has_text = bool(lines[i].strip())
+        level = _TEXT_LEVEL if has_text else below
+        if i not in code and is_heading(lines[i]):
+            level = _level(lines[i])
+        if has_text and level < _TEXT_LEVEL and below <= level:
+            continue
+        kept.append(lines[i])
+        below = level
+    return kept[::-1]
+
+
+def _level(heading: str) -> int:
+    """Return how deep a heading stands: one without hashes is below all that have them."""
+    hashes = _HASHES.match(heading)
+    return len(hashes[2]) if hashes is not None else _TEXT_LEVEL - 1
+
+
+def neutralise_line(line: str) -> str:
+    """Return the line as `neutral` leaves it, but with its own hashes, and with what it has as code as it is."""
+    hashes = re.match(r"\s*#{1,6}\s+", line)
+    start = hashes.end() if hashes and not _poses_as_ours(line) else 0
+    parts = _CODE.split(line[start:])  # every other one is code
+    return line[:start] + _CLOSING.sub("(", "".join(part if i % 2 else neutral(part) for i, part in enumerate(parts)))
+
+
+def _lower(line: str, lower: int) -> str:
+    found = _HASHES.match(line)
+    return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
+
+
+def _with_hashes(lines: list[str]) -> list[str]:
+    """Return the lines with a heading that is underlined, or in a tag, as one with hashes."""
+    code = _lines_in_code(lines)
+    for i, line in enumerate(lines):
+        if i not in code and (tag := _TAGGED.match(line)):
+            lines[i] = f"{'#' * int(tag[1])} {tag[2].strip()}"
+    kept: list[str] = []
+    for i, (before, line) in enumerate(pairwise(["", *lines])):
+        text = before.strip() and not _LISTED.match(before) and not is_heading(before) and "|" not in before
+        if text and i not in code and i - 1 not in code and _UNDERLINED.match(line):
+            kept[-1] = f"{'#' if '=' in line else '##'} {before.strip()}"
+        else:
+            kept.append(line)
+    return kept
+
+
+def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
+    """Return the lines of fenced blocks that are closed; a fence that is not closed hides nothing."""
+    inside: set[int] = set()
+    opened: tuple[int, str] | None = None
+    for i, line in enumerate(lines):
+        found = _FENCE.match(line)
+        if opened is None and found is not None:
+            opened = (i, found[1])
+        elif opened is not None and line.strip() == opened[1]:
+            inside.update(range(opened[0], i + 1))
+            opened = None
+    return frozenset(inside)
+
+
+def _is_any_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
+    """Return whether the line is a heading; one that ends in a colon before a list is one too."""
+    if is_heading(lines[i]) or _BOLD.match(lines[i]) or _IN_A_LIST.match(lines[i]):
+        return True
+    if i in code:
+        return False
+    leads = len(lines[i]) <= 240 and lines[i].rstrip().endswith((":", "\uff1a"))
+    below = (lines[j] for j in range(i + 1, len(lines)) if lines[j].strip())
+    return leads and _LISTED.match(next(below, "")) is not None
+
+
+def _poses_as_ours(heading: str) -> bool:
+    """Return whether a heading holds one under which people's words or the host's stand, in any language."""
+    plain = " ".join(re.sub(r"[*_`~#\\]", "", fold_case(heading)).split())
+    return any(name in plain for name in (*_OURS, *_names()))
+
+
+@cache
+def _names() -> frozenset[str]:
+    ours = (labels(code)[name] for code in language_tables() for name in ("people", "rules", "done"))
+    return frozenset(fold_case(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -1,0 +1,126 @@
+"""The body of a summary turn with a model's prose in it. Imported only where there is a model."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, cost_of
+from unabridged.asking.asker import Asker
+from unabridged.errors import SummaryFailed
+from unabridged.summary.ask_loop import Summary, summarise
+from unabridged.summary.body_ledger import (
+    build_ledger,
+    count_rounds,
+    describe_left_out,
+    people_room,
+    render_ledger,
+    with_current_todo,
+)  # fmt: skip
+from unabridged.summary.brief import SPARE_DIVISOR, Brief, Summariser, SummaryBody
+from unabridged.summary.chunks import plan_asks
+from unabridged.summary.citations import is_citation
+from unabridged.summary.layout import people_size
+from unabridged.summary.ledger import Rule
+from unabridged.summary.originals import select_evenly
+from unabridged.summary.rules import find_rules
+from unabridged.summary.verify import trim
+from unabridged.tokens.models import model_info
+
+PROSE_SHARE, LEAST_PROSE_SHARE, REST_TOKENS = 0.86, 0.75, 600
+"""The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
+LISTS_IN_PROSE = ("files", "names")
+"""Sections that are left out beside prose that quotes people and uses half of its room or more."""
+EARLIER_DIVISOR, EARLIER_DIVISOR_ANEW = 16, 4
+"""The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
+
+BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
+WITH_CITATIONS = f"{BY_A_MODEL[:-1]}, but for the words it quotes as [n] “…”)"
+CONSEQUENCE = "While the request fits, history stays as it is; else the summary is model-free"
+
+
+def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Generator[Ask, Reply, SummaryBody]:
+    """Return the body with a model's prose; a model whose replies were no good is left alone for a while.
+
+    Raise `SummaryFailed` when no reply was good enough: it says what it cost each model, and is logged once in a row.
+    """
+    try:
+        written = yield from _write(brief, model)
+    except SummaryFailed as failed:
+        why = failed.why if isinstance(failed, AskFailed) else ""
+        if asker is not None:
+            _add_dollars(asker, failed, *failed.others)
+            if isinstance(failed, Rejected) or why == "too-long":
+                asker.open_circuits()
+            if why != "cancelled":
+                asker.warn(None, failed, CONSEQUENCE)
+        raise
+    if asker is not None:
+        _add_dollars(asker, *written.failed)
+        asker.record_success()
+    return written
+
+
+def _add_dollars(asker: Asker, *errors: SummaryFailed) -> None:
+    for error in errors:
+        error.cost = _with_dollars(error.cost, asker.models[error.place or 0].name)
+
+
+def _with_dollars(cost: dict[str, float], model: str) -> dict[str, float]:
+    """Return the cost with dollars in it, where the prices of the model and its tokens are known."""
+    info = model_info(model)
+    if not (info and info.input and "input" in cost):
+        return cost
+    return {**cost, "dollars": (int(cost["input"]) * info.input + int(cost["output"]) * info.output) / 1e6}
+
+
+def _write(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
+    limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
+    quoted = people_size(ledger, people_room(brief), count, kept=brief.beside.kept, prose=BY_A_MODEL)
+    room = min(limits.budget, limits.total - quoted) - count(brief.state)
+    most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
+    spare = max(0, min(most // SPARE_DIVISOR, room - most))
+    if brief.is_blank():  # nothing is new: the earlier prose stays
+        summary = Summary(trim(brief.earlier.prose, most, count))
+    else:
+        asked = replace(brief, limits=limits._replace(budget=most, spare=spare), ledger=ledger)
+        summary = yield from summarise(*_choose_source(asked, model))
+    rules, notes = tuple[Rule, ...](), tuple[str, ...]()
+    if model.instruction is None:  # a prompt of the caller's own does not ask for rules
+        rules, notes = find_rules(summary.rules, brief.ledger_source(), ledger.rules, ledger.people)
+    ledger = replace(ledger, rules=rules)
+    cites = any(map(is_citation, summary.text.split("\n")))
+    prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
+    is_full = count(prose) * 2 >= most
+    without = {*brief.without, *(LISTS_IN_PROSE if cites and is_full else ())}
+    shown = with_current_todo(ledger, brief)
+    rendered = render_ledger(brief, shown, max(room, count(prose)), prose=prose, without=without)
+    unchecked = (f"not checked, the model can't tell: {check}" for check in summary.checks_impossible)
+    return SummaryBody(
+        rendered.text(prose=prose, host_state=brief.state),
+        ledger,
+        summary.text,
+        ", ".join(summary.models) or model.name,
+        _with_dollars(cost_of(summary.calls, summary.usage), model.name),
+        (*summary.notes, *unchecked, *describe_left_out(rendered)),
+        (*summary.mended, *notes),
+        rendered.dropped,
+        count_rounds(brief),
+        summary.failures(),
+    )
+
+
+def _choose_source(brief: Brief, model: Summariser) -> tuple[Brief, Summariser]:
+    """Return what the model is asked to summarise: the originals when they were read and one ask can show them all."""
+    apart, divisor = model, EARLIER_DIVISOR
+    if (whole := brief.originals) is not None:
+        apart, divisor = replace(model, live=None), EARLIER_DIVISOR_ANEW
+        anew = replace(brief, views=whole.views, turns=whole.turns, earlier=brief.earlier._replace(prose=""))
+        if sum(len(view.whole_text()) for view in whole.views) < 8 * model.window and model.max_input is None:
+            try:
+                if plan_asks(anew, apart).single:
+                    return anew, apart
+            except AskFailed:
+                return brief, model
+    prose = select_evenly(brief.earlier.proses, model.window // divisor, brief.count) or brief.earlier.prose
+    return replace(brief, earlier=brief.earlier._replace(prose=prose)), apart

@@ -1,0 +1,236 @@
+"""Quote what people said, word for word within a budget: every message with its number, in order.
+
+Nothing is said about a message but what the list shows: its number, its speaker, how often it came in a row, and for
+one of few words what the assistant had said right before it. Which of them are cut depends on lengths alone, so it is
+the same in every language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from unabridged.authorship import own_words
+from unabridged.authorship.host_words import is_host_text
+from unabridged.messages import Media, View
+from unabridged.summary.ledger import Action, PersonMessage
+from unabridged.text_tools import Count, fenced, head_and_tail, level, neutral, one_line, quote, sentences, whole_lines
+
+SHORT = 12
+"""Tokens of a message that says little without what it answers."""
+LEAST = 48
+"""Tokens that a message is cut down to before some are dropped: about 30 as models count, for the estimate is high."""
+MOST = 240_000
+"""Characters of all messages of people that a ledger holds."""
+_SHORT_CHARACTERS = 120
+"""Characters of a message that is stored with what it answers."""
+_REPLY, _SHORT_REPLY = 300, 80
+"""Characters of what a short message answers; the same where room is short."""
+_REJECTED = 120
+"""Characters of a call that a person rejected."""
+_NO_BRACKETS = str.maketrans("[]", "()")
+"""A name cannot end the brackets that it stands in."""
+_FENCE = 4
+"""Tokens of the marks around a quotation."""
+
+
+# -- what people said -------------------------------------------------------------------------------------------------
+
+
+def people_in(
+    views: Sequence[View], turns: Sequence[int], actions: Iterable[Action], answered: str = ""
+) -> tuple[PersonMessage, ...]:
+    """Return every message of a person in these views, and what people said when they rejected a call.
+
+    `answered` is what the assistant said right before.
+    """
+    found = list[PersonMessage]()
+    for turn, view in zip(turns, views, strict=True):
+        if view.origin == "model":
+            answered = "" if view.calls else last_sentences(view.text)
+        elif view.origin == "person" and (view.text.strip() or view.media):
+            own = (
+                "" if is_host_text(view.text) else own_words(view.text).strip()
+            )  # an image may come with a host's words
+            text = "\n".join(filter(None, [own, *(describe(m, turn) for m in view.media)]))
+            reply = answered if len(text) <= _SHORT_CHARACTERS else ""
+            found.append(PersonMessage(turn, text, one_line(view.speaker, 40), reply))
+            answered = ""
+    for action in actions:
+        if action.rejection:
+            call = one_line(f"{action.tool} {action.target}", _REJECTED)
+            said_in = (
+                turn for turn, view in zip(turns, views, strict=True) if turn > action.turn and _holds(view, action)
+            )
+            found.append(PersonMessage(next(said_in, action.turn), action.rejection, rejected=call))
+    return join_people((), sorted(found, key=lambda message: message.turn))
+
+
+def _holds(view: View, action: Action) -> bool:
+    """Return whether this message is the result with which a person rejected the call."""
+    return any(answer.error and action.rejection in answer.text for answer in view.answers)
+
+
+def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) -> tuple[PersonMessage, ...]:
+    """Return the messages of two stretches in order, equal ones in a row as one, within the bound.
+
+    One that is met again, because it stayed for a while, is as it was first met: whole, and with what it answers.
+    """
+    known = {(message.turn, message.rejected) for message in older}
+    joined = list[PersonMessage]()
+    found = (*older, *(message for message in newer if (message.turn, message.rejected) not in known))
+    for message in sorted(found, key=lambda message: message.turn):
+        before = joined[-1] if joined else None
+        if before is not None and _is_same(before, message):
+            last = max(message.turn, message.last)
+            times = before.times + message.times
+            joined[-1] = replace(before, times=times, last=last, reply="")
+        elif before is None or message.rejected or message.turn > max(before.turn, before.last):
+            joined.append(message)
+    cap = level([len(message.text) for message in joined], MOST)
+    return tuple(replace(m, text=head_and_tail(m.text, cap)) if len(m.text) > cap else m for m in joined)
+
+
+def _is_same(one: PersonMessage, other: PersonMessage) -> bool:
+    same = (one.text, one.speaker, one.rejected) == (other.text, other.speaker, other.rejected)
+    return same and other.turn > max(one.turn, one.last)
+
+
+def last_sentences(text: str, limit: int = _REPLY) -> str:
+    """Return as many whole sentences from the end of a text as the limit takes; at least the end of the last one."""
+    kept = list[str]()
+    for sentence in reversed(sentences(text[-8 * limit :])):
+        if sum(map(len, kept)) + len(kept) + len(sentence) > limit:
+            break
+        kept.insert(0, sentence)
+    return " ".join(kept) or head_and_tail(one_line(text[-limit:]), limit)
+
+
+def describe(media: Media, turn: int) -> str:
+    """Return an attachment by its kind and name, with the number of its message: `[image plan.png, message 3]`."""
+    name = one_line(media.name, 80).translate(_NO_BRACKETS)
+    return f"[{' '.join(filter(None, [media.kind, name]))}, message {turn}]"
+
+
+# -- what is quoted ---------------------------------------------------------------------------------------------------
+
+
+class Quotations(NamedTuple):
+    """The quotations by the number of their message, and how many messages found no place."""
+
+    lines: Mapping[int, str]
+    dropped: int = 0
+
+
+def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]) -> Quotations:
+    """Quote every message within so many tokens.
+
+    The first, the newest and the newest that is not short are whole up to a quarter of the room each, and more where
+    the others leave it. The others are cut down to one height; at a height of `LEAST` some are dropped, from the middle
+    outward.
+    """
+    if room <= 0:
+        return Quotations({}, sum(message.times for message in people))
+    lines = _Lines(people, count, words, room)
+    chosen = _principal(lines)
+    quarter = room // 4
+    left = room - sum(lines.heads[i] + min(lines.sizes[i], quarter) for i in chosen)
+    others = list[int]()
+    for i in _from_the_ends(range(len(people)), chosen):
+        least = lines.heads[i] + min(lines.sizes[i], LEAST)
+        if least > left:
+            break
+        others.append(i)
+        left -= least
+    spare = left + sum(min(lines.sizes[i], LEAST) for i in others)
+    height = level([lines.sizes[i] for i in others], spare)
+    taken = sum(min(lines.sizes[i], height) for i in others) + sum(lines.heads[i] for i in (*chosen, *others))
+    most = max(quarter, level([lines.sizes[i] for i in chosen], room - taken))  # what the others leave
+    return lines.quote({**dict.fromkeys(others, height), **dict.fromkeys(chosen, most)})
+
+
+def quote_newest(people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]) -> Quotations:
+    """Quote the newest messages whole within so many tokens, and the first one.
+
+    The one that does not fit is shortened to its beginning and its end; the first takes at most a quarter of the room.
+    """
+    if not people or room <= 0:
+        return Quotations({}, sum(message.times for message in people))
+    lines = _Lines(people, count, words, room)
+    caps = {0: min(lines.sizes[0], room // 4)}
+    left = room - lines.heads[0] - caps[0]
+    for i in range(len(people) - 1, 0, -1):
+        cap = min(lines.sizes[i], left - lines.heads[i])
+        if cap < min(lines.sizes[i], LEAST):
+            break
+        caps[i] = cap
+        left -= lines.heads[i] + cap
+    if len(caps) == len(people):  # nothing was dropped: what is left is the first one's
+        caps[0] += max(left, 0)
+    return lines.quote(caps)
+
+
+def _principal(lines: _Lines) -> list[int]:
+    """Return the places of the first message, the newest, and the newest that is not short."""
+    long = [i for i, size in enumerate(lines.sizes) if size - _FENCE > SHORT]
+    return sorted({*([0] if lines.sizes else []), *([len(lines.sizes) - 1] if lines.sizes else []), *long[-1:]})
+
+
+def _from_the_ends(places: Sequence[int], without: Collection[int]) -> Iterator[int]:
+    """Yield the places alternately from the end and from the beginning, so that those in the middle come last."""
+    first, last = 0, len(places) - 1
+    while first <= last:
+        for place in dict.fromkeys((places[last], places[first])):
+            if place not in without:
+                yield place
+        first, last = first + 1, last - 1
+
+
+class _Lines:
+    """The messages as lines: what each takes whole, and what stands before it."""
+
+    def __init__(self, people: Sequence[PersonMessage], count: Count, words: Mapping[str, str], room: int) -> None:
+        self._people, self._count, self._words = people, count, words
+        self.sizes = [count(message.text) + _FENCE for message in people]
+        for self._reply in (_REPLY, _SHORT_REPLY, 0):
+            self.heads = [count(self._head(i)) + 1 for i in range(len(people))]
+            if sum(self.heads) + sum(self.sizes) <= room:
+                break
+
+    def _head(self, index: int) -> str:
+        message = self._people[index]
+        number = str(message.turn)
+        if message.times > 1:
+            number = self._words["times"].format(first=message.turn, last=message.last, times=message.times)
+        who = " ".join(filter(None, [self._words["user"], neutral(message.speaker)]))
+        if message.rejected:
+            who = self._words["rejecting"].format(user=who, call=quote(message.rejected))
+        elif message.reply and self._reply and self.sizes[index] - _FENCE <= SHORT:
+            said = last_sentences(message.reply, self._reply)
+            who = f"{who}, {self._words['reply']} {quote(said, self._reply)}"
+        return f"- [{number}] {who}:"
+
+    def quote(self, caps: Mapping[int, int]) -> Quotations:
+        """Quote the messages at these places, each cut down to so many tokens."""
+        lines = dict[int, str]()
+        for i in sorted(caps):  # several calls of one message may have been rejected
+            turn, line = self._people[i].turn, self._line(i, caps[i])
+            lines[turn] = f"{lines[turn]}\n{line}" if turn in lines else line
+        return Quotations(lines, sum(message.times for i, message in enumerate(self._people) if i not in caps))
+
+    def _line(self, index: int, cap: int) -> str:
+        text = self._people[index].text
+        if self.sizes[index] > cap:
+            text = _shortened(text, max(cap - _FENCE, 1), self._count)
+        plain = "\n" not in text and neutral(text) == text
+        return f"{self._head(index)} \u201c{text}\u201d" if plain else f"{self._head(index)}\n{fenced(text)}"
+
+
+def _shortened(text: str, tokens: int, count: Count) -> str:
+    """Return the beginning and the end of a text within so many tokens: whole lines of it, where it has several."""
+    text = "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+    characters = max(1, len(text) * tokens // max(count(text), 1))
+    while characters > 1 and count(short := whole_lines(text, characters)) > tokens:
+        characters = characters * 9 // 10
+    return short if characters > 1 else head_and_tail(text, characters)

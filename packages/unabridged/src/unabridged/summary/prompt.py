@@ -1,0 +1,186 @@
+"""Word every ask, put together from the parts of `prompt.md`, with what is shown set off as data.
+
+Only our own parts have places to fill in; what comes from outside (the conversation, an earlier record, a caller's own
+prompt) is joined on as it is, so that no brace or bracket in it can mean anything. It stands between two lines that
+carry a key drawn for this ask alone, and so does the first line of every message: a forged header or a forged end of
+the data lacks the key, for one that a text contains is never used. It is short, because every message pays for it.
+
+A prompt of the caller's own is sent with the conversation and nothing else of ours: an earlier summary and notes stand
+in the conversation's place, between the same two lines, and a second ask has the words of the first.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+from unabridged.languages import language_name
+
+PLACE = "{messages}"
+"""Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
+KEY = "\x00key\x00"
+"""Stands for the key in what is shown until one is drawn; removed from any text that holds it."""
+
+_SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
+
+
+@cache
+def prompt_parts() -> dict[str, str]:
+    """Return the parts of the prompt by name."""
+    text = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## ([\w-]+)\n", text, flags=re.MULTILINE)
+    return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """An instruction ready to be sent, and the key that sets its data off."""
+
+    text: str
+    key: str = ""
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Return how the key stands in the data: a reply with one of these repeats what it was shown."""
+        return (f"#{self.key} [", f" {self.key}>") if self.key else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What is the same in every ask for one summary."""
+
+    own: str | None = None
+    """The caller's prompt in the place of ours."""
+    language: str = ""
+    """As `certain_language` names it."""
+    density: float = 3.0
+    """Characters that a token of this conversation has: models count those better than tokens or words."""
+    following: Sequence[str] = ()
+    """The newest messages, which stay in the conversation: the record is to be right as of their end."""
+    is_short: bool = False
+    """Whether the sections are asked for in few words, for a summariser with a small window."""
+
+    def record(
+        self,
+        texts: Sequence[str],
+        *,
+        tokens: int,
+        prior: str = "",
+        rules: Sequence[str] = (),
+        part: bool = False,
+        fault: str = "",
+    ) -> Prompt:
+        """Return the ask to write the record (or, of a `part`, notes) of these messages."""
+        if self.own is not None:
+            earlier = [f"{KEY} earlier summary\n{remove_unsendable(prior)}\n"] * bool(prior)
+            return _in_own(self.own, [*earlier, *texts])
+        following = () if part else self.following
+        key = draw_key(*texts, prior, *rules, *following)
+        blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
+        if prior:
+            blocks += [_fill("prior"), _set_off("record", [prior], key)]
+        blocks += [*_known_rules(rules, key), *self._limits(tokens, fault)]
+        return _joined(blocks, _set_off("conversation", texts, key), following, key)
+
+    def fold(
+        self, notes: Sequence[str], *, tokens: int, rules: Sequence[str] = (), last: bool = False, fault: str = ""
+    ) -> Prompt:
+        """Return the ask to put notes on consecutive parts together; the `last` time this gives the record."""
+        if self.own is not None:
+            heads = [f"{KEY} summary of part {i + 1} of {len(notes)}" for i in range(len(notes))]
+            texts = [f"{head}\n{remove_unsendable(note)}\n" for head, note in zip(heads, notes, strict=True)]
+            return _in_own(self.own, texts)
+        following = self.following if last else ()
+        key = draw_key(*notes, *rules, *following)
+        heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
+        numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
+        task = [*self._task("citation", standing=last), _fill("fold", key=key)]
+        blocks = [*task, *_known_rules(rules, key), *self._limits(tokens, fault)]
+        return _joined(blocks, _set_off("notes", numbered, key), following, key)
+
+    def suffix(self, *, tokens: int, kept: int, rules: Sequence[str] = (), fault: str = "") -> Prompt:
+        """Return the ask to write the record of the conversation that stands right above."""
+        if self.own is not None:
+            return Prompt(self.own)
+        task = self._task("citation-suffix", standing=True)[1:]
+        blocks = [_fill("suffix"), *task, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
+        return Prompt("\n\n".join([*blocks, *_known_rules(rules, draw_key(*rules)), *self._limits(tokens, fault)]))
+
+    def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Prompt:
+        """Return the ask to write this record again: `how` is `shorten` or `translate`."""
+        key = draw_key(draft)
+        over = f"{max(len(draft) - self._characters(tokens), 0):,}"
+        task = _fill(how, key=key, problem=fault, over=over, language=language_name(self.language))
+        return Prompt("\n\n".join([task, self._size(tokens), _set_off("record", [draft], key)]), key)
+
+    def _task(self, citation: str, *, standing: bool = False) -> list[str]:
+        sections = _fill("sections-short" if self.is_short else "sections", citation=_fill(citation))
+        return [_fill("role"), sections, *[_fill("standing")] * standing, _fill("rules")]
+
+    def _limits(self, tokens: int, fault: str) -> list[str]:
+        name = language_name(self.language)
+        language = _fill("language", language=name) if name else _fill("same-language")
+        return [language, self._size(tokens), *[_fill("again", problem=fault)] * bool(fault)]
+
+    def _size(self, tokens: int) -> str:
+        return _fill("size", characters=f"{self._characters(tokens):,}")
+
+    def _characters(self, tokens: int) -> int:
+        return max(80, int(tokens * self.density))
+
+
+def _in_own(own: str, texts: Sequence[str]) -> Prompt:
+    """Return the caller's prompt with the conversation in the place that it names, else behind it; nothing more."""
+    key = draw_key(own, *texts)
+    shown = _set_off("conversation", texts, key)
+    head, place, tail = own.partition(PLACE)
+    return Prompt(f"{head}{shown}{tail}" if place else "\n\n".join(filter(None, [own, shown])), key)
+
+
+def _joined(blocks: Sequence[str], shown: str, following: Sequence[str], key: str) -> Prompt:
+    """Return the whole of our prompt: what is shown stands behind everything but what stays."""
+    newest = [_fill("stays"), _set_off("stays", following, key)] if following else []
+    return Prompt("\n\n".join([*blocks, shown, *newest, _fill("now")]), key)
+
+
+def _known_rules(rules: Sequence[str], key: str) -> list[str]:
+    return [_fill("known-rules"), _set_off("rules", [f"- {rule}" for rule in rules], key)] if rules else []
+
+
+def _fill(part: str, **values: str) -> str:
+    """Return the part with these values in the places that it has."""
+    text = prompt_parts()[part]
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+# -- data -------------------------------------------------------------------------------------------------------------
+
+
+def draw_key(*texts: str) -> str:
+    """Return a short mark drawn at random that none of these texts contains: nothing in them can be taken for ours."""
+    for tries in count():
+        tail = "".join(secrets.choice(_SIGNS) for _ in range(2 + tries // 8))
+        key = f"{secrets.choice(_SIGNS[:26])}{secrets.choice(_SIGNS[26:])}{tail}"
+        if not any(key in text for text in texts):
+            break
+    return key
+
+
+def remove_unsendable(text: str) -> str:
+    """Return the text without what no HTTP client could send."""
+    return _UNSENDABLE.sub("\ufffd", text)
+
+
+def _set_off(label: str, texts: Sequence[str], key: str) -> str:
+    """Return the texts between two lines that carry the key; the headers of messages get it too."""
+    body = "\n".join(text.strip("\n") for text in texts)
+    body = body.replace(KEY, f"#{key}") if label in {"conversation", "stays"} else remove_unsendable(body)
+    return f"<{label} {key}>\n{body}\n</{label} {key}>"

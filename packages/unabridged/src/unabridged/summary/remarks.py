@@ -1,0 +1,96 @@
+"""Collect what the assistant said, word for word, and weigh it; and summaries of other systems."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import log
+
+from unabridged.archive.words import count_terms
+from unabridged.authorship import find_other_summary
+from unabridged.messages import View
+from unabridged.summary.ledger import Remark
+from unabridged.summary.names import TextPiece
+from unabridged.text_tools import one_line, sentences, whole_lines
+
+LONGEST = 2_000
+"""Characters of what the assistant said; of a longer text, lines of its beginning and its end."""
+LONGEST_SUMMARY = 2_400
+"""The same of another system's summary."""
+CLOSING_WEIGHT, LONG_WEIGHT, SHORT_WEIGHT, ANNOUNCED_WEIGHT, SUMMARY_WEIGHT = 8.0, 6.0, 1.5, 0.4, 9.0
+"""Weights: the last words before a person speaks, a long message, a short one, one that only leads up to a call."""
+_LONG_FROM, _CLOSING_FROM = 350, 120
+"""Characters of a long message, and of one that may close a turn."""
+
+TALK = 12
+"""People's messages above which a conversation without any action is mere talk."""
+TALK_LIMIT = 400
+"""Characters of a message in mere talk; of a longer one the sentence with the rarest words is kept."""
+_READ_CHARACTERS = 20_000
+"""Characters of a message that are read."""
+_LEADS_UP = (":", "\uff1a")
+_TO_REMEMBER = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
+"""Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
+_LENGTH_OFFSET = 100
+"""Added to every length, so that a single rare word is not everything."""
+
+
+def is_talk(actions: Sequence[object], people: int) -> bool:
+    """Return whether nothing is done in the conversation, and so much said that what was said is the story."""
+    return not actions and people > TALK
+
+
+def find_retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Remark]:
+    """Yield what summaries of other systems say; of a long one lines of its beginning and its end."""
+    for turn, view in zip(turns, views, strict=True):
+        if text := find_other_summary(view):
+            yield Remark(turn, whole_lines(text, LONGEST_SUMMARY), SUMMARY_WEIGHT, retold=True)
+
+
+def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
+    """Yield what the assistant said around the work; its last words before a person speaks weigh most."""
+    spoken = [piece for piece in pieces if piece.voice in {"person", "model"} and piece.text.strip()]
+    for place, piece in enumerate(spoken):
+        if piece.voice == "person":
+            continue
+        closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"
+        text = piece.text.strip() if closing else _without_announcement(piece.text.strip())
+        weight = SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(len(text) / _LONG_FROM, 1.0)
+        weight = CLOSING_WEIGHT if closing and len(text) > _CLOSING_FROM else weight
+        announces = text.endswith(_LEADS_UP) and not closing
+        weight = ANNOUNCED_WEIGHT if announces else weight
+        yield Remark(piece.turn, whole_lines(text, LONGEST), weight, closing=closing and not piece.acts)
+
+
+def _without_announcement(text: str) -> str:
+    """Return a text without the sentence at its end that leads up to a call, where there is another."""
+    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text.endswith(_LEADS_UP) else ""
+    return rest or text
+
+
+def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]:
+    """Return what the assistant said where nothing is done, weighed by its rare words for its length."""
+    spoken = [i for i, view in enumerate(views) if view.origin in {"person", "model"} and view.text.strip()]
+    terms = {i: count_terms(views[i].text[:_READ_CHARACTERS]) for i in spoken}
+    spread = Counter(term for counted in terms.values() for term in counted)
+    rarity = {term: log(len(spoken) / number) ** 2 for term, number in spread.items()}
+    found = []
+    for i in spoken:
+        if views[i].origin != "model":
+            continue
+        text = views[i].text.strip()
+        told = [text] if len(text) <= TALK_LIMIT else sentences(text[:_READ_CHARACTERS])
+        told = [piece for piece in told if len(piece) <= TALK_LIMIT] or [one_line(text, TALK_LIMIT)]
+        weight, best = max((_rarity_of(piece, rarity), piece) for piece in told)
+        found.append(Remark(turns[i], best, weight))
+    most = max((remark.weight for remark in found), default=0.0) or 1.0
+    return [replace(remark, weight=SUMMARY_WEIGHT * remark.weight / most) for remark in found]
+
+
+def _rarity_of(text: str, rarity: dict[str, float]) -> float:
+    exact = {word.casefold() for word in _TO_REMEMBER.findall(text) if not word[0].islower()}
+    return sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (
+        len(text) + _LENGTH_OFFSET
+    )

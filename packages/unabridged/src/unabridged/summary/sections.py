@@ -1,0 +1,183 @@
+"""Write the sections of a summary turn, each within the room that it gets.
+
+Whose words a line is, is said by the section it stands in: people's words verbatim, everything else on one line between
+quotation marks, indented, or as a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import zip_longest
+
+from unabridged.languages import labels
+from unabridged.summary.action_lines import TIMES, ActionLines, checks_in
+from unabridged.summary.bounds import file_rank, name_rank, names_told
+from unabridged.summary.ledger import Action, Deed, File, Ledger
+from unabridged.summary.names import common_root, shorten_root
+from unabridged.summary.people import Quotations, quote_all, quote_newest
+from unabridged.summary.story import Story
+from unabridged.text_tools import Count, indent, neutral, quote
+
+_NOISE = 0.02
+"""The rank of a name not worth its place: it stood once in a list of a thousand."""
+_LINE_CHARACTERS = 120
+"""Characters of a check, and of how it ended."""
+_DEED_ORDER: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
+"""What is said of a file, the first of these that happened to it."""
+_CHANGED = frozenset({"create", "change", "delete", "move", "attach"})
+"""What is listed of files beside a model's prose."""
+
+
+class Sections:
+    """Writes each section. `kept` turns stand in the context anyway; `prose` is what a model wrote about the work."""
+
+    def __init__(self, ledger: Ledger, count: Count, kept: Collection[int] = (), *, prose: str = "") -> None:
+        self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
+        self.later: Sequence[Action] = ()
+        """What was done in messages that stay."""
+        self._labels = labels(ledger.language)
+        self._root = common_root(file.path for file in ledger.files)
+        self.prose = self._shown = prose
+        self._left_out: dict[str, int] = {}
+        self.quoted = Quotations({})
+
+    def heading(self, label: str) -> str:
+        """Return the heading with this label; that of the files says which folder is written as an ellipsis."""
+        folder = f" (… = {neutral(self._root)})" if label == "files" and self._root else ""
+        return self._labels[label] + folder
+
+    def know(self, text: str) -> None:
+        """Note what stands elsewhere in the turn, so that its names are not listed again."""
+        self._shown += text
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return what found no place, by numbers."""
+        return tuple(f"{number} {what}" for what, number in self._left_out.items() if number)
+
+    # -- what people said ---------------------------------------------------------------------------------------------
+
+    def quote_people(self, room: int) -> None:
+        """Quote people within so many tokens: beside prose the newest whole, else every message."""
+        people = [message for message in self._ledger.people if message.turn not in self._kept]
+        choose = quote_newest if self.prose else quote_all
+        self.quoted = choose(people, room, self._count, self._labels)
+        self._left_out["messages of people"] = self.quoted.dropped
+
+    def quote_nobody(self) -> None:
+        """Count all messages of people as dropped: not even the shortest text had a place for them."""
+        number = sum(message.times for message in self._ledger.people if message.turn not in self._kept)
+        self.quoted = Quotations({}, number)
+        self._left_out["messages of people"] = number
+
+    def people(self, _room: int = 0) -> str:
+        """Return people's words, in order."""
+        return "\n".join(self.quoted.lines.values())
+
+    def rules(self, room: int) -> str:
+        """Return the rules that a model picked out, the newest first in what finds a place."""
+        rules = [
+            f"- [{rule.turn}] \u201c{rule.text}\u201d" for rule in self._ledger.rules if rule.turn not in self._kept
+        ]
+        return self._fit("rules", rules[::-1], room, in_order=rules.index)
+
+    def newest(self, _room: int = 0) -> str:
+        """Return where the newest message of a person stands that was kept, and what was done for it."""
+        newest = max(self._kept, default=-1)
+        label = "follows" if newest >= self._ledger.end - 1 else "done_for"
+        return self._labels[label].format(turn=newest) if newest >= 0 else ""
+
+    # -- what happened ------------------------------------------------------------------------------------------------
+
+    def story(self, room: int) -> str:
+        """Return what was said and done, in order."""
+        story = Story(self._ledger, self._labels, self._root, self.quoted.lines)
+        text = story.tell(room, self._count)
+        self._left_out["moments"] = story.left_out
+        return text
+
+    def todo(self, room: int) -> str:
+        """Return the assistant's own list as it last wrote it; beside prose only what is not marked as completed."""
+        lines = self._ledger.todo.splitlines()
+        if self.prose:
+            lines = [line for line in lines if not line.startswith("- [completed]")]
+        text = f"- [{self._ledger.todo_turn}]\n  {indent(chr(10).join(lines))}"
+        return text if lines and self._count(text) <= room else ""
+
+    def checks(self, room: int) -> str:
+        """Return which checks ran since the last edit and their results, and which ran only before it."""
+        edit, ran, overdue = checks_in([*self._ledger.actions, *self.later])
+        told = ActionLines(self._ledger, self._labels, self._root)
+        lines = [told.action(action, _LINE_CHARACTERS) for action in reversed(ran)]
+        places = {line: -action.turn for line, action in zip(lines, reversed(ran), strict=True)}
+        if overdue:
+            due = [
+                f"{quote(command, _LINE_CHARACTERS // 2)} [{a.turn}]{told.ended(a, _LINE_CHARACTERS)}"
+                for command, a in overdue
+            ]
+            lines.insert(0, f"- {self._labels['due'].format(turn=edit)}: {'; '.join(due)}")
+        return self._fit("checks", lines, room, in_order=lambda line: -places.get(line, -self._ledger.end))
+
+    # -- what is named ------------------------------------------------------------------------------------------------
+
+    def files(self, room: int) -> str:
+        """Return the files that calls or people named, by what it was, those first that the next steps need.
+
+        Beside prose only changed ones, and only where it names less than half of them.
+        """
+        groups, left = dict[Deed, list[str]](), room
+        files = sorted(self._ledger.files, key=lambda file: -file_rank(file, self._ledger.end))
+        files = [file for file in files if file.deeds]
+        if self.prose:
+            files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
+            files = files if sum(_base(file) in self.prose for file in files) * 2 < len(files) else []
+        for file in files:
+            deeds = dict(file.deeds)
+            deed: Deed = next((deed for deed in _DEED_ORDER if deed in deeds), "read")
+            if _base(file) in self.prose:
+                continue
+            often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
+            text = neutral(shorten_root(file.path, self._root)) + often
+            cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
+            if cost > left:
+                self._left_out["files"] = self._left_out.get("files", 0) + 1
+                continue
+            groups.setdefault(deed, []).append(text)
+            left -= cost
+        return "\n".join(f"- {self._labels[deed]}: {', '.join(groups[deed])}" for deed in _DEED_ORDER if deed in groups)
+
+    def names(self, room: int) -> str:
+        """Return names that the next steps may have to spell and that stand nowhere else, on one line.
+
+        After each three that are likely comes an id that stood on its own, however long ago. Beside prose only those,
+        and only where it forgets most of them.
+        """
+        end, found = self._ledger.end, list[str]()
+        likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
+        told = names_told(likely)
+        mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
+        listed = [name for names in mixed for name in names if name is not None]
+        if self.prose:
+            listed = told if sum(name.text in self.prose for name in told) * 3 < len(told) else []
+        for name in dict.fromkeys(listed):
+            if name.text in self._shown or name_rank(name, end) < _NOISE:
+                continue
+            if (cost := self._count(f" {name.text}")) > room:
+                break
+            found.append(neutral(name.text))
+            room -= cost
+        return f"- {' '.join(found)}" if found else ""
+
+    def _fit(self, what: str, lines: Sequence[str], room: int, *, in_order: Callable[[str], int]) -> str:
+        """Return as many of the lines as there is room for, most important first; the others are counted."""
+        chosen: list[str] = []
+        for line in lines:
+            if (cost := self._count(line) + 1) <= room:
+                chosen.append(line)
+                room -= cost
+        self._left_out[what] = len(lines) - len(chosen)
+        return "\n".join(sorted(chosen, key=in_order))
+
+
+def _base(file: File) -> str:
+    """Return the name of a file without its folders."""
+    return file.path.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,104 @@
+"""The body of a summary turn: who writes it, and the ledger and people's own words where no model does."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from unabridged.summary.actions import find_tool_uses, is_todo_tool
+from unabridged.summary.body_ledger import (
+    build_ledger,
+    count_rounds,
+    describe_left_out,
+    render_ledger,
+    with_current_todo,
+)  # fmt: skip
+from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
+from unabridged.text_tools import fenced
+from unabridged.tokens.models import model_info
+
+if TYPE_CHECKING:
+    from unabridged.asking.ask import Ask, Reply
+    from unabridged.asking.asker import Asker
+    from unabridged.settings import Limits, Settings
+
+PINNED = "## Pinned (verbatim, always holds)"
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWriter:
+    """The model that is asked, if any; `own` says that it is the agent's own, so that its cached prompt can be used."""
+
+    asker: Asker | None = None
+    own: bool = False
+
+    @property
+    def has_model(self) -> bool:
+        """Return whether a model writes: there is one, and it is known now."""
+        return self.asker is not None and not self.asker.why_missing
+
+    def build_summariser(
+        self, settings: Settings, limits: Limits, live: LivePrompt | None, format_name: str, factor: float = 1.0
+    ) -> Summariser | None:
+        """Return how to ask now; None without a model, or where none is known.
+
+        `factor` is what the agent's provider taught about the meter; it holds for the summariser if that is the agent.
+        Raise `SummaryFailed` while a model that failed is left alone.
+        """
+        if self.asker is None or self.asker.why_missing:
+            return None
+        if (seconds := self.asker.seconds_until_ready) > 0:
+            from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
+
+            raise AskFailed("cool-down", self.asker.describe_cool_down(seconds))
+        # A prompt of the caller's own may not keep a model from going on with its task behind the live conversation.
+        suffix = self.own and settings.instruction is None if settings.suffix is None else settings.suffix
+        window = self.asker.window or limits.window
+        return Summariser(
+            window=int(window / factor) if suffix else window,
+            name=self.asker.name,
+            instruction=settings.instruction,
+            max_input=settings.max_input,
+            reserve=settings.summary_reserve,
+            live=live if suffix and self.asker.can_continue_live(format_name) else None,
+            learn=self.asker.learn,
+        )
+
+    def write_by_rule(self, brief: Brief) -> SummaryBody:
+        """Return the body without a model; the receipt and the log say why where one was named and none is known."""
+        written = write_by_rule(brief)
+        if self.asker is None or not (why := self.asker.why_missing):
+            return written
+        self.asker.warn_missing()
+        return replace(written, notes=(f"model-free: {why}", *written.notes))
+
+    def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
+        """Return the body with a model's prose; raise `SummaryFailed` when no reply was good enough."""
+        from unabridged.summary.model_body import write_with_model  # noqa: PLC0415 - only callers with a model pay for it
+
+        return (yield from write_with_model(brief, model, self.asker))
+
+
+def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWriter:
+    """Return the writer with this model, which may be the agent's own."""
+    if asker is None:
+        return SummaryWriter()
+    summariser, own = model_info(asker.name), model_info(agent)
+    return SummaryWriter(asker, own=summariser is not None and own is not None and summariser.name == own.name)
+
+
+def write_by_rule(brief: Brief) -> SummaryBody:
+    """Return the whole body without a model."""
+    ledger = build_ledger(brief)
+    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
+    later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
+    shown = with_current_todo(ledger, brief)
+    rendered = render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
+    text, notes = rendered.text(host_state=brief.state), describe_left_out(rendered)
+    return SummaryBody(text, ledger, notes=notes, dropped=rendered.dropped, rounds=count_rounds(brief))
+
+
+def render_pins(pins: Sequence[str]) -> str:
+    """Return the host's pinned strings as a part of the summary turn, each byte for byte; "" without any."""
+    return "\n".join([PINNED, *(fenced(pin) for pin in pins)]) if pins else ""

@@ -1,0 +1,196 @@
+"""Find what is wrong with a reply that should become a summary. An empty list is acceptance.
+
+No check asks a model. Whether what a reply claims holds is another question: `citations` answers it, and mends.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+
+from unabridged.asking.ask import Reply
+from unabridged.languages import certain_language, fold_case, language_name, match_phrase
+from unabridged.text_tools import Count
+
+SHINGLE_WORDS = 12
+"""Words in a row that nobody repeats by chance."""
+RESTATED_SHARE = 0.5
+"""The share of a reply that may be found word for word in what it should summarise."""
+
+_THINKING = re.compile(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_WRAPPED = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
+_TAGGED = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
+_WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
+
+_LEADING = re.compile(r"[\W_]*")
+_ERROR = re.compile(
+    r"\A\W*(?:error(?: code| message)?\s*[:(\d]|error (?:generating|creating|calling|while|during)\b"
+    r"|an error (?:occurred|has occurred)|internal server error|service unavailable|bad gateway|gateway time-?out"
+    r"|(?:http )?(?:4\d\d|5\d\d)\b[^\n]{0,30}(?:error|too many|unavailable|bad|forbidden|unauthori[sz]ed)"
+    r"|(?:the )?(?:request|connection|operation) (?:timed out|was reset|reset|refused|error)"
+    r"|rate limit (?:exceeded|reached|error)|too many requests|(?:failed|unable) to (?:generate|summari)"
+    r"|(?:could|can) ?not (?:generate|summari)|traceback \(most recent call|<!doctype html|<html"
+    r"|\{\s*[\"'](?:error|detail|type)[\"']\s*:|\w*(?:Error|Exception): )",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"\A\W*(?:(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e|"
+    r"(?:no|nothing|there (?:is|was) (?:no|nothing))[^.\n]{0,40}(?:to summari[sz]e|conversation|provided|available)|"
+    r"(?:insert |your )?summary(?: goes)? here|summary (?:unavailable|not available|pending|failed)|"
+    r"(?:the )?summary|todo|tbd|n/?a|none|null|undefined|lorem ipsum|placeholder|ok(?:ay)?|done|understood|sure)\W*\Z"
+    r"|\A\W*(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e"
+    r"|\A\W*(?:please|could you|can you) (?:provide|share|paste|send)[^.\n]{0,60}"
+    r"(?:conversation|text|messages|transcript)"
+    r"|\A\W*lorem ipsum",
+    re.IGNORECASE,
+)
+
+_CUT_OFF = {
+    "length": "the reply was cut off at its token limit; be much shorter",
+    "other": "the reply ended for a reason the provider did not name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, by name and in words that a model can act on."""
+
+    name: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a reply is compared with."""
+
+    budget: int
+    """The most tokens it may take."""
+    replaced: int
+    """The tokens of all that it stands for."""
+    count: Count
+    shown: Sequence[str] = ()
+    """The texts it should summarise; earlier summaries and notes, which it may well repeat, are not among them."""
+    language: str = ""
+    """The language it must be in, as `certain_language` names it; "" when any will do."""
+    marks: Sequence[str] = ()
+    """What sets the data off: a reply that carries it repeats its input."""
+
+
+def visible_text(text: str) -> str:
+    """Return the reply without thinking in tags, and without a fence or tag around the whole of it."""
+    text = _THINKING.sub("", text).strip()
+    for around in (_WRAPPED, _TAGGED):
+        if (inside := around.match(text)) is not None:
+            text = inside[1].strip()
+    return text
+
+
+def trim(text: str, budget: int, count: Count) -> str:
+    """Return the text within the budget, without the last lines of whichever of its sections is the longest."""
+    sections = [part.split("\n") for part in re.split(r"\n(?=#)", text)]
+    shorter = _last_lines(sections)
+
+    def without(lines: int) -> str:
+        taken = Counter(shorter[:lines])
+        return "\n".join("\n".join(section[: len(section) - taken[i]]) for i, section in enumerate(sections))
+
+    return without(bisect_left(range(len(shorter)), True, key=lambda lines: count(without(lines)) <= budget))
+
+
+def _last_lines(sections: Sequence[Sequence[str]]) -> list[int]:
+    """Return which section loses its last line, in turn: always the longest, until that has a single line."""
+    longest = [(-sum(map(len, lines)), i) for i, lines in enumerate(sections)]
+    heapify(longest)
+    left = [len(lines) for lines in sections]
+    losers: list[int] = []
+    while left[place := longest[0][1]] > 1:
+        left[place] -= 1
+        losers.append(place)
+        heapreplace(longest, (longest[0][0] + len(sections[place][left[place]]), place))
+    return losers
+
+
+def find_problems(reply: Reply, expected: Expected) -> list[Problem]:
+    """Return everything that is wrong with the reply; the first is the gravest."""
+    text = visible_text(reply.text)
+    if (problem := _find_failure(reply, text)) is not None:
+        return [problem]
+    return list(_find_content_problems(text, expected))
+
+
+def impossible_checks(reply: Reply) -> tuple[str, ...]:
+    """Return the checks that this reply can't be put to, because it does not say why the model stopped."""
+    return ("cut-off", "tool-call", "reasoning-only") if reply.stop is None else ()
+
+
+def _find_failure(reply: Reply, text: str) -> Problem | None:
+    """Return why the reply is no answer at all; None where it is one."""
+    if reply.calls or reply.stop == "tool":
+        return Problem("tool-call", "the reply called a tool; write the summary as plain text and call nothing")
+    if reply.stop == "refusal" or (len(text) < 600 and _refuses(text)):
+        return Problem("refusal", "the reply refused; only a factual record of the conversation is asked for")
+    if not text and (reply.reasoning.strip() or reply.text.strip()):
+        return Problem("reasoning-only", "the reply was thinking only; write the summary itself")
+    if not text:
+        return Problem("empty", "the reply was empty")
+    return Problem("cut-off", _CUT_OFF[reply.stop]) if reply.stop in _CUT_OFF else None
+
+
+def _refuses(text: str) -> bool:
+    """Return whether it begins by saying that the model won't, or can't, perhaps after an apology."""
+    words = _LEADING.sub("", fold_case(text), count=1)
+    while reach := 0 if match_phrase("refusals", words) else match_phrase("apologies", words):
+        words = _LEADING.sub("", words[reach:], count=1)
+    return match_phrase("refusals", words) > 0
+
+
+def _find_content_problems(text: str, expected: Expected) -> Iterator[Problem]:
+    """Yield what is wrong with what the reply says."""
+    words, size = _words(text), expected.count(text)
+    if len(text) < 1_500 and _ERROR.match(text):
+        yield Problem("error-text", "the reply is an error message, not a summary")
+    elif (len(text) < 12 and expected.replaced > 200) or (len(text) < 300 and _PLACEHOLDER.search(text)):
+        yield Problem("placeholder", "the reply says nothing about the conversation")
+    if any(mark in text for mark in expected.marks) or _restates(words, expected.shown):
+        yield Problem("restated-input", "the reply repeats the conversation; put it in your own words, far shorter")
+    runs = [tuple(words[i : i + 5]) for i in range(len(words) - 4)]
+    if len(words) >= 80 and len(set(runs)) * 2 < len(runs):
+        yield Problem("repetitive", "the reply says the same thing over and over")
+    if size >= expected.replaced:
+        yield Problem("not-smaller", f"the reply takes {size:,} tokens and replaces {expected.replaced:,}")
+    if size > expected.budget:
+        yield Problem("over-budget", f"the reply takes {size:,} tokens and may take {expected.budget:,}")
+    language = certain_language([text]) if expected.language else ""
+    if language and language != expected.language and not _mostly(text, expected.language, language):
+        right, wrong = (language_name(code) or f"{code} script" for code in (expected.language, language))
+        yield Problem("wrong-language", f"the reply is in {wrong}; the conversation is in {right}")
+
+
+def _restates(words: Sequence[str], shown: Sequence[str]) -> bool:
+    """Return whether these words, or half of what they say, stand in a row in one of the texts."""
+    if len(words) < SHINGLE_WORDS + 4:
+        plain = " ".join(words)
+        return len(words) >= 4 and any(plain in " ".join(_words(text)) for text in shown)
+    own = set(_shingles(words))
+    restated = {shingle for text in shown for shingle in _shingles(_words(text)) if shingle in own}
+    return len(restated) > RESTATED_SHARE * len(own)
+
+
+def _mostly(text: str, language: str, other: str) -> bool:
+    """Return whether the text is in this language but for a few lines of the other, maybe people's own words."""
+    lines = {line: certain_language([line]) == other for line in text.splitlines()}
+    rest = [line for line, is_foreign in lines.items() if not is_foreign]
+    foreign = sum(len(line) for line, is_foreign in lines.items() if is_foreign)
+    return 4 * foreign <= sum(map(len, rest)) and certain_language(rest) == language
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _shingles(words: Sequence[str]) -> Iterator[int]:
+    return (hash(tuple(words[i : i + SHINGLE_WORDS])) for i in range(max(0, len(words) - SHINGLE_WORDS + 1)))

@@ -1,0 +1,164 @@
+"""Count the tokens of a request: messages with their calls, answers and media, system prompt and tool schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from inspect import iscoroutine
+from operator import index
+from typing import Any
+
+from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
+from unabridged.formats.base import Family, Message
+from unabridged.formats.fields import as_json, get, plain
+from unabridged.messages import Reasoning, View
+from unabridged.tokens.estimate import BOUND, HIGH, HIGH_UNKNOWN, VERSION, estimate
+from unabridged.tokens.media import media_tokens
+from unabridged.tokens.models import FAMILIES, family_of
+
+Counter = Callable[[list[Message], Any], int]
+"""Counts messages and tool schemas, either of which may be missing: `([message], None)`, `([], tools)`."""
+
+# What stands around the texts, in tokens: role marks, names of fields, ids.
+_TOKENS_PER_MESSAGE = 6
+_TOKENS_PER_CALL = 14
+_TOKENS_PER_ANSWER = 10
+_TOKENS_PER_TOOL = 12
+_SEALED_CHARACTERS_PER_TOKEN = 5
+"""Characters of encrypted content a token takes, at most."""
+
+
+class Meter:
+    """Counts one message, or the fixed part of a request. Keeps nothing: who asks twice should remember.
+
+    `counter` replaces the estimate and is given each new message alone, so that a request costs what is new in it.
+    `exact` uses OpenAI's own tokenizers; `family` says how text is cut where the model's name does not.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        counter: Counter | None = None,
+        exact: bool = False,
+        family: Family | None = None,
+    ) -> None:
+        self.model = (model or "").lower()
+        self.family: Family = family or family_of(model)
+        self.error = 0.0 if counter or exact else BOUND
+        """How far below the truth it may be, as a share of the truth."""
+        self.high = 1.0 if counter or exact else HIGH_UNKNOWN if self.family == "unknown" else HIGH
+        """How many times the truth it may be."""
+        self._counter = counter
+        self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
+
+    @property
+    def key(self) -> str:
+        """Return a key of the way it counts and the model: reports about one say nothing about another."""
+        how = "counter" if self._counter is not None else "exact" if self._exact is not None else f"estimate-{VERSION}"
+        return f"{how}/{self.family}/{self.model}"
+
+    def message(self, view: View, raw: Message = None) -> int:
+        """Count everything in one message, and what stands around it; `raw` is the caller's own object, if any."""
+        if self._counter is not None and raw is not None:
+            return _ask(self._counter, [raw], None)
+        tokens = _TOKENS_PER_MESSAGE + self._count(view.text)
+        for call in view.calls:
+            tokens += _TOKENS_PER_CALL + self._count(call.name) + self._count(call.arguments)
+        for answer in view.answers:
+            tokens += _TOKENS_PER_ANSWER + self._count(answer.text)
+        for media in view.media:
+            tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
+        tokens += sum(map(self._count, (*view.inserted, *view.attached))) + view.sealed // _SEALED_CHARACTERS_PER_TOKEN
+        return tokens + sum(map(self._thinking, view.reasoning))
+
+    def text(self, text: str) -> int:
+        """Count a text alone; given to a `counter` as the one message of a user."""
+        if self._counter is not None:
+            return _ask(self._counter, [{"role": "user", "content": text}], None) if text else 0
+        return self._count(text)
+
+    def overhead(self, system: Any, tools: Any) -> int:
+        """Count the system prompt (a text, or blocks of it) and the tool schemas (anything that JSON can show)."""
+        listed = _as_list(tools)
+        if self._counter is not None:
+            prompt = [{"role": "system", "content": system}] if system else []
+            return _ask(self._counter, prompt, tools) if prompt or listed else 0
+        tokens = sum(_TOKENS_PER_MESSAGE + self._count(_prompt_text(block)) for block in _as_list(system))
+        if listed:
+            tokens += FAMILIES[self.family].tools + sum(
+                _TOKENS_PER_TOOL + self._count(_schema_text(tool)) for tool in listed
+            )
+        return tokens
+
+    def _count(self, text: str) -> int:
+        if self._exact is None:
+            return estimate(text, self.family)
+        return self._exact(text) if text else 0
+
+    def _thinking(self, reasoning: Reasoning) -> int:
+        """Return the tokens of a thought: the text may be only a summary of what is sealed, so the larger counts."""
+        return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED_CHARACTERS_PER_TOKEN)
+
+
+def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
+    """Return the caller's count, checked: a wrong number here would surface far away."""
+    try:
+        answer: Any = counter(messages, tools)
+    except Exception as error:
+        raise FunctionFailed("counter", f"raised {type(error).__name__}: {error}") from error
+    try:
+        tokens = index(answer)
+    except TypeError:
+        tokens = -1
+        if iscoroutine(answer):
+            answer.close()
+    if tokens < 0:
+        raise FunctionFailed("counter", f"must return a whole number of tokens, 0 or more; got {answer!r:.60}")
+    return tokens
+
+
+def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
+    """OpenAI's own count; refused at once where it would not be exact."""
+    vocabulary = FAMILIES[family].vocabulary
+    if not vocabulary:
+        raise SettingsError(
+            f"exact=True knows the tokenizers of OpenAI's models only, and the model is {model!r}: "
+            "leave it out to estimate, or give a counter"
+        )
+    try:
+        batch_count = import_module("toktok").batch_count
+    except ImportError as error:
+        raise NotInstalled("exact=True", "unabridged[exact]", error) from error
+
+    def count(text: str) -> int:
+        try:
+            return int(batch_count([text], vocabulary, threads=1)[0])
+        except UnicodeEncodeError:  # half a surrogate pair: the provider sees a replacement character
+            whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return int(batch_count([whole], vocabulary, threads=1)[0])
+
+    return count
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return several, one or none, as a list."""
+    if value is None or value == "":
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _prompt_text(block: Any) -> str:
+    """Return the text of one block of a system prompt; a block of another kind as JSON."""
+    if isinstance(block, str):
+        return block
+    text = get(block, "text") or get(block, "content")
+    return text if isinstance(text, str) else _schema_text(block)
+
+
+def _schema_text(value: Any) -> str:
+    """Return anything as the JSON a provider is shown, or the nearest to it."""
+    try:
+        return as_json(plain(value))
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
