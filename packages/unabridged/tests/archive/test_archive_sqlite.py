@@ -44,6 +44,53 @@ def test_files_and_folder_are_their_owners_alone(tmp_path: Path) -> None:
         os.umask(before)
 
 
+OTHER_PROCESS = """
+import sys
+from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged_testing.archive_contract.values import make_part, store_parts
+
+archive = open_sqlite(sys.argv[1])
+number = int(sys.argv[2])
+store_parts(archive, make_part(f"other {number}", number), key=f"k{number}", record_id=f"r{number}")
+archive.close()
+"""
+
+
+def test_a_second_connection_of_a_process_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    # A process that has lost its locks has its log deleted by the next process that closes the file.
+    path = tmp_path / "a.db"
+    first, second = open_sqlite(path), open_sqlite(path)
+    store_parts(first, make_part("one 0", 0), key="k0", record_id="r0")
+    assert second.threads(HERE.namespace)
+    for number in (1, 3, 5):
+        subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(path), str(number)], check=True, timeout=PATIENCE)
+        following = number + 1
+        store_parts(first, make_part(f"one {following}", following), key=f"k{following}", record_id=f"r{following}")
+    first.close()
+    second.close()
+    again = open_sqlite(path)
+    expected = ["one 0", "other 1", "one 2", "other 3", "one 4", "other 5", "one 6"]
+    assert [part.text for part in again.parts(HERE)] == expected
+    assert not again.verify()
+    again.close()
+
+
+def test_only_sqlite_itself_opens_the_file(tmp_path: Path) -> None:
+    path, opened = tmp_path / "a.db", list[str]()
+    watching = True
+    sys.addaudithook(lambda name, args: opened.append(str(args[0])) if watching and name == "open" else None)
+    for _ in range(2):
+        archive = open_sqlite(path)
+        archive.probe()
+        store_parts(archive, make_part("one", 0))
+        assert archive.search(HERE, "one")
+        assert not archive.verify()
+        archive.forget(HERE)
+        archive.close()
+    watching = False
+    assert str(path) not in opened
+
+
 def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
     archive = open_sqlite(tmp_path / "a.db")
     archive.close()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +28,6 @@ APPLICATION: Final = 0x756E6272
 """`unbr`, in the file's header: so that another program's database is never taken for an archive."""
 _UNRELEASED: Final = 0x756E6162
 """What stands there in the files of the versions before the first release."""
-_HEADER: Final = b"SQLite format 3\0"
-_VERSION_BYTES: Final = slice(60, 64)
-_APPLICATION_BYTES: Final = slice(68, 72)
 
 _NAMES: Final = {
     "namespaces": ("name",),
@@ -257,21 +255,34 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file and the folders it needs, for their owner alone; SQLite gives its companions the file's mode."""
+    """Make the file and the folders it needs, for their owner alone; SQLite gives its companions the file's mode.
+
+    The file is closed before it has its name: closing it later would lose the locks of other connections to it.
+    """
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(descriptor)
+        try:
+            with suppress(FileExistsError):
+                os.link(name, path)
+        finally:
+            Path(name).unlink()
 
 
 def _check_header(path: Path) -> None:
-    """Refuse a file of a version before the first release before SQLite opens it, which may change it."""
-    header = b""
-    with suppress(OSError), path.open("rb") as file:  # SQLite says what is wrong with it
-        header = file.read(100)
-    if header.startswith(_HEADER):
-        mark, version = (int.from_bytes(header[part], "big") for part in (_APPLICATION_BYTES, _VERSION_BYTES))
-        _check_version(path, mark, version)
+    """Refuse a file of a version before the first release before SQLite may write to it.
+
+    SQLite itself reads the header: a file that is opened and closed beside it loses the locks of every other
+    connection of this process. `immutable` keeps it from reading the log and from making files.
+    """
+    mark = version = 0
+    with (
+        suppress(sqlite3.Error),  # the connection that follows says what is wrong with the file
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection,
+    ):
+        mark, version = _mark(connection), _version(connection)
+    _check_version(path, mark, version)
 
 
 def _check_version(path: Path, mark: int, version: int) -> None:
@@ -284,7 +295,7 @@ def _check_version(path: Path, mark: int, version: int) -> None:
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
-    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    mark = _mark(connection)
     _check_version(path, mark, _version(connection))  # the header says nothing while all of it is in the log
     if tables and mark != APPLICATION:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
@@ -325,3 +336,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _mark(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA application_id").fetchone()[0])
