@@ -229,7 +229,7 @@ def _errors() -> Iterator[str]:
 
 
 def _schema() -> Iterator[str]:
-    yield head("schema", version=store_rules.VERSION)
+    yield head("schema", version=store_rules.ARCHIVE_VERSION)
     connection = sqlite3.connect(":memory:")
     sqlite.make_tables(connection)
     section_texts = texts("schema", sql_tables.TABLES)

@@ -12,7 +12,7 @@ from unabridged import Compactor
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats import format_named
-from unabridged.recall.tools import READ, tools
+from unabridged.recall.tools import READ_TOOL, tools
 
 PATHS = [f"services/unit_{i}/config/limits_{i * 37 % 91}.yaml" for i in range(13)]
 IDS = [f"ord-{i * 7919 % 10007:05}-{chr(97 + i)}x" for i in range(13)]
@@ -57,7 +57,7 @@ def test_fifty_planted_facts_are_in_context_or_behind_a_listed_reference(window:
     read = format_named("openai-chat").read
     context = "\n".join(read(message).whole_text() for message in messages)
     recall = tools(archive, Scope("n", "t"))
-    pages = [recall.call(READ, {"ref": str(turn)}) for turn in sorted(listed(context))]
+    pages = [recall.call(READ_TOOL, {"ref": str(turn)}) for turn in sorted(listed(context))]
     reached = context + "\n".join(pages)
     assert [fact for fact in FACTS if fact not in reached] == []
     assert max(listed(context)) < len(long_run())

@@ -22,7 +22,7 @@ from unabridged.sessions import SessionFileError
 from unabridged.tokens.calibrate import Usage
 from unabridged_corpus.evaluate.candidates import MESSAGES_AFTER, file_name, place_to_cut
 from unabridged_corpus.evaluate.data import EvalConversation, conversations, made
-from unabridged_corpus.evaluate.reader import KINDS, read_json, read_marks, read_probes, shown
+from unabridged_corpus.evaluate.reader import PROBE_KINDS, read_json, read_marks, read_probes, shown
 from unabridged_corpus.evaluate.readings import LETTERS, Readings, read_all
 from unabridged_testing import ScriptedModel
 from upstream import Upstream, chat, serving
@@ -43,7 +43,7 @@ def one(messages: list[dict[str, Any]] | None = None, name: str = "one") -> Eval
 
 
 def some_probes(number: int = 10) -> dict[str, Any]:
-    kinds = list(KINDS)
+    kinds = list(PROBE_KINDS)
     return {"probes": [{"kind": kinds[i % 10], "question": f"Why {i}?", "answer": f"So {i}."} for i in range(number)]}
 
 
@@ -105,7 +105,7 @@ def test_probes_are_written_from_what_came_next_and_before_any_text_is_seen() ->
     assert "<after " in first
     assert [len(texts_in(ask)) for ask in asked.asks] == [0, 1, 1]
     assert "exactly 10 probes" in first
-    assert all(f"- {kind}: " in first for kind in KINDS)
+    assert all(f"- {kind}: " in first for kind in PROBE_KINDS)
 
 
 def test_every_text_is_made_and_nothing_in_an_ask_says_whose_it_is(brought: Path) -> None:

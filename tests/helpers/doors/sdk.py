@@ -13,7 +13,7 @@ import unabridged
 from unabridged.adapters.sdk import History, history_of
 from unabridged.formats import FORMATS
 from unabridged_testing import loopback_wires as wires
-from unabridged_testing.adapter_contract import RECALL, Brain, Content, Image, Seen, TooLong
+from unabridged_testing.adapter_contract import RECALL_TOOLS, Brain, Content, Image, Seen, TooLong
 from unabridged_testing.loopback import Loopback
 from unabridged_testing.loopback_wires import LoopbackReply, Served
 
@@ -132,7 +132,7 @@ class LoopSession:
         self.waiting = ()
 
     def _call(self, name: str, given: Any) -> str:
-        if name in RECALL:
+        if name in RECALL_TOOLS:
             return self.history.recall(self._thread).call(name, given)
         return str(self._about["tools"][name](**given))
 

@@ -44,7 +44,7 @@ EXIT_CODES = {
     130: "interrupted; there is no half-written file",
 }
 
-_OTHER_NAMES = {"repair": "unabridged check FILE --repair -o OUT"}
+_COMMAND_ALIASES = {"repair": "unabridged check FILE --repair -o OUT"}
 """What people type, and which command does it."""
 ENTRY_POINTS = "unabridged.commands"
 """The group of entry points by which other distributions add a command: each names a click command."""
@@ -88,8 +88,8 @@ class _Program(_Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments name; say which one does it where there is none of that name."""
-        if args and args[0] in _OTHER_NAMES and args[0] not in self.commands:
-            fail(f"there is no command {args[0]!r}: say {_OTHER_NAMES[args[0]]}", 2)
+        if args and args[0] in _COMMAND_ALIASES and args[0] not in self.commands:
+            fail(f"there is no command {args[0]!r}: say {_COMMAND_ALIASES[args[0]]}", 2)
         if args and args[0] in OTHER_PACKAGES and self.get_command(ctx, args[0]) is None:
             fail(f"the command {args[0]!r} is not installed: pip install '{OTHER_PACKAGES[args[0]]}'", 2)
         return super().resolve_command(ctx, args)

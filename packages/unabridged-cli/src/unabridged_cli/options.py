@@ -19,7 +19,7 @@ from unabridged.sessions import KINDS, Loaded, load
 from unabridged.sizes import parse_size
 from unabridged_cli.screen import number_of, plain, show_progress, tell
 
-NAMES = ", ".join((*FORMATS, *KINDS))
+FORMAT_NAMES = ", ".join((*FORMATS, *KINDS))
 
 File = Annotated[
     Path,
@@ -46,7 +46,7 @@ Write = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")]
 FormatName = Annotated[
-    str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {NAMES}.")
+    str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {FORMAT_NAMES}.")
 ]
 Which = Annotated[
     str | None, typer.Option("--which", help="Which of several conversations in the file: index from 0, or id.")

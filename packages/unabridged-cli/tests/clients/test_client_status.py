@@ -20,7 +20,7 @@ from unabridged_cli.clients import CLIENTS as KNOWN
 from unabridged_cli.clients.current_session import find_caller
 from unabridged_cli.clients.hook import background, log
 from unabridged_cli.clients.hook.events import answer
-from unabridged_cli.clients.ignore_file import NAME
+from unabridged_cli.clients.ignore_file import IGNORE_FILE_NAME
 from unabridged_cli.clients.session_tools import SessionTools
 from unreleased_archives import REFUSAL, REMEDY, make_sqlite
 
@@ -103,7 +103,7 @@ def test_hooks_that_ran_before_they_were_changed_and_not_since_are_told(machine:
 def test_a_session_of_a_project_that_is_left_out_says_nothing_about_hooks(machine: Machine) -> None:
     run("install", "claude-code")
     later_than_the_install(machine.put("claude-code"))
-    (machine.project / NAME).touch()
+    (machine.project / IGNORE_FILE_NAME).touch()
     assert run("status", "claude-code").code == 0
 
 
@@ -268,5 +268,5 @@ def test_a_search_over_all_sessions_counts_those_that_are_not_archived(machine: 
 
 def test_a_search_in_a_project_that_is_left_out_says_so(machine: Machine) -> None:
     machine.put("claude-code")
-    (machine.project / NAME).touch()
-    assert NAME in search(machine, "claude-code")
+    (machine.project / IGNORE_FILE_NAME).touch()
+    assert IGNORE_FILE_NAME in search(machine, "claude-code")

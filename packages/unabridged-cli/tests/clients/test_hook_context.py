@@ -16,7 +16,7 @@ from unabridged.summary.ledger import Ledger, PersonMessage
 from unabridged.summary.people import quote_newest
 from unabridged_cli.clients.hook import events
 from unabridged_cli.clients.hook.log import log_file
-from unabridged_cli.clients.hook.reminder import BUDGET, write_alone
+from unabridged_cli.clients.hook.reminder import REMINDER_TOKENS, write_alone
 from unabridged_cli.clients.hook.reminder import write as write_text
 from unabridged_cli.clients.threads import open_sessions
 
@@ -78,7 +78,10 @@ def test_beside_the_clients_summary_people_are_quoted_by_the_code_of_the_summary
     ledger = Ledger(end=400, language="en", people=people)
     text = write_text(ledger, 400)
     told = [line for line in text.splitlines() if line.startswith("- [")]
-    rooms = (quote_newest(people, room, _tokens, labels("en")).lines.values() for room in range(BUDGET // 2, BUDGET))
+    rooms = (
+        quote_newest(people, room, _tokens, labels("en")).lines.values()
+        for room in range(REMINDER_TOKENS // 2, REMINDER_TOKENS)
+    )
     assert told in [list(lines) for lines in rooms]
 
 
@@ -235,9 +238,9 @@ def test_people_get_most_of_the_room_before_names_do(home: Path) -> None:
     text = call(write(home / "session.jsonl", lines), "SessionStart", source="compact")
     quoted, _, names = text.partition(f"## {labels('en')['names']}")
     assert "build_79_table" in names
-    assert len(quoted.encode()) > 4 * BUDGET * 6 // 10
+    assert len(quoted.encode()) > 4 * REMINDER_TOKENS * 6 // 10
     assert sum(f": “{words}”" in quoted for words in said) > 50
-    assert len(text.encode()) <= 4 * BUDGET
+    assert len(text.encode()) <= 4 * REMINDER_TOKENS
 
 
 def test_nothing_a_tool_said_is_quoted_as_the_user(home: Path) -> None:

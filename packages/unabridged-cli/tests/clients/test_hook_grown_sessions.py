@@ -20,7 +20,7 @@ from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged_cli.clients.hook import background, events, grown_sessions
 from unabridged_cli.clients.hook.log import log_file, open_failures
-from unabridged_cli.clients.ignore_file import NAME
+from unabridged_cli.clients.ignore_file import IGNORE_FILE_NAME
 from unabridged_cli.clients.threads import thread_of
 
 __all__ = ["machine"]
@@ -137,11 +137,11 @@ def test_a_project_that_is_left_out_is_not_archived(
     name: str, where: str, client: str, machine: Machine, handed: list[Any]
 ) -> None:
     path = machine.put(client)
-    ((machine.project if where == "project" else machine.home) / NAME).touch()
+    ((machine.project if where == "project" else machine.home) / IGNORE_FILE_NAME).touch()
     events.answer(event(machine, client, path, name, source="startup", reason="x"))
     assert handed == []
     assert not Path(machine.archive.removeprefix("sqlite:///")).exists()
-    assert NAME in log_file(os.environ).read_text()
+    assert IGNORE_FILE_NAME in log_file(os.environ).read_text()
     assert open_failures(os.environ) == []
 
 

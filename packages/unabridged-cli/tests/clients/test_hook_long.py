@@ -106,7 +106,7 @@ def test_when_time_runs_out_before_a_compaction_a_process_of_its_own_archives_th
 def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_nothing(
     home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE", 5_000)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE_BYTES", 5_000)
     lines = [line("user", f"Look at this. {FIRST}"), line("user", "long " * 2_000), line("user", LAST)]
     path = write(home, lines)
     call(path, "PreCompact")
@@ -124,7 +124,7 @@ def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_n
 def test_a_large_image_is_archived_at_once(
     home: Path, archive: Archive, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE", 5_000)
+    monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._LONG_MESSAGE_BYTES", 5_000)
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 10_000}
     path = write(home, [line("user", FIRST), line("user", [{"type": "image", "source": source}]), line("user", LAST)])
     call(path, "PreCompact")

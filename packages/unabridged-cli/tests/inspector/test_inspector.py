@@ -122,8 +122,8 @@ def test_another_host_name_or_origin_is_refused_even_with_the_cookie(archive: Ar
         connection.close()
         answer = door.ask("/")
         assert answer.status == 200
-        assert answer.headers["Content-Security-Policy"] == pages.POLICY
-        assert "unsafe" not in pages.POLICY
+        assert answer.headers["Content-Security-Policy"] == pages.CONTENT_SECURITY_POLICY
+        assert "unsafe" not in pages.CONTENT_SECURITY_POLICY
         assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert answer.headers["Cache-Control"] == "no-store"
         assert "Access-Control-Allow-Origin" not in answer.headers

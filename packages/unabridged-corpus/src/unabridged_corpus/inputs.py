@@ -19,9 +19,9 @@ from unabridged.sessions import SessionFileError
 from unabridged.sessions.base import FileStamp
 from unabridged.sessions.files import detect_line_kind
 from unabridged.sessions.text import read_lines
-from unabridged_corpus.parquet import PARQUET, groups_in
+from unabridged_corpus.parquet import PARQUET_SUFFIX, groups_in
 
-SUFFIXES = frozenset({".json", ".jsonl", PARQUET})
+SUFFIXES = frozenset({".json", ".jsonl", PARQUET_SUFFIX})
 SHARD_BYTES = 4_000_000
 """Bytes of input that make a shard."""
 _NAMES_PER_SHARD = 64
@@ -123,7 +123,7 @@ def _slices_of(root: Path, name: str, size: int, format_: str | None) -> Iterato
     path = root / name
     try:
         info = path.stat()
-        if path.suffix == PARQUET:
+        if path.suffix == PARQUET_SUFFIX:
             for group, (first, bytes_) in enumerate(groups_in(path)):
                 yield InputSlice(name, bytes_, line=first, group=group)
         elif info.st_size > size and holds_lines(path, FileStamp(info.st_size, info.st_mtime_ns), format_):

@@ -26,8 +26,8 @@ from unabridged_corpus.inputs import Shard
 from unabridged_corpus.reading import ReadOptions
 from unabridged_corpus.works import Counts, Work
 
-RECORDS = ".parts"
-MANIFEST = "manifest.json"
+RECORDS_FOLDER = ".parts"
+MANIFEST_FILE = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +91,18 @@ class CorpusJob:
 
     def record(self, name: str) -> Path:
         """Return where the record of this shard is."""
-        return Path(self.out) / RECORDS / f"{name}.json"
+        return Path(self.out) / RECORDS_FOLDER / f"{name}.json"
 
     def marker(self, name: str) -> Path:
         """Return where the session is noted that is worked on, and those over which processes ended."""
-        return Path(self.out) / RECORDS / f"{name}.at"
+        return Path(self.out) / RECORDS_FOLDER / f"{name}.at"
 
     def prepare(self) -> None:
         """Make OUT; raise `SettingsError` for one that holds something else."""
         out, described = Path(self.out), json.dumps(self.describe(), sort_keys=True)
         if out.exists() and not out.is_dir():
             raise SettingsError(f"{out} is a file: name a folder for the results")
-        job = out / RECORDS / "job.json"
+        job = out / RECORDS_FOLDER / "job.json"
         if job.exists() and job.read_text(encoding="utf-8") != described:
             raise SettingsError(
                 f"{out} holds results of another work, with other options or of another version: name another folder, "
@@ -111,7 +111,7 @@ class CorpusJob:
         if not job.exists() and out.is_dir() and any(out.iterdir()):
             raise SettingsError(f"{out} holds other files: name a new folder for the results")
         out.parent.mkdir(parents=True, exist_ok=True)
-        make_folder(out / RECORDS, out.parent)
+        make_folder(out / RECORDS_FOLDER, out.parent)
         if not job.exists():
             write_whole(job, [described.encode()])
 
@@ -144,7 +144,7 @@ def write_manifest(job: CorpusJob, source: str, shards: Iterable[str], *, comple
                 numbers.setdefault(counted, []).append(number)
     counts = {name: _sum(listed) for name, listed in sorted(numbers.items())}
     head = {**job.describe(), "input": source, "complete": complete, "sessions": sessions, "failed": len(failures)}
-    write_whole(Path(job.out) / MANIFEST, _manifest_lines(job, head | {"counts": counts}, failures, names))
+    write_whole(Path(job.out) / MANIFEST_FILE, _manifest_lines(job, head | {"counts": counts}, failures, names))
     return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(names))
 
 

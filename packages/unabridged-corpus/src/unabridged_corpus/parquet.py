@@ -10,10 +10,10 @@ from typing import Any
 from unabridged.errors import NotInstalled
 from unabridged.sessions import SessionFileError
 
-PARQUET = ".parquet"
+PARQUET_SUFFIX = ".parquet"
 _BATCH_ROWS = 16
 """Rows that are in memory at a time."""
-_JSON = ("messages", "input", "contents", "tools", "questions")
+_JSON_COLUMNS = ("messages", "input", "contents", "tools", "questions")
 """Columns that may hold JSON as a text."""
 
 
@@ -33,7 +33,7 @@ def rows_in(path: Path, group: int) -> Iterator[dict[str, Any]]:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name in _JSON and isinstance(value, str):
+    if name in _JSON_COLUMNS and isinstance(value, str):
         try:
             return json.loads(value)
         except ValueError:

@@ -14,7 +14,7 @@ from unabridged.sessions.base import Document, FileStamp
 from unabridged.sessions.document import load_value
 from unabridged.sessions.text import check_file, dump_line, read_lines
 from unabridged_corpus.inputs import InputSlice, holds_lines
-from unabridged_corpus.parquet import PARQUET, rows_in
+from unabridged_corpus.parquet import PARQUET_SUFFIX, rows_in
 
 _BLOCK_BYTES = 1 << 20
 
@@ -80,7 +80,7 @@ def digest_of(root: Path, source: InputSlice) -> str:
 def sessions_in(root: Path, source: InputSlice, digest: str, options: ReadOptions) -> Iterator[CorpusSession]:
     """Yield every session of the slice, whose digest is known; one that can't be read raises when it is loaded."""
     path = root / source.file
-    if path.suffix == PARQUET:
+    if path.suffix == PARQUET_SUFFIX:
         yield from _rows(path, source, options)
         return
     stamp = check_file(path, options.max_size if source.stop is None else path.stat().st_size)

@@ -7,12 +7,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from unabridged.archive.stores.files import TEMPORARY, locked
+from unabridged.archive.stores.files import TEMPORARY_PREFIX, locked
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, MAX_SIZE
 from unabridged_corpus.inputs import SHARD_BYTES, Shard, files_of, shards_of
-from unabridged_corpus.manifest import RECORDS, CorpusJob, Report, ShardRecord, write_manifest
+from unabridged_corpus.manifest import RECORDS_FOLDER, CorpusJob, Report, ShardRecord, write_manifest
 from unabridged_corpus.reading import ReadOptions
 from unabridged_corpus.spending import SpendingLimit
 from unabridged_corpus.works import Work
@@ -55,10 +55,10 @@ def run(
     job = CorpusJob(work, str(root), str(place), ReadOptions(format, max_size), shard)
     job.prepare()
     try:
-        with locked(place / RECORDS / "lock", 0):
+        with locked(place / RECORDS_FOLDER / "lock", 0):
             return _run(job, str(source), names, progress, lambda shards: _records(job, shards, jobs, ray))
     except ArchiveError as error:
-        if str(place / RECORDS / "lock") not in str(error):
+        if str(place / RECORDS_FOLDER / "lock") not in str(error):
             raise
         raise SettingsError(f"another run is writing to {out}: wait for it to end") from error
 
@@ -70,7 +70,7 @@ def _run(
     progress: Callable[[Progress], None],
     records_of: Callable[[Iterator[Shard]], Generator[ShardRecord, None, None]],
 ) -> Report:
-    for leftover in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS).glob(f"{TEMPORARY}*")):
+    for leftover in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS_FOLDER).glob(f"{TEMPORARY_PREFIX}*")):
         leftover.unlink(missing_ok=True)  # of a run that was killed
     planned: list[str] = []
     sizes: dict[str, int] = {}
@@ -120,7 +120,7 @@ def _size(path: Path) -> int:
 
 def _forget_others(job: CorpusJob, planned: set[str]) -> None:
     """Remove the parts of files that are no longer in the corpus."""
-    for record in Path(job.out, RECORDS).glob("*.json"):
+    for record in Path(job.out, RECORDS_FOLDER).glob("*.json"):
         if record.stem not in planned and record.stem != "job":
             job.part(record.stem).unlink(missing_ok=True)
             record.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.sessions import write_whole
 from unabridged.sessions.text import dump_line
 from unabridged_corpus.inputs import InputSlice, Shard
-from unabridged_corpus.manifest import RECORDS, CorpusJob, Failure, ShardRecord, read_record
+from unabridged_corpus.manifest import RECORDS_FOLDER, CorpusJob, Failure, ShardRecord, read_record
 from unabridged_corpus.reading import CorpusSession, SessionPosition, digest_of, sessions_in
 from unabridged_corpus.spending import Payer, Purse, SpendingLimit
 from unabridged_corpus.works import Counts, SessionFunction
@@ -40,7 +40,7 @@ class _InputChanged(Exception):  # noqa: N818 - no error: it is tried again
 
 def do_shard(job: CorpusJob, shard: Shard, purse: Payer | None = None) -> ShardRecord:
     """Do every session of the shard, write its part, and return its record."""
-    if not (Path(job.out) / RECORDS).is_dir():
+    if not (Path(job.out) / RECORDS_FOLDER).is_dir():
         raise SettingsError(
             f"there is no folder {job.out} on this machine: every node needs IN and OUT at the same paths"
         )

@@ -18,7 +18,7 @@ from unabridged.archive import open_archive
 from unabridged.archive.address import without_credentials
 from unabridged.compactor import Compactor
 from unabridged.errors import IllegalConversation, SettingsError
-from unabridged.legality import BY_HAND, PROVIDERS, check, repair
+from unabridged.legality import PROVIDERS, UNREPAIRABLE_RULES, check, repair
 from unabridged.results import Compaction
 from unabridged.sessions import Loaded
 from unabridged.settings import Settings, resolve_limits
@@ -88,7 +88,7 @@ def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str
     findings = check(done.messages, format=loaded.format, model=agent, pending=True)
     if findings:
         more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
-        mendable = BY_HAND.isdisjoint(finding.rule for finding in findings)
+        mendable = UNREPAIRABLE_RULES.isdisjoint(finding.rule for finding in findings)
         raise IllegalConversation(f"{findings[0].message}{more}" + (f". Mend it first: {mend}" if mendable else ""))
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 from unabridged.errors import NotInstalled
 
-_NEEDED = ("aiohttp", "httptools", "msgspec", "prometheus_client", "uvicorn", "zstandard")
+_REQUIRED_MODULES = ("aiohttp", "httptools", "msgspec", "prometheus_client", "uvicorn", "zstandard")
 
-if missing := [name for name in _NEEDED if find_spec(name) is None]:
+if missing := [name for name in _REQUIRED_MODULES if find_spec(name) is None]:
     raise NotInstalled("the gateway", "unabridged[gateway]", f"not installed: {', '.join(missing)}")

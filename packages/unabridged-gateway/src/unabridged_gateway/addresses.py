@@ -10,9 +10,9 @@ from urllib.parse import SplitResult, urlsplit
 from unabridged.archive.address import without_credentials
 from unabridged.errors import SettingsError
 
-_VERSION = re.compile(r"/v\d\w*$")
-_EXAMPLE = "https://api.openai.com"
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@/]+?)\.?(?::\d{0,5})?")
+_VERSION_PATTERN = re.compile(r"/v\d\w*$")
+_EXAMPLE_URL = "https://api.openai.com"
+_HOST_PATTERN = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@/]+?)\.?(?::\d{0,5})?")
 """A Host header in lower case: a name or an address, and a port."""
 
 
@@ -25,15 +25,15 @@ def base_url(label: str, url: str) -> str:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise SettingsError(f"{label} is not a URL: {shown!r}, {error}. Write one such as {_EXAMPLE}") from None
+        raise SettingsError(f"{label} is not a URL: {shown!r}, {error}. Write one such as {_EXAMPLE_URL}") from None
     where = f"{parts.hostname or ''}{'' if port is None else f':{port}'}"
     if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
         raise SettingsError(
-            f"{label} must be a URL with http:// or https:// and a host, such as {_EXAMPLE}; got {shown!r}"
+            f"{label} must be a URL with http:// or https:// and a host, such as {_EXAMPLE_URL}; got {shown!r}"
         )
     _refuse_extras(label, parts, where)
     path = parts.path.rstrip("/")
-    if found := _VERSION.search(path):
+    if found := _VERSION_PATTERN.search(path):
         raise SettingsError(f"{label} ends in {found[0]}, which clients send themselves: leave it out of {shown}")
     return f"{parts.scheme.lower()}://{parts.netloc}{path}"
 
@@ -64,7 +64,7 @@ def is_loopback(host: str) -> bool:
 @lru_cache(256)
 def host_of(header: str) -> str:
     """Return the name or the address of a Host header, without its port and in lower case; "" where there is none."""
-    found = _HOST.fullmatch(header.strip().lower())
+    found = _HOST_PATTERN.fullmatch(header.strip().lower())
     return found[1] if found else ""
 
 

@@ -27,7 +27,7 @@ from unabridged_gateway.upstream import UNREACHABLE_ERRORS, Upstream
 
 log = logging.getLogger("unabridged.gateway")
 
-_DOT_SEGMENT = re.compile(r"(?:\A|[/\\])\.\.?(?:[/\\]|\Z)")
+_DOT_SEGMENT_PATTERN = re.compile(r"(?:\A|[/\\])\.\.?(?:[/\\]|\Z)")
 """A segment . or .. of a path, where backslashes separate segments too."""
 
 
@@ -168,6 +168,6 @@ def find_refusal(config: Config, call: GatewayCall) -> RequestRefused | None:
             )
     if not call.target.startswith("/"):
         return RequestRefused(400, f"{call.method} needs a path here, which begins with /")
-    if _DOT_SEGMENT.search(call.path):
+    if _DOT_SEGMENT_PATTERN.search(call.path):
         return RequestRefused(400, "the path has a segment . or .., which servers read in different ways: leave it out")
     return None

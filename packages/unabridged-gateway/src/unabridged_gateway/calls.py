@@ -20,7 +20,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _WATCH_AFTER_SECONDS: Final = 0.05
 """A call is looked at from then on: most are over before, and need no task that watches their client."""
-_NOT_A_CONVERSATION: Final = RequestOutcome()
+_PASSED_THROUGH: Final = RequestOutcome()
 
 
 class GatewayCall:
@@ -41,7 +41,7 @@ class GatewayCall:
         self.is_over = False
         """Whether the whole answer was sent."""
         self.tenant = ""
-        self.outcome = _NOT_A_CONVERSATION
+        self.outcome = _PASSED_THROUGH
         """What became of its conversation, when it is over."""
         self.is_body_read = False
         """Whether the whole body was received."""

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from unabridged_gateway.json_body import UNREADABLE, JsonCache
+from unabridged_gateway.json_body import READ_ERRORS, JsonCache
 
 _TRIGGER, _KIND = "compaction_trigger", "compaction"
-_PREFIX = "unabridged1."
+_CONTENT_PREFIX = "unabridged1."
 """The beginning of a content that was made here; any other is its provider's, and is left alone."""
 _MAX_CONTENT_BYTES = 64 << 20
 """Bytes that a content may hold."""
@@ -42,18 +42,20 @@ def unpack(items: list[Any], cache: JsonCache) -> list[Any]:
 def pack(messages: Sequence[Any]) -> dict[str, Any]:
     """Return the item that stands for these messages."""
     data = base64.b64encode(zlib.compress(msgspec.json.encode(messages))).decode()
-    return {"type": _KIND, "encrypted_content": f"{_PREFIX}{data}"}
+    return {"type": _KIND, "encrypted_content": f"{_CONTENT_PREFIX}{data}"}
 
 
 def _unpack_item(item: Any, cache: JsonCache) -> list[Any] | None:
     content = item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _KIND else None
-    if not isinstance(content, str) or not content.startswith(_PREFIX):
+    if not isinstance(content, str) or not content.startswith(_CONTENT_PREFIX):
         return None
     try:
         stream = zlib.decompressobj()
-        data = stream.decompress(base64.b64decode(content.removeprefix(_PREFIX), validate=True), _MAX_CONTENT_BYTES)
+        data = stream.decompress(
+            base64.b64decode(content.removeprefix(_CONTENT_PREFIX), validate=True), _MAX_CONTENT_BYTES
+        )
         messages = cache.value(data) if stream.eof else None
-    except (ValueError, zlib.error, *UNREADABLE):
+    except (ValueError, zlib.error, *READ_ERRORS):
         return None
     return messages if isinstance(messages, list) else None
 

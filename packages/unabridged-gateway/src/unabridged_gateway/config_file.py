@@ -43,9 +43,9 @@ OPERATOR_VARIABLE: Final = "UNABRIDGED_OPERATOR_TOKEN"
 SettingReader = Callable[[str, Any], Any]
 """Checks and converts one value; the text before it says in errors where it was written."""
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SHARE_ABOVE_ONE: Final = re.compile(r"(?:(?:tokens|fraction)=)?[1-9]\d*\.\d+")
+_TOKEN_PATTERN: Final = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
+_TENANT_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SHARE_ABOVE_ONE_PATTERN: Final = re.compile(r"(?:(?:tokens|fraction)=)?[1-9]\d*\.\d+")
 """A share above the whole window, or a number of tokens that is none."""
 _CLEAR_KEYS: Final = ("keep_rounds", "minimum", "include", "exclude")
 
@@ -181,11 +181,11 @@ def _read_tokens(label: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]
     """Return the tenants by their tokens; no error shows a token."""
     tenants: dict[str, str] = {}
     for name, token in pairs:
-        if not _TENANT.fullmatch(name):
+        if not _TENANT_PATTERN.fullmatch(name):
             raise SettingsError(
                 f"{label} names a tenant of {len(name)} characters: use 1 to 64 letters, digits, points, - and _"
             )
-        if not _TOKEN.fullmatch(token):
+        if not _TOKEN_PATTERN.fullmatch(token):
             raise SettingsError(
                 f"the token of {name} in {label} has {len(token)} characters: use 16 to 512 of A-Z a-z 0-9 . _ ~ + / = "
                 "-, such as the output of `openssl rand -hex 32`"
@@ -217,7 +217,7 @@ def _conditions(parse: Callable[[list[str]], Any], example: str) -> SettingReade
         items = list(value) if isinstance(value, list | tuple) else [value]
         if not items or any(type(item) not in {str, int, float} for item in items):
             raise SettingsError(f"{label} must be {example}, or a list of such; got {value!r}")
-        if odd := [item for item in items if _SHARE_ABOVE_ONE.fullmatch(str(item).strip())]:
+        if odd := [item for item in items if _SHARE_ABOVE_ONE_PATTERN.fullmatch(str(item).strip())]:
             raise SettingsError(f"{label}: {odd[0]} is at or above the whole window: write {example}")
         try:
             return parse([str(item) for item in items])

@@ -27,7 +27,7 @@ from unabridged_gateway.upstream import Headers, Upstream, UpstreamAnswer, parse
 _MAX_READ_BYTES: Final = 16 << 20
 """Of a plain answer, kept to read its usage; a longer one is passed on all the same."""
 _MAX_NOTE_CHARACTERS: Final = 500
-THREAD: Final = b"x-unabridged-thread"
+THREAD_HEADER: Final = b"x-unabridged-thread"
 
 
 class SharedParts(NamedTuple):
@@ -229,7 +229,7 @@ class ConversationRequest:
         ]
         if fitted := self._fitted:
             values += [
-                (THREAD, fitted.thread.encode("utf-8", "replace")),
+                (THREAD_HEADER, fitted.thread.encode("utf-8", "replace")),
                 (b"x-unabridged-tokens-before", str(fitted.tokens_before or "").encode()),
                 (b"x-unabridged-tokens-after", str(fitted.tokens_after or "").encode()),
                 (b"x-unabridged-record", fitted.receipt.id.encode() if fitted.receipt else b""),
@@ -239,10 +239,10 @@ class ConversationRequest:
 
 def _read_thread(call: GatewayCall) -> str | None:
     """Return the thread that the client names, None where it names none; raise `RequestRefused` for an illegal name."""
-    value = next((value for name, value in call.raw_headers if name == THREAD), None)
+    value = next((value for name, value in call.raw_headers if name == THREAD_HEADER), None)
     if value is None:
         return None
     try:
-        return check_name(value.decode("utf-8", "surrogateescape"), THREAD.decode())
+        return check_name(value.decode("utf-8", "surrogateescape"), THREAD_HEADER.decode())
     except SettingsError as error:
         raise RequestRefused(400, str(error)) from None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("unabridged.gateway")
 
-_BY_REFERENCE = re.compile(
+_REFERENCE_PATTERN = re.compile(
     rb'"[cdfipv][aimnort](?:age(?:_url)?|put_(?:image|file)|line_?[dD]ata|em_reference|cument|le(?:_?[dD]ata)?|deo|'
     rb'ompt|evious_response_id|nversation|ched_?[cC]ontent|mpaction(?:_trigger)?)"'
 )
@@ -35,7 +35,7 @@ input_image, input_file, inline_data, item_reference, document, file, file_data,
 conversation, cached_content, compaction, compaction_trigger. Their first two letters are looked at first: most names
 end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them."""
 
-_MAX_ANSWER_TOKENS = re.compile(rb'"max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12})')
+_MAX_TOKENS_PATTERN = re.compile(rb'"max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12})')
 """The longest answer that a body asks for, whatever its protocol."""
 
 
@@ -81,9 +81,9 @@ class Engines:
 
     def fits_by_length(self, data: bytes) -> bool:
         """Return whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
-        if len(data) > self._fitting_bytes or _BY_REFERENCE.search(data) is not None:
+        if len(data) > self._fitting_bytes or _REFERENCE_PATTERN.search(data) is not None:
             return False
-        answer_tokens = longest(int(found) for found in _MAX_ANSWER_TOKENS.findall(data))
+        answer_tokens = longest(int(found) for found in _MAX_TOKENS_PATTERN.findall(data))
         return answer_tokens is None or len(data) + answer_tokens <= (self._config.window or 0)
 
     async def request(

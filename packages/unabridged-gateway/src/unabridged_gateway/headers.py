@@ -4,7 +4,7 @@ What concerns one connection only is dropped on both sides. While nothing in a b
 so its `content-encoding` does too. An answer is passed on as it comes, with its own; where the gateway reads along, for
 usage, it asks for an answer that is not encoded, and elsewhere for what the client asked.
 
-The HTTP client must add nothing of its own: it leaves out what of `NOT_ADDED` is missing, and has no jar for cookies
+The HTTP client must add nothing of its own: it sends none of `UNADDED_HEADERS` by itself, and has no jar for cookies
 (one tenant's would be sent with another's request), no redirects and no decoding.
 """
 
@@ -17,27 +17,29 @@ from typing import Final
 
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RawHeaders
-from unabridged_gateway.tenants import CREDENTIALS, TOKEN_HEADER, split_token
+from unabridged_gateway.tenants import CREDENTIAL_HEADERS, TOKEN_HEADER, split_token
 
-NOT_ADDED: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
+UNADDED_HEADERS: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 """Headers that aiohttp sets where a request has none."""
-NEVER_LOGGED: Final = frozenset({*CREDENTIALS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"})
+UNLOGGED_HEADERS: Final = frozenset(
+    {*CREDENTIAL_HEADERS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"}
+)
 """Headers whose values are secrets; `shown` also takes others for one, by their names."""
 
-_CONNECTION_ONLY: Final = frozenset({
+_CONNECTION_HEADERS: Final = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer",
     b"transfer-encoding", b"upgrade",
 })  # fmt: skip
-_ROUTING: Final = frozenset({b"forwarded", b"via", b"x-real-ip"})
+_ROUTING_HEADERS: Final = frozenset({b"forwarded", b"via", b"x-real-ip"})
 """What load balancers before us say of the client's address: not the provider's business."""
-_SET_AGAIN: Final = frozenset({b"host", b"content-length", b"expect"})
+_REBUILT_HEADERS: Final = frozenset({b"host", b"content-length", b"expect"})
 _OWN_PREFIX: Final = b"x-unabridged-"
-_NOT_TO_UPSTREAM: Final = _CONNECTION_ONLY | _ROUTING | _SET_AGAIN
-_NOT_TO_CLIENT: Final = _CONNECTION_ONLY | {b"alt-svc"}
+_NOT_TO_UPSTREAM: Final = _CONNECTION_HEADERS | _ROUTING_HEADERS | _REBUILT_HEADERS
+_NOT_TO_CLIENT: Final = _CONNECTION_HEADERS | {b"alt-svc"}
 
-_NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
-_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_SECRET: Final = re.compile(rb"auth|token|key|secret|cookie|passw|credential|signature")
+_NAME_PATTERN: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
+_CONTROL_CHARACTER_PATTERN: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_SECRET_NAME_PATTERN: Final = re.compile(rb"auth|token|key|secret|cookie|passw|credential|signature")
 
 
 def to_upstream(
@@ -57,7 +59,7 @@ def to_upstream(
             if name == b"connection":
                 dropped.update(listed.decode("latin-1") for listed in _connection_headers(value))
             continue
-        if tokens and name in CREDENTIALS:
+        if tokens and name in CREDENTIAL_HEADERS:
             tenant, value = split_token(tokens, value)  # noqa: PLW2901 - the rest of it is what goes on
             if tenant is not None and not value:
                 continue
@@ -79,7 +81,7 @@ def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
             dropped.update(_connection_headers(value))
         elif passed_name == b"transfer-encoding":
             dropped.add(b"content-length")  # which says nothing where both are there
-        elif passed_name is not None and not _CONTROL.search(value):
+        elif passed_name is not None and not _CONTROL_CHARACTER_PATTERN.search(value):
             passed.append((passed_name, value))
     return [pair for pair in passed if pair[0] not in dropped] if dropped else passed
 
@@ -88,7 +90,7 @@ def shown(headers: RawHeaders) -> dict[str, str]:
     """Return headers as a log may have them: with `…` for every value that is a secret, or may be one by its name."""
     return {
         name.decode("latin-1"): "…"
-        if name.lower() in NEVER_LOGGED or _SECRET.search(name.lower())
+        if name.lower() in UNLOGGED_HEADERS or _SECRET_NAME_PATTERN.search(name.lower())
         else value.decode("latin-1")
         for name, value in headers
     }
@@ -104,7 +106,7 @@ def _upstream_name(name: bytes) -> str | None:
     """Return the header's name for the upstream; None for one that it does not get."""
     if name in _NOT_TO_UPSTREAM or name.startswith((_OWN_PREFIX, b"x-forwarded-")):
         return None
-    if not _NAME.fullmatch(name):
+    if not _NAME_PATTERN.fullmatch(name):
         raise RequestRefused(400, "a header has a name that can't be sent on: use letters, digits and -")
     return name.decode()
 
@@ -118,7 +120,11 @@ def _client_name(name: bytes) -> bytes | None:
     lower = name.lower()
     if lower in {b"connection", b"transfer-encoding"}:
         return lower
-    return None if lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME.fullmatch(lower) else lower
+    return (
+        None
+        if lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME_PATTERN.fullmatch(lower)
+        else lower
+    )
 
 
 def _text(name: str, value: bytes) -> str:
@@ -126,6 +132,6 @@ def _text(name: str, value: bytes) -> str:
         text = value.decode()
     except UnicodeDecodeError:
         raise RequestRefused(400, f"the header {name} is not UTF-8, so it can't be sent on unchanged") from None
-    if not text.isprintable() and _CONTROL.search(value):
+    if not text.isprintable() and _CONTROL_CHARACTER_PATTERN.search(value):
         raise RequestRefused(400, f"the header {name} has a control character in it: leave it out")
     return text

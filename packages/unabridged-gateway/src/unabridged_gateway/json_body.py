@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
-_VALUE = msgspec.json.Decoder()
+_FIELDS_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS_DECODER = msgspec.json.Decoder(list[msgspec.Raw])
+_VALUE_DECODER = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder().encode
 
 _SEPARATORS = b", \t\r\n"
-_ENDS = (b"", b",")
+_ITEM_ENDS = (b"", b",")
 _PREFIX_BYTES = 64
 """The first bytes of a list: two that differ in them have no items in common."""
 _MAX_CHANGED_ITEMS = 4
@@ -28,7 +28,7 @@ _MAX_CHANGED_ITEMS = 4
 _MAX_LISTS = 256
 """Conversations whose messages are remembered, at most."""
 
-UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+READ_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 """Raised for a text that is no JSON, or none that we would read."""
 
 
@@ -47,7 +47,7 @@ class JsonList:
 
     def shared_with(self, raw: bytes) -> int:
         """Return how many items from the beginning on are in this list too."""
-        if raw.startswith(self.raw) and raw[len(self.raw) : len(self.raw) + 1] in _ENDS:
+        if raw.startswith(self.raw) and raw[len(self.raw) : len(self.raw) + 1] in _ITEM_ENDS:
             return len(self.values)
         return bisect_right(self.ends, _common(self.raw, raw) - 1)  # with the byte behind it: the item is whole
 
@@ -72,7 +72,7 @@ class JsonCache:
         if raw in self._values:
             self._values.move_to_end(raw)
             return self._values[raw]
-        value = _VALUE.decode(raw)
+        value = _VALUE_DECODER.decode(raw)
         if len(raw) * 4 <= self._most:
             self._values[raw] = value
             self._take(len(raw))
@@ -116,13 +116,13 @@ def _split(raw: bytes, known: JsonList | None, shared: int) -> JsonList:
         items = JsonList(raw, known.starts[:shared], known.ends[:shared], known.values[:shared])
         at = items.ends[-1]
         rest = b"[" + raw[at:].lstrip(_SEPARATORS) + b"]"
-    for item in _ITEMS.decode(rest):
+    for item in _ITEMS_DECODER.decode(rest):
         while raw[at] in _SEPARATORS:
             at += 1
         items.starts.append(at)
         at += len(memoryview(item))
         items.ends.append(at)
-        items.values.append(_VALUE.decode(item))
+        items.values.append(_VALUE_DECODER.decode(item))
     return items
 
 
@@ -142,7 +142,7 @@ class JsonBody(Mapping[str, Any]):
     """A JSON object of a client's, with one field that holds the messages; reading a field parses it."""
 
     def __init__(self, data: bytes, messages: str, cache: JsonCache) -> None:
-        self._raw = _FIELDS.decode(data)
+        self._raw = _FIELDS_DECODER.decode(data)
         self._field, self._cache = messages, cache
         self._items: JsonList | None = None
         self._places: dict[int, int] = {}

@@ -14,13 +14,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-FACTS: Final = "unabridged_facts"
+FACTS_ATTRIBUTE: Final = "unabridged_facts"
 """The attribute of a log record that holds names and numbers by themselves."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_OURS: Final = ("unabridged", "uvicorn")
+_CONTROL_CHARACTER_PATTERN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LOGGER_NAMES: Final = ("unabridged", "uvicorn")
 _MAX_FRAMES: Final = 8
-_OMITTED: Final = (
+_OMITTED_MESSAGES: Final = (
     "Unsupported upgrade request", "No supported WebSocket library", "a compaction was given up, the archive",
     "keep is ",
 )  # fmt: skip
@@ -46,7 +46,7 @@ def configure_log(kind: Literal["quiet", "text", "json"]) -> None:
 
 
 def _is_needed(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith(_OMITTED)
+    return not record.getMessage().startswith(_OMITTED_MESSAGES)
 
 
 class TextLines(logging.Formatter):
@@ -55,7 +55,7 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         text = " ".join([_message(record), *(f"{name}={value}" for name, value in _error(record).items())])
-        shown = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+        shown = _CONTROL_CHARACTER_PATTERN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
         return f"{_time(record)} {record.levelname.lower()} {shown}"
 
 
@@ -65,7 +65,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         line = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
-        facts: Mapping[str, Any] = getattr(record, FACTS, {})
+        facts: Mapping[str, Any] = getattr(record, FACTS_ATTRIBUTE, {})
         message = {} if facts else {"message": _message(record)}
         return msgspec.json.encode({**line, **message, **facts, **_error(record)}).decode()
 
@@ -77,7 +77,7 @@ def _time(record: logging.LogRecord) -> str:
 def _message(record: logging.LogRecord) -> str:
     """Return the message; of other libraries' the first line, since asyncio quotes exceptions behind it."""
     message = record.getMessage()
-    return message if record.name.startswith(_OURS) else message.partition("\n")[0]
+    return message if record.name.startswith(_LOGGER_NAMES) else message.partition("\n")[0]
 
 
 def _error(record: logging.LogRecord) -> dict[str, str]:

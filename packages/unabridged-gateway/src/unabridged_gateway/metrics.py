@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metr
 from unabridged.events import COMPACTIONS, Compacted, Event, Failed
 from unabridged_gateway.request_log import RequestOutcome
 
-_STATUSES: Final = frozenset({
+_COUNTED_STATUSES: Final = frozenset({
     200, 201, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 499, 500, 502, 503, 504, 529
 })  # fmt: skip
-_PREFIX: Final = "unabridged_gateway_"
-_STAGES: Final = frozenset({"summary", "archive", "hook", "state"})
+_NAME_PREFIX: Final = "unabridged_gateway_"
+_FAILURE_STAGES: Final = frozenset({"summary", "archive", "hook", "state"})
 _BUCKET_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -41,7 +41,7 @@ class Metrics:
         self._retries = counter("overflow_retries", "Requests sent again, refused as too long.", "protocol")
         words = "Seconds from a request's head to the end of its answer."
         histogram = Histogram(
-            f"{_PREFIX}request_seconds", words, ["protocol"], buckets=_BUCKET_SECONDS, registry=self.registry
+            f"{_NAME_PREFIX}request_seconds", words, ["protocol"], buckets=_BUCKET_SECONDS, registry=self.registry
         )
         self._seconds = cache(histogram.labels)
         self._failures = counter("upstream_failures", "Requests that the upstream did not answer to the end.", "reason")
@@ -53,7 +53,7 @@ class Metrics:
 
     def watch(self, under_way: Callable[[], int]) -> None:
         """Ask this function for the requests under way, whenever somebody reads."""
-        name = f"{_PREFIX}requests_under_way"
+        name = f"{_NAME_PREFIX}requests_under_way"
         Gauge(name, "Requests under way.", registry=self.registry).set_function(under_way)
 
     def count(self, protocol: str, status: int, seconds: float, outcome: RequestOutcome) -> None:
@@ -83,7 +83,7 @@ class Metrics:
             self._freed(kind).inc(max(0, event.receipt.tokens_before - event.receipt.tokens_after))
             cost = event.receipt.cost
         elif isinstance(event, Failed):
-            self._failed(event.stage if event.stage in _STAGES else "other").inc()
+            self._failed(event.stage if event.stage in _FAILURE_STAGES else "other").inc()
             cost = {} if event.goes_on else event.cost  # else the receipt has it
         for direction in ("input", "output"):
             if tokens := cost.get(direction):
@@ -95,11 +95,11 @@ class Metrics:
 
     def _counter(self, name: str, words: str, *labels: str) -> Callable[..., Counter]:
         """Return a function from labels to their counter, which looks each up once: every request pays for it."""
-        return cache(Counter(_PREFIX + name, words, labels, registry=self.registry).labels)
+        return cache(Counter(_NAME_PREFIX + name, words, labels, registry=self.registry).labels)
 
 
 def _status_label(status: int) -> str:
     """Return a status as a label: those that are common by themselves, others by their class; 0 came to no answer."""
-    if status in _STATUSES:
+    if status in _COUNTED_STATUSES:
         return str(status)
     return f"{status // 100}xx" if 100 <= status < 600 else "none"

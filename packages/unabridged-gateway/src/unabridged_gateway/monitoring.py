@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unabridged_gateway.metrics import Metrics
 from unabridged_gateway.protocols import model_in
 from unabridged_gateway.refusals import RequestRefused
-from unabridged_gateway.request_log import MODEL_NAME, log_request
+from unabridged_gateway.request_log import MODEL_NAME_PATTERN, log_request
 from unabridged_gateway.spans import Spans
 from unabridged_gateway.tenants import check_operator
 
@@ -82,7 +82,7 @@ class Monitor:
 
     def warn_overruled(self, model: str, overruled: OverruledSetting) -> None:
         """Log and count that a setting does not hold for this model."""
-        shown = model if MODEL_NAME.fullmatch(model) else "a model"
+        shown = model if MODEL_NAME_PATTERN.fullmatch(model) else "a model"
         log.warning("for %s, %s; said once for each model", shown, overruled.words)
         self.metrics.count_overruled(overruled.setting)
 

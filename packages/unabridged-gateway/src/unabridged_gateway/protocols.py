@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Agent, Body, Endpoint, Stream, has_recall, longest
+from unabridged.adapters.kit import (
+    CHAT_ENDPOINT,
+    MESSAGES_ENDPOINT,
+    RESPONSES_ENDPOINT,
+    Agent,
+    Body,
+    Endpoint,
+    Stream,
+    has_recall,
+    longest,
+)
 from unabridged.asking.overflow import is_overflow
 from unabridged.formats import FORMATS, GeminiContents
 
@@ -138,24 +148,24 @@ def _gemini_error(status: int, words: str) -> dict[str, Any]:
     return {"error": {"code": status, "message": words, "status": names.get(status, "INTERNAL")}}
 
 
-_ERRORS = {"openai": _openai_error, "anthropic": _anthropic_error, "gemini": _gemini_error}
+_ERROR_BODIES = {"openai": _openai_error, "anthropic": _anthropic_error, "gemini": _gemini_error}
 
 MESSAGES_STREAM = MessagesStream()
-_CONTENTS = GeminiBody(FORMATS[GeminiContents.name], messages="contents", read=("tools", "generationConfig"))
+_CONTENTS_ENDPOINT = GeminiBody(FORMATS[GeminiContents.name], messages="contents", read=("tools", "generationConfig"))
 
 PROTOCOLS = {
-    "/chat/completions": Protocol("chat", "openai", CHAT, ChatStream(), _openai_error),
-    "/responses": Protocol("responses", "openai", RESPONSES, ResponsesStream(), _openai_error),
-    "/messages": Protocol("messages", "anthropic", MESSAGES, MESSAGES_STREAM, _anthropic_error),
+    "/chat/completions": Protocol("chat", "openai", CHAT_ENDPOINT, ChatStream(), _openai_error),
+    "/responses": Protocol("responses", "openai", RESPONSES_ENDPOINT, ResponsesStream(), _openai_error),
+    "/messages": Protocol("messages", "anthropic", MESSAGES_ENDPOINT, MESSAGES_STREAM, _anthropic_error),
     "/messages/count_tokens": Protocol(
-        "count_tokens", "anthropic", MESSAGES, MESSAGES_STREAM, _anthropic_error, answers=False
+        "count_tokens", "anthropic", MESSAGES_ENDPOINT, MESSAGES_STREAM, _anthropic_error, answers=False
     ),
-    ":generateContent": Protocol("contents", "gemini", _CONTENTS, ContentsStream(), _gemini_error),
-    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS, ContentsStream(), _gemini_error),
+    ":generateContent": Protocol("contents", "gemini", _CONTENTS_ENDPOINT, ContentsStream(), _gemini_error),
+    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS_ENDPOINT, ContentsStream(), _gemini_error),
 }
 """By the end of the path, which may begin with whatever a platform puts before it."""
 
-_MODEL = re.compile(r"/models/([^/:]+):")
+_MODEL_PATTERN = re.compile(r"/models/([^/:]+):")
 
 
 @lru_cache(1_024)
@@ -178,12 +188,12 @@ def family_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 def error_for(family: str, status: int, words: str) -> dict[str, Any]:
     """Return an error of ours in the shape that clients of this provider read."""
-    return _ERRORS[family](status, words)
+    return _ERROR_BODIES[family](status, words)
 
 
 def model_in(path: str) -> str | None:
     """Return the model that a path names; None where it names none."""
-    match = _MODEL.search(path)
+    match = _MODEL_PATTERN.search(path)
     return match[1] if match else None
 
 

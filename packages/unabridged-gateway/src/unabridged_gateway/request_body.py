@@ -16,10 +16,10 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as ASGI has them: names in lower case."""
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
-_MOST_ENCODINGS: Final = 3
-_MOST_STREAMS: Final = 16
+_MAX_ENCODINGS: Final = 3
+_MAX_STREAMS: Final = 16
 """Of gzip members or zstd frames in one body: each costs, and a client has no reason to send more than one."""
-_THREAD_BYTES: Final = 100_000
+_MIN_BYTES_FOR_THREAD: Final = 100_000
 """Bytes above which a body is decoded in a thread, so that others are served meanwhile."""
 _PIECE_BYTES: Final = 512
 """Bytes that zstd is given at a time: it can't be told where to stop, and makes at most 17 MB of so many."""
@@ -53,7 +53,7 @@ async def read_body(receive: Receive, headers: RawHeaders, limits: BodyLimits) -
     sent = await _read_all(receive, limits.sent)
     if not encodings or not sent:
         return RequestBody(sent, sent)
-    if len(sent) > _THREAD_BYTES:
+    if len(sent) > _MIN_BYTES_FOR_THREAD:
         return RequestBody(sent, await asyncio.to_thread(decode, sent, encodings, limits.plain))
     return RequestBody(sent, decode(sent, encodings, limits.plain))
 
@@ -68,8 +68,8 @@ def encodings_of(headers: RawHeaders) -> tuple[str, ...]:
     for name in names:
         if name not in _DECODERS:
             raise BadBody(415, f"content-encoding {name[:40]!r} is not read here: send gzip, deflate, zstd, or none")
-    if len(names) > _MOST_ENCODINGS:
-        raise BadBody(415, f"the body has {len(names)} encodings, and at most {_MOST_ENCODINGS} are read: send one")
+    if len(names) > _MAX_ENCODINGS:
+        raise BadBody(415, f"the body has {len(names)} encodings, and at most {_MAX_ENCODINGS} are read: send one")
     return names
 
 
@@ -110,7 +110,7 @@ def _too_large(most: int, what: str) -> BadBody:
 
 def _gunzip(data: bytes, most: int) -> Iterator[bytes]:
     """Yield each member's bytes, and one more than allowed at most."""
-    for _ in range(_MOST_STREAMS):
+    for _ in range(_MAX_STREAMS):
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
         yield stream.decompress(data, most + 1)
         _require_end("gzip", ended=stream.eof)
@@ -134,7 +134,7 @@ def _unzstd(data: bytes, most: int) -> Iterator[bytes]:  # noqa: ARG001 - it can
     """Yield each frame's bytes, so few at a time that the caller can stop."""
     view, start = memoryview(data), 0
     opener = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
-    for _ in range(_MOST_STREAMS):
+    for _ in range(_MAX_STREAMS):
         frame = opener.decompressobj()
         while start < len(view) and not frame.eof:
             piece = view[start : start + _PIECE_BYTES]
@@ -152,7 +152,7 @@ def _require_end(name: str, *, ended: bool) -> None:
 
 
 def _too_many(what: str) -> BadBody:
-    return BadBody(400, f"the body has more than {_MOST_STREAMS} {what}: send it as one")
+    return BadBody(400, f"the body has more than {_MAX_STREAMS} {what}: send it as one")
 
 
 _DECODERS: Final[Mapping[str, Callable[[bytes, int], Iterator[bytes]]]] = {

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from unabridged_gateway.json_body import UNREADABLE
-from unabridged_gateway.logs import FACTS, Facts
+from unabridged_gateway.json_body import READ_ERRORS
+from unabridged_gateway.logs import FACTS_ATTRIBUTE, Facts
 
 if TYPE_CHECKING:
     from unabridged.compactor import Compaction
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("unabridged.gateway")
 
-MODEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
+MODEL_NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 """Names of models that may be shown; anything else is no model's."""
 
 
@@ -44,9 +44,9 @@ class RequestOutcome(NamedTuple):
         if not name:
             try:
                 name = _MODEL_DECODER.decode(self.body).model
-            except UNREADABLE:
+            except READ_ERRORS:
                 return ""
-        return name if MODEL_NAME.fullmatch(name) else ""
+        return name if MODEL_NAME_PATTERN.fullmatch(name) else ""
 
 
 class _ModelField(msgspec.Struct):
@@ -70,4 +70,4 @@ def log_request(outcome: RequestOutcome, **labels: Any) -> None:
         facts["sent_again"] = True
     if outcome.note:
         facts["note"] = outcome.note.partition(":")[0]
-    log.info(facts, extra={FACTS: facts})
+    log.info(facts, extra={FACTS_ATTRIBUTE: facts})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unabridged_gateway.protocols import Protocol
     from unabridged_gateway.request_log import RequestOutcome
 
-_PROVIDERS: Final = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
+_PROVIDER_NAMES: Final = {"openai": "openai", "anthropic": "anthropic", "gemini": "gcp.gemini"}
 _MAX_MODELS: Final = 100
 """Models that metrics tell apart: clients name them, so there must be an end to it."""
 _BUCKET_SECONDS: Final = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
@@ -91,7 +91,7 @@ class Spans:
         family = protocol.family
         facts = {
             "gen_ai.operation.name": "generate_content" if family == "gemini" else "chat",
-            "gen_ai.provider.name": _PROVIDERS[family],
+            "gen_ai.provider.name": _PROVIDER_NAMES[family],
             **self._servers.get(family, {}),
         }
         if model:

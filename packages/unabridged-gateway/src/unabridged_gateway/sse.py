@@ -9,7 +9,7 @@ import msgspec
 
 from unabridged.adapters.kit import Stream
 from unabridged.tokens.calibrate import Usage, usage_of
-from unabridged_gateway.json_body import UNREADABLE
+from unabridged_gateway.json_body import READ_ERRORS
 
 _USAGE_MARKS = (b'"usage', b'"prompt_tokens"')
 _MAX_LINE_BYTES = 16 << 20
@@ -57,7 +57,7 @@ def _event_in(line: bytes) -> Any:
         return None
     try:
         event = msgspec.json.decode(line[5:])
-    except UNREADABLE:
+    except READ_ERRORS:
         return None
     return event if isinstance(event, dict) else None
 

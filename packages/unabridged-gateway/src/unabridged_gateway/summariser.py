@@ -54,7 +54,7 @@ class ClientModel:
             raise SummaryFailed("nobody's request is under way, so there is no model to ask")
         if self._upstream is None:
             self._upstream = Upstream(self._config)
-        data = msgspec.json.encode(_BODIES[route.protocol.name](route.model, ask))
+        data = msgspec.json.encode(_BODY_BUILDERS[route.protocol.name](route.model, ask))
         answer = await self._upstream.open(route.protocol.family, "POST", route.target, route.headers, data)
         try:
             content = parse_answer(b"".join([piece async for piece in answer.pieces()]))
@@ -89,7 +89,7 @@ def _contents(_: str, ask: Ask) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": ask.instruction}]}]}
 
 
-_BODIES: dict[str, Callable[[str, Ask], dict[str, Any]]] = {
+_BODY_BUILDERS: dict[str, Callable[[str, Ask], dict[str, Any]]] = {
     "chat": _chat,
     "responses": _responses,
     "messages": _messages,

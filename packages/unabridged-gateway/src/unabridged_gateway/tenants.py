@@ -26,7 +26,7 @@ from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RawHeaders
 
 TOKEN_HEADER: Final = b"x-unabridged-token"
-CREDENTIALS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
+CREDENTIAL_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key", b"api-key")
 """Headers in which providers are sent their keys."""
 
 _REMEDY: Final = "send the header x-unabridged-token: TOKEN, or put TOKEN: before the provider's key"
@@ -86,15 +86,15 @@ def split_token(tokens: Mapping[str, str], value: bytes) -> tuple[str | None, by
 
 
 def _find_tokens(headers: RawHeaders) -> tuple[bytes | None, list[bytes]]:
-    """Return the token in its own header, and the credentials, in the order of `CREDENTIALS`."""
+    """Return the token in its own header, and the credentials, in the order of `CREDENTIAL_HEADERS`."""
     own: bytes | None = None
     found: dict[bytes, bytes] = {}
     for name, value in headers:
         if name == TOKEN_HEADER and own is None:
             own = value.strip()
-        elif name in CREDENTIALS and value.strip():
+        elif name in CREDENTIAL_HEADERS and value.strip():
             found.setdefault(name, value.strip())
-    return own, [found[name] for name in CREDENTIALS if name in found]
+    return own, [found[name] for name in CREDENTIAL_HEADERS if name in found]
 
 
 def _tenant_with(tokens: Mapping[str, str], sent: bytes) -> str | None:

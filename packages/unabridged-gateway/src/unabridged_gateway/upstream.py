@@ -12,8 +12,8 @@ import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from unabridged_gateway.headers import NOT_ADDED
-from unabridged_gateway.json_body import UNREADABLE
+from unabridged_gateway.headers import UNADDED_HEADERS
+from unabridged_gateway.json_body import READ_ERRORS
 
 if TYPE_CHECKING:
     from unabridged_gateway.config import Upstreams
@@ -132,7 +132,7 @@ class Upstream:
             "allow_redirects": False,
             "timeout": self._watched if watched else self._timed,
         }
-        if missing := NOT_ADDED.difference([name for name, _ in headers]):
+        if missing := UNADDED_HEADERS.difference([name for name, _ in headers]):
             options["skip_auto_headers"] = missing  # costs, and most clients send them all
         url = URL(self._bases[family] + target, encoded=True)
         return UpstreamAnswer(await self._session.request(method, url, **options))
@@ -146,5 +146,5 @@ def parse_answer(data: bytes) -> Any:
     """Return the JSON of an answer, else its text; None for nothing."""
     try:
         return msgspec.json.decode(data) if data else None
-    except UNREADABLE:
+    except READ_ERRORS:
         return data.decode("utf-8", "replace")

@@ -26,7 +26,7 @@ WIRES: dict[str, type[Wire]] = {
     wire.format: wire for wire in (ChatWire, ResponsesWire, AnthropicWire, GeminiWire, ConverseWire)
 }
 
-_SIZES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))
+_SIZE_CHOICES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))
 """Turns, rounds a turn, calls a round, characters a result: smallest first, as shrinking wants them."""
 
 
@@ -103,7 +103,7 @@ def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every
     values = st.tuples(
         st.integers(0, 2**32 - 1),
         st.sampled_from(("agent", "agent", "agent", "marathon", "chat", "protocol")),
-        st.tuples(*(st.sampled_from(sizes) for sizes in _SIZES)),
+        st.tuples(*(st.sampled_from(sizes) for sizes in _SIZE_CHOICES)),
         st.sampled_from(("working", "asked", "answered")),
         st.integers(0, 2 ** len(EXTRAS) - 1),
     )

@@ -36,7 +36,7 @@ COUNTING_PATHS = {
 }
 """The ends of paths that only count: whose requests they count, and the name of the number."""
 
-MALFORMED = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+MALFORMED_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """Raised by reading a body that is no request at all."""
 
 
@@ -145,7 +145,7 @@ class ProviderApp(LoopbackProvider):
             return self._list(request)
         try:
             return self._ask(request, json.loads(request.content))
-        except (*MALFORMED, zlib.error) as error:
+        except (*MALFORMED_ERRORS, zlib.error) as error:
             self.malformed.append(f"{type(error).__name__}: {error}")
             wire = self.wire_at(request.path)
             words = "We could not parse the JSON body of your request."

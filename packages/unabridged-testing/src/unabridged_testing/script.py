@@ -102,7 +102,9 @@ class Writer:
         if self.has("giant") and rng.random() < 0.05:
             size = 10_000 + 5 * self.shape.bulk
         self.marks += 1
-        planted = rng.choice(words.PLANTED).format(mark=f"planted{self.marks}word") if rng.random() < 0.3 else ""
+        planted = (
+            rng.choice(words.PLANTED_ATTACKS).format(mark=f"planted{self.marks}word") if rng.random() < 0.3 else ""
+        )
         return planted + words.long_text(rng, words.OUTPUTS, size)
 
     def exchange(self) -> None:

@@ -12,7 +12,7 @@ from unabridged_testing.conversations import refusals
 from unabridged_testing.wire import field
 from unabridged_testing.wire_anthropic import blocks, sign
 
-_UNSIGNED = frozenset({"signature", "cache_control"})
+_UNSIGNED_FIELDS = frozenset({"signature", "cache_control"})
 
 
 class Refused(Exception):  # noqa: N818 - what a provider says, not an error of ours
@@ -103,7 +103,7 @@ def _signatures(message: Any) -> list[Any]:
 def _bytes(role: Any, block: Any) -> bytes:
     """Return a block as later signatures cover it: without cache marks, and as JSON whatever its form."""
     plain = block if isinstance(block, dict) else block.model_dump(mode="json", exclude_none=True)
-    kept = {name: value for name, value in plain.items() if name not in _UNSIGNED and value is not None}
+    kept = {name: value for name, value in plain.items() if name not in _UNSIGNED_FIELDS and value is not None}
     return json.dumps([role, kept], sort_keys=True, default=str).encode()
 
 

@@ -10,7 +10,15 @@ from typing import Any
 from unabridged.formats import GeminiContents
 from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, field
 
-_DATA = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode", "codeExecutionResult")
+_DATA_FIELDS = (
+    "text",
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+)
 
 
 class GeminiWire(Wire):
@@ -162,7 +170,7 @@ def _shape(turn: dict[str, Any]) -> list[str]:
     if not any(part.get("text") or not part.keys() <= bare for part in turn["parts"]):
         reasons.append("a turn without content")
     for part in turn["parts"]:
-        data = [key for key in _DATA if key in part]
+        data = [key for key in _DATA_FIELDS if key in part]
         if len(data) != 1:
             reasons.append(f"a part with {len(data)} kinds of data")
         if "functionCall" in data and turn["role"] != "model":
@@ -177,7 +185,7 @@ def _plain(message: Any) -> dict[str, Any]:
     if not isinstance(message, dict):
         message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     parts = [
-        {_CAMEL.get(k, k): v for k, v in (one if isinstance(one, dict) else _plain_part(one)).items()}
+        {_CAMEL_CASE_NAMES.get(k, k): v for k, v in (one if isinstance(one, dict) else _plain_part(one)).items()}
         for one in field(message, "parts") or ()
     ]
     return {"role": message.get("role") or "user", "parts": parts}
@@ -188,12 +196,12 @@ def _plain_part(part: Any) -> dict[str, Any]:
     return dumped
 
 
-_SNAKE = {
+_SNAKE_CASE_NAMES = {
     "functionCall": "function_call", "functionResponse": "function_response", "inlineData": "inline_data",
     "fileData": "file_data", "mimeType": "mime_type", "fileUri": "file_uri", "executableCode": "executable_code",
     "codeExecutionResult": "code_execution_result", "thoughtSignature": "thought_signature",
 }  # fmt: skip
-_CAMEL = {snake: camel for camel, snake in _SNAKE.items()}
+_CAMEL_CASE_NAMES = {snake: camel for camel, snake in _SNAKE_CASE_NAMES.items()}
 
 
 def _snake(value: Any) -> Any:
@@ -202,7 +210,7 @@ def _snake(value: Any) -> Any:
         return [_snake(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {_SNAKE.get(k, k): v if k in {"args", "response"} else _snake(v) for k, v in value.items()}
+    return {_SNAKE_CASE_NAMES.get(k, k): v if k in {"args", "response"} else _snake(v) for k, v in value.items()}
 
 
 def _sdk_content(message: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ def _is_archive(value: Any) -> bool:
     return all(callable(getattr(value, name, None)) for name in ("store", "record", "parts", "search"))
 
 
-_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+_ARGUMENT_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "agent": (_is_text, 'the name of a model, such as "gpt-5"'),
     "archive": (
         lambda value: _is_text(value) or _is_archive(value),
@@ -40,7 +40,7 @@ _CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 
 def check_arguments(arguments: Mapping[str, Any]) -> None:
     """Raise `SettingsError` for an argument of a wrong type; others than these are checked where they are used."""
-    for name, (fits, what) in _CHECKS.items():
+    for name, (fits, what) in _ARGUMENT_CHECKS.items():
         value = arguments[name]
         if value is not None and not fits(value):
             raise SettingsError(f"{name} must be {what}, or left out; got {_describe(value)}")

@@ -37,7 +37,7 @@ log = logging.getLogger("unabridged")
 
 Unknown = Literal["raise", "keep"]
 """What `replay` and `undo` do about a summary turn that the archive does not know."""
-ASKED = "asked for"
+ASKED_REASON = "asked for"
 """The reason of a compaction that `compact` makes."""
 CLOSE_TIMEOUT_SECONDS = 2.0
 """How long `close` waits for a summary that is being made in the background."""
@@ -181,13 +181,13 @@ class Compactor(ArchiveAccess):
     ) -> Compaction | None:
         """Compact now, whatever the size; return None when nothing is gained."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        steps = self._runner.run_with_room(answer, messages, scope, (system, tools), force=True, why=ASKED)
+        steps = self._runner.run_with_room(answer, messages, scope, (system, tools), force=True, why=ASKED_REASON)
         done = self._runner.drive(steps)
         return done if done.changed else None
 
     async def acompact(self, messages: list[Message], **options: Unpack[Options]) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._runner.adrive(self._run(messages, **options, why=ASKED))
+        done = await self._runner.adrive(self._run(messages, **options, why=ASKED_REASON))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:

@@ -20,7 +20,7 @@ from unabridged.archive.names import Name, optional_name
 from unabridged.archive.protocol import Archive, Part, Scope, StoredRecord
 from unabridged.errors import ArchiveError, SettingsError
 
-_TRIES: Final = 5
+_MAX_TRIES: Final = 5
 """How often a thread is looked at again that others write to at the same time."""
 
 
@@ -179,7 +179,7 @@ def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Archiv
     """Bring one thread to the state that the source has; what was done, and the digest of both sides."""
     done = ArchiveCopy(threads=1)
     there = _see(target, scope)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         here = _see(source, scope) if there.records else _ThreadDigests()
         _check_same(here, there, target)
         if there.records and here.digest() == there.digest():
@@ -194,7 +194,8 @@ def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Archiv
         if there.digest() == coming.here.digest():
             return done, there.digest()
     raise ArchiveError(
-        f"after {_TRIES} times both sides still differ: others write to it. Copy it when they are done, or verify both."
+        f"after {_MAX_TRIES} times both sides still differ: others write to it. "
+        "Copy it when they are done, or verify both."
     )
 
 

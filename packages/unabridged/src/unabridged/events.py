@@ -57,12 +57,12 @@ class Receipt:
     """Whose conversation it is: with the archive and the thread, where the originals are."""
 
 
-_FIELDS = frozenset(field.name for field in fields(Receipt))
+_RECEIPT_FIELDS = frozenset(field.name for field in fields(Receipt))
 
 
 def receipt_from(stored: Mapping[str, Any]) -> Receipt:
     """Return the receipt that a record has; fields of later versions are left out."""
-    data = {name: value for name, value in stored.items() if name in _FIELDS}
+    data = {name: value for name, value in stored.items() if name in _RECEIPT_FIELDS}
     for name in ("turns", "edited"):
         data[name] = tuple((first, stop) for first, stop in data.get(name, ()))
     return Receipt(**{**data, "notes": tuple(data["notes"]), "mended": tuple(data.get("mended", ()))})

@@ -17,15 +17,15 @@ from functools import cache
 from unabridged.languages import labels, language_tables
 from unabridged.messages import View
 
-CLEARED = "[cleared: "
+CLEARED_PREFIX = "[cleared: "
 """Begins the note at the end of a shortened argument."""
 
-_SUMMARY = "[unabridged summary "
-_RECORD = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
-_NOTE = re.compile(
+_SUMMARY_PREFIX = "[unabridged summary "
+_RECORD_ID_PATTERN = re.compile(r"(?:\[unabridged (?:summary )?|; record )([0-9a-f]{12})\b")
+_NOTE_PATTERN = re.compile(
     r"\n?\[unabridged ([0-9a-f]{12}): the middle of this text of ([0-9,]+) tokens was left out[^\n\[\]]*+\]\n?"
 )
-_STUB = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
+_STUB_PATTERN = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
 
 
 def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
@@ -34,12 +34,12 @@ def summary_text(record_id: str, body: str, first: int, last: int, language: str
     It speaks the conversation's language; the marks around it are the same in every one.
     """
     heading = labels(language)["compacted"].format(first=first, last=last - 1)
-    return f"{_SUMMARY}{record_id}] {heading}\n\n{body.strip()}\n\n[end of summary {record_id}]"
+    return f"{_SUMMARY_PREFIX}{record_id}] {heading}\n\n{body.strip()}\n\n[end of summary {record_id}]"
 
 
 def framed_id(view: View) -> str | None:
     """Return the record id of a message that is, from its first to its last character, a summary turn; else None."""
-    if view.calls or view.answers or not view.text.startswith(_SUMMARY):
+    if view.calls or view.answers or not view.text.startswith(_SUMMARY_PREFIX):
         return None
     found = ids_in(view.text[:40])
     return found[0] if found and view.text.endswith(f"[end of summary {found[0]}]") else None
@@ -63,7 +63,7 @@ def is_ours(view: View) -> bool:
     """Return whether a turn that the archive vouches for is wholly ours: a summary turn or a separator."""
     if view.calls or view.answers or view.attached:
         return False
-    return view.text.startswith(_SUMMARY) or view.text in separators()
+    return view.text.startswith(_SUMMARY_PREFIX) or view.text in separators()
 
 
 def is_our_summary(view: View) -> bool:
@@ -78,7 +78,7 @@ def shortening_note(record_id: str) -> str:
 
 def find_note(text: str, records: Collection[str]) -> tuple[int, int, str] | None:
     """Return where the note of one of these records begins and ends in the text, and the tokens it tells; else None."""
-    found = (note for note in _NOTE.finditer(text) if note[1] in records) if records else iter(())
+    found = (note for note in _NOTE_PATTERN.finditer(text) if note[1] in records) if records else iter(())
     return next(((note.start(), note.end(), note[2]) for note in found), None)
 
 
@@ -89,12 +89,12 @@ def stub_line(kind: str, parts: Iterable[str]) -> str:
 
 def is_stub(text: str) -> bool:
     """Return whether the text is one line of the form of a stub, so that nothing is left to clear."""
-    return _STUB.fullmatch(text) is not None
+    return _STUB_PATTERN.fullmatch(text) is not None
 
 
 def is_shortened(arguments: str) -> bool:
     """Return whether these are arguments that were shortened before."""
-    return CLEARED in arguments
+    return CLEARED_PREFIX in arguments
 
 
 def is_cleared(view: View) -> bool:
@@ -104,12 +104,12 @@ def is_cleared(view: View) -> bool:
 
 def ids_in(text: str) -> list[str]:
     """Return the ids of the records that a text names."""
-    return _RECORD.findall(text) if "[unabridged " in text or "; record " in text else []
+    return _RECORD_ID_PATTERN.findall(text) if "[unabridged " in text or "; record " in text else []
 
 
 def without_ids(text: str) -> str:
     """Return the text without the ids in our marks: they are no names of the conversation's."""
-    return _RECORD.sub("", text) if ids_in(text) else text
+    return _RECORD_ID_PATTERN.sub("", text) if ids_in(text) else text
 
 
 def marked_ids(view: View) -> list[str]:

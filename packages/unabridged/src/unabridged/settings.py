@@ -28,12 +28,16 @@ Keep = Condition | Sequence[Condition]
 
 log = logging.getLogger("unabridged")
 
-_WHOLE = "a whole number of at least 1"
-_RANGES = {"tokens": _WHOLE, "messages": _WHOLE, "fraction": "a number above 0 and at most 1"}
+_WHOLE_NUMBER_TEXT = "a whole number of at least 1"
+_RANGE_TEXTS = {
+    "tokens": _WHOLE_NUMBER_TEXT,
+    "messages": _WHOLE_NUMBER_TEXT,
+    "fraction": "a number above 0 and at most 1",
+}
 
 OPTIONAL_SECTIONS = ("done", "todo", "checks", "files", "names")
 """The sections of a summary turn that `Settings.without` can name."""
-_ALWAYS = frozenset({"people", "rules", "pins", "prose"})
+_REQUIRED_SECTIONS = frozenset({"people", "rules", "pins", "prose"})
 """Sections of a summary turn that can't be left out."""
 
 MODEL_SUMMARY_TOKENS = 4_096
@@ -137,7 +141,7 @@ class Clear:
 
 
 _CLEAR_CHECKS: Checks = {
-    "keep_rounds minimum": (_is_whole, _WHOLE),
+    "keep_rounds minimum": (_is_whole, _WHOLE_NUMBER_TEXT),
     "include exclude": (lambda value: not isinstance(value, str), "a tuple of tool names"),
     "remaining_turns": (_or_none(lambda value: value >= 0), "0 or more, or None"),
 }
@@ -149,7 +153,7 @@ _SETTINGS_CHECKS: Checks = {
     ),
     "clear": (_or_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
     "preserve": (_or_none(lambda value: _is_whole(value, 0)), "a whole number of at least 0, or None"),
-    "reserve summary summary_reserve max_input": (_or_none(_is_whole), f"{_WHOLE}, or None"),
+    "reserve summary summary_reserve max_input": (_or_none(_is_whole), f"{_WHOLE_NUMBER_TEXT}, or None"),
     "deadline cool_down": (_is_number, "a number of seconds"),
     "retries": (lambda value: _is_whole(value, 0), "a whole number of at least 0"),
     "instruction": (_or_none(lambda value: isinstance(value, str)), "a text, or None"),
@@ -361,13 +365,13 @@ def _with_keep(limits: Limits, keep: Mapping[Measure, int]) -> Limits:
     return replace(limits, keep_tokens=tokens, keep_messages=messages, note=note)
 
 
-_warned: set[str] = set()
+_warned_texts: set[str] = set()
 
 
 def warn_once(text: str) -> None:
     """Log a warning, once in a process."""
-    if text not in _warned:
-        _warned.add(text)
+    if text not in _warned_texts:
+        _warned_texts.add(text)
         log.warning(text)
 
 
@@ -432,10 +436,10 @@ def _condition(field: str, pair: Any) -> Condition:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise SettingsError(f'{field} takes pairs such as ("tokens", 100_000); got {pair!r}')
     measure, value = pair
-    if measure not in _RANGES:
-        raise SettingsError(f"{field} knows {', '.join(sorted(_RANGES))}; got {measure!r}")
+    if measure not in _RANGE_TEXTS:
+        raise SettingsError(f"{field} knows {', '.join(sorted(_RANGE_TEXTS))}; got {measure!r}")
     if not (_is_number(value) and 0 < value <= 1 if measure == "fraction" else _is_whole(value)):
-        raise SettingsError(f"{field} {measure} must be {_RANGES[measure]}; got {value!r}")
+        raise SettingsError(f"{field} {measure} must be {_RANGE_TEXTS[measure]}; got {value!r}")
     return measure, value
 
 
@@ -443,7 +447,7 @@ def _check_sections(without: Any) -> None:
     if not isinstance(without, tuple):
         raise SettingsError(f'without must be a tuple of sections such as ("files", "names"); got {without!r}')
     for name in without:
-        if name in _ALWAYS:
+        if name in _REQUIRED_SECTIONS:
             raise SettingsError(f"without can't name {name!r}: it always stands in a summary turn")
         if name not in OPTIONAL_SECTIONS:
             raise SettingsError(f"without knows {', '.join(OPTIONAL_SECTIONS)}; got {name!r}")

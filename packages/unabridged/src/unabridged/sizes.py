@@ -9,17 +9,17 @@ from typing import Any
 from unabridged.errors import SettingsError
 from unabridged.settings import MEASURES
 
-_NUMBER = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
+_SIZE_PATTERN = re.compile(r"([\d_,]{0,40}\.?\d{1,40})\s*([kmg]?)b?", re.IGNORECASE)
+_UNIT_FACTORS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 
 
 def parse_size(text: str, what: str) -> int:
     """Return 32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
-    match = _NUMBER.fullmatch(text.strip())
+    match = _SIZE_PATTERN.fullmatch(text.strip())
     if match is None:
         raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
     digits, unit = match.groups()
-    return int(float(re.sub("[_,]", "", digits)) * _UNITS[unit.lower()])
+    return int(float(re.sub("[_,]", "", digits)) * _UNIT_FACTORS[unit.lower()])
 
 
 def trigger_from_texts(texts: Sequence[str]) -> Any:
@@ -43,7 +43,7 @@ def condition_from_text(option: str, text: str) -> tuple[str, float]:
     if share is not None and 0 < share <= 1 and measure in {"", "fraction"}:
         return "fraction", share
     parted = share is not None and not share.is_integer()  # 1.5 is neither a share nor a number of tokens
-    if measure == "fraction" or value.endswith("%") or parted or _NUMBER.fullmatch(value) is None:
+    if measure == "fraction" or value.endswith("%") or parted or _SIZE_PATTERN.fullmatch(value) is None:
         count = "300" if option == "trigger" else "20"
         raise SettingsError(
             f"can't read a {option} of {text!r}: write a share of the window, at most 100 % (85% or 0.85), tokens "

@@ -18,36 +18,36 @@ from unabridged.languages import vocabulary
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
 
-_BULLET = re.compile(r"^(?:[-*+\u2022\u00b7\u2013\u2014]|\(?\d{1,3}[.)\u3001:]|#{1,6})\s+")
-_FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_BULLET_PATTERN = re.compile(r"^(?:[-*+\u2022\u00b7\u2013\u2014]|\(?\d{1,3}[.)\u3001:]|#{1,6})\s+")
+_FENCED_BLOCK_PATTERN = re.compile(r"^(?P<fence>```+|~~~+).*?(?:^(?P=fence)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 
 # What a host, a provider or we ourselves would take for structure: role tags, turn marks, our own wrappers.
-_TAGS = re.compile(
+_ROLE_TAG_PATTERN = re.compile(
     r"<(?=[|\uff5c]|!--|<?/?\s*(?:system|user|assistant|human|tool|developer|function|invoke|summary|ledger|request|rules?"
     r"|instructions?|context|conversation|transcript|message|antml|unabridged|important|admin|sys|inst"
     r"|tool_(?:results?|responses?|calls?|use|outputs?)|function_(?:results?|calls?)|(?:start|end)_of_turn)"
     r"\b[^<>\n]{0,80}>)([^<>\n]{0,120})(>?)",
     re.IGNORECASE,
 )
-_BRACKETS = re.compile(
+_ROLE_BRACKET_PATTERN = re.compile(
     r"\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|unabridged|end of summary)\b)([^\[\]\n]{0,80})(\]?)", re.IGNORECASE
 )
-_ROLES = re.compile(
+_ROLE_LABEL_PATTERN = re.compile(
     r"(?:(?<=\A)|(?<=[\n.!?:;\"'`*#>)\]] )|(?<=[\n*#>|]))(\*{0,3}(?:system|user|human|assistant|developer|tool|admin)"
     r"(?:\s(?:message|prompt|turn|note|instruction))?\*{0,3})\s?[:\uff1a]",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"(?:^|(?<=\s))#{2,6}\s+")
-_RULES = re.compile(r"([-=~_*`])\1{3,}")
+_HEADING_PATTERN = re.compile(r"(?:^|(?<=\s))#{2,6}\s+")
+_RULED_LINE_PATTERN = re.compile(r"([-=~_*`])\1{3,}")
 # What cannot be seen: it would hide a role from us, or turn around what a reader sees. Joiners belong to some scripts,
 # to none between Latin letters.
-_CONTROL = re.compile(
+_CONTROL_CHARACTER_PATTERN = re.compile(
     "\x1b\\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]|[\U000e0000-\U000e007f]"
     "|(?<=[A-Za-z])[\u200c\u200d]+|(?<![\u200c\u200d])[\u200c\u200d]++(?=[A-Za-z:\uff1a])"
 )
-_SPACE = re.compile(r"\s+")
-_LAST_WORD = re.compile(r"(?<=\S)\s\S{1,24}\Z")
-_FIRST_WORD = re.compile(r"\S{0,24}\s(?=\S)")
+_SPACE_PATTERN = re.compile(r"\s+")
+_LAST_WORD_PATTERN = re.compile(r"(?<=\S)\s\S{1,24}\Z")
+_FIRST_WORD_PATTERN = re.compile(r"\S{0,24}\s(?=\S)")
 
 
 def sentences(text: str) -> list[str]:
@@ -69,26 +69,26 @@ def _sentence_end() -> re.Pattern[str]:
 
 def bare(sentence: str) -> str:
     """Return the sentence without the bullet or number it began with."""
-    return _BULLET.sub("", sentence)
+    return _BULLET_PATTERN.sub("", sentence)
 
 
 def blank_fences(text: str) -> str:
     """Return the text with its fenced blocks blanked: code and logs are not what somebody says. As long as it was."""
     if "```" not in text and "~~~" not in text:
         return text
-    return _FENCED.sub(lambda found: "\n" * len(found[0]), text)
+    return _FENCED_BLOCK_PATTERN.sub(lambda found: "\n" * len(found[0]), text)
 
 
 def find_fences(text: str) -> list[tuple[int, int]]:
     """Return where the fenced blocks of a text stand."""
-    return [found.span() for found in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+    return [found.span() for found in _FENCED_BLOCK_PATTERN.finditer(text)] if "```" in text or "~~~" in text else []
 
 
 def one_line(text: str, limit: int = 0) -> str:
     """Return the text on one line; with a limit, its beginning up to the last whole word that fits."""
     if limit and len(text) > 8 * limit:
         text = text[: 8 * limit]
-    line = _SPACE.sub(" ", text).strip()
+    line = _SPACE_PATTERN.sub(" ", text).strip()
     if not limit or len(line) <= limit:
         return line
     cut = line[: max(limit - 1, 0)]
@@ -105,9 +105,9 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     head = room * 2 // 3
     before, after = text[:head], text[len(text) - (room - head) :]
     # Whole words, where one ends near enough: text without spaces is cut where the limit falls.
-    if not text[head].isspace() and (found := _LAST_WORD.search(before, max(head - 26, 0))):
+    if not text[head].isspace() and (found := _LAST_WORD_PATTERN.search(before, max(head - 26, 0))):
         before = before[: found.start()]
-    if not text[len(text) - len(after) - 1].isspace() and (found := _FIRST_WORD.match(after)):
+    if not text[len(text) - len(after) - 1].isspace() and (found := _FIRST_WORD_PATTERN.match(after)):
         after = after[found.end() :]
     return before.rstrip() + mark + after.lstrip()
 
@@ -197,16 +197,16 @@ def neutral(text: str) -> str:
     hashes, and our own quotation marks become plain ones.
     """
     if not text.isprintable():
-        text = _CONTROL.sub("", text)
+        text = _CONTROL_CHARACTER_PATTERN.sub("", text)
     if "<" in text:
-        text = _TAGS.sub(lambda found: "\u2039" + found[1] + "\u203a" * len(found[2]), text)
+        text = _ROLE_TAG_PATTERN.sub(lambda found: "\u2039" + found[1] + "\u203a" * len(found[2]), text)
     if "[" in text:
-        text = _BRACKETS.sub(lambda found: "(" + found[1] + ")" * len(found[2]), text)
+        text = _ROLE_BRACKET_PATTERN.sub(lambda found: "(" + found[1] + ")" * len(found[2]), text)
     if ":" in text or "\uff1a" in text:
-        text = _ROLES.sub("\\1\ua789", text)
+        text = _ROLE_LABEL_PATTERN.sub("\\1\ua789", text)
     if "#" in text:
-        text = _HEADING.sub("", text)
-    text = _RULES.sub(r"\1\1\1", text)
+        text = _HEADING_PATTERN.sub("", text)
+    text = _RULED_LINE_PATTERN.sub(r"\1\1\1", text)
     return text if text.isascii() else text.replace("\u201c", '"').replace("\u201d", '"')
 
 

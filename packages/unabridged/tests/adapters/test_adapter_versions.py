@@ -13,7 +13,7 @@ import pytest
 import framework_versions
 import workspace
 from places import HELPERS
-from unabridged.adapters.framework_versions import LOWEST, needed
+from unabridged.adapters.framework_versions import LOWEST_VERSIONS, needed
 from unabridged.errors import NotInstalled
 
 EXTRAS = workspace.project()["optional-dependencies"]
@@ -49,13 +49,15 @@ def opening(extra: str) -> Callable[[], object]:
 
 def test_every_adapter_of_a_framework_has_a_bound_and_its_extra_asks_for_it() -> None:
     folders = {path.name for path in ADAPTERS.iterdir() if (path / "__init__.py").is_file()} - NO_FRAMEWORK
-    assert {extra.replace("-", "_") for extra in LOWEST} == folders
-    for extra, packages in LOWEST.items():
+    assert {extra.replace("-", "_") for extra in LOWEST_VERSIONS} == folders
+    for extra, packages in LOWEST_VERSIONS.items():
         theirs = [line for line in EXTRAS[extra] if not line.startswith("unabridged")]
         assert theirs == [f"{package}>={lowest}" for package, lowest in packages.items()]
 
 
-@pytest.mark.parametrize(("extra", "package"), [(extra, package) for extra in LOWEST for package in LOWEST[extra]])
+@pytest.mark.parametrize(
+    ("extra", "package"), [(extra, package) for extra in LOWEST_VERSIONS for package in LOWEST_VERSIONS[extra]]
+)
 def test_the_import_error_names_the_older_version_the_one_needed_and_the_remedy(
     extra: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +69,7 @@ def test_the_import_error_names_the_older_version_the_one_needed_and_the_remedy(
         monkeypatch.setitem(sys.modules, module, None)  # what an older version lacks can't be imported
     with pytest.raises(NotInstalled) as raised:
         use()
-    told = f"({package} {OLD} is installed, and {LOWEST[extra][package]} or newer is needed: "
+    told = f"({package} {OLD} is installed, and {LOWEST_VERSIONS[extra][package]} or newer is needed: "
     assert told in str(raised.value)
     assert str(raised.value).endswith(f"): pip install 'unabridged[{extra}]'")
 
@@ -96,7 +98,7 @@ def forget(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
 def test_an_older_version_that_can_be_imported_is_used_with_a_warning(
     found: str, lowest: str, enough: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("unabridged.adapters.framework_versions.LOWEST", {"any": {"thing": lowest}})
+    monkeypatch.setattr("unabridged.adapters.framework_versions.LOWEST_VERSIONS", {"any": {"thing": lowest}})
     monkeypatch.setattr("unabridged.adapters.framework_versions.version", lambda _: found)
     with needed("any", "a part"):
         pass
@@ -114,8 +116,8 @@ def test_what_is_not_installed_is_told_by_the_import_itself() -> None:
 
 def test_the_script_knows_every_framework_and_its_bound() -> None:
     frameworks = framework_versions.FRAMEWORKS
-    assert set(LOWEST) < set(frameworks)
-    for extra, packages in LOWEST.items():
+    assert set(LOWEST_VERSIONS) < set(frameworks)
+    for extra, packages in LOWEST_VERSIONS.items():
         assert framework_versions.lowest(frameworks[extra]) == packages[frameworks[extra].package]
     doors = {path.stem for path in (HELPERS / "doors").glob("[!_]*.py")} - {"skeleton"}
     assert {door for framework in frameworks.values() for door in framework.doors} == doors

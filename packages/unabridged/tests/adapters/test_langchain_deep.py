@@ -43,7 +43,7 @@ from unabridged.adapters.langchain import (
     factories,
     replay,
 )
-from unabridged.adapters.langchain.deep_agents import KEYS
+from unabridged.adapters.langchain.deep_agents import CLIPPING_KEYS
 from unabridged.adapters.langchain.history_file import Offload
 
 SIZE: dict[str, Any] = {"trigger": ("messages", 24), "keep": ("messages", 6)}
@@ -413,8 +413,8 @@ def test_the_newest_arguments_that_stay_are_counted_with_the_callers_counter(sid
 def test_settings_of_arguments_that_nobody_knows_are_refused_with_those_that_are(wrong: Any) -> None:
     with pytest.raises(SettingsError) as refused:
         ours(truncate_args_settings=wrong)
-    if isinstance(wrong, str) or set(wrong) - set(KEYS):
-        assert all(name in str(refused.value) for name in KEYS)
+    if isinstance(wrong, str) or set(wrong) - set(CLIPPING_KEYS):
+        assert all(name in str(refused.value) for name in CLIPPING_KEYS)
 
 
 # -- its own tool -----------------------------------------------------------------------------------------------------

@@ -234,7 +234,7 @@ def test_what_was_put_in_since_is_part_of_the_second_attempt_too() -> None:
 def test_where_no_second_attempt_can_be_asked_for_the_model_is_asked_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("unabridged.adapters.pydantic_ai.compaction._RETRY", None)  # as before 2.66
+    monkeypatch.setattr("unabridged.adapters.pydantic_ai.compaction._RETRY_ERROR", None)  # as before 2.66
     model, own = Scripted(12, refuse=[8]), compaction(window=8_000)
     result = run(model.agent(own))
     assert result.output == "Done."

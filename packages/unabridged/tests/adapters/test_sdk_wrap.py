@@ -19,7 +19,7 @@ import unabridged
 from sdk_loops import OPTIONS, Chat, Messages, client_of, working
 from unabridged import ArchiveError, Settings, SettingsError, WontFit
 from unabridged.adapters.sdk import history_of
-from unabridged.formats.rules import CONTINUE
+from unabridged.formats.rules import CONTINUE_TEXT
 from unabridged_testing.loopback import Loopback, LoopbackReply
 
 WINDOW = 6_000
@@ -381,7 +381,7 @@ def test_off_means_that_nothing_is_changed_and_an_overflow_is_the_callers(provid
     [
         ("claude-opus-4-5", "It was", ["It was"]),
         ("claude-opus-4-5", "It was ", ["It was"]),
-        ("claude-opus-5-5", "It was ", ["It was", CONTINUE]),
+        ("claude-opus-5-5", "It was ", ["It was", CONTINUE_TEXT]),
     ],
     ids=["taken", "with-a-space", "by-no-model-of-today"],
 )

@@ -35,7 +35,7 @@ from unabridged.summary.headings import under_each
 from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.summary.people import people_in, quote_all, quote_newest
-from unabridged.summary.rules import LONGEST_LIST, find_rules, split_rules
+from unabridged.summary.rules import MAX_LIST_CHARACTERS, find_rules, split_rules
 from unabridged.text_cache import forget
 
 PACKAGES = {path.name: path for source in workspace.SOURCES for path in source.glob("unabridged*")}
@@ -169,14 +169,14 @@ BUILDERS = {
 
 MATCHED = {
     "unabridged.summary.action_lines._PLAIN": "matched at the beginning of a target",
-    "unabridged.summary.verify._TAGGED": "matched at the beginning of a reply",
-    "unabridged.summary.verify._WRAPPED": "matched at the beginning of a reply",
+    "unabridged.summary.verify._SUMMARY_TAG_PATTERN": "matched at the beginning of a reply",
+    "unabridged.summary.verify._FENCED_REPLY_PATTERN": "matched at the beginning of a reply",
 }
 """Held in a container or handed on, and yet only matched at one place."""
 
 BOUNDED = {
-    "unabridged.summary.rules._LIFTED": "`split_rules` gives lines of 16,000 characters at most",
-    "unabridged.summary.shell._WORD": "reads 4,000 characters of a command, of 20,000 at most",
+    "unabridged.summary.rules._LIFTED_RULE_PATTERN": "`split_rules` gives lines of 16,000 characters at most",
+    "unabridged.summary.shell._WORD_PATTERN": "reads 4,000 characters of a command, of 20,000 at most",
 }
 """May take quadratic time on a text that is short by construction."""
 
@@ -269,7 +269,9 @@ def told(text: str) -> None:
         quoted(people, 500, lambda piece: len(piece) // 4, languages.labels("en"))
     _, listed = split_rules(text)
     find_rules(
-        [*listed, text[:LONGEST_LIST]], OriginalMessages([View("user", "person", text)], [0]), [Rule(0, "Never.")]
+        [*listed, text[:MAX_LIST_CHARACTERS]],
+        OriginalMessages([View("user", "person", text)], [0]),
+        [Rule(0, "Never.")],
     )
 
 
@@ -310,7 +312,7 @@ def test_blocks_that_a_turn_opens_with_are_each_read_once() -> None:
 def test_no_line_of_a_list_of_rules_is_longer_than_the_bound() -> None:
     for line in ('no longer "' + '" since "' * 9_000, "a" * 90_000, "- a. " * 90_000):
         _, listed = split_rules(f"### Rules\n{line}\n\n### Rules\n{line}")
-        assert 0 < max(map(len, listed)) <= LONGEST_LIST
+        assert 0 < max(map(len, listed)) <= MAX_LIST_CHARACTERS
 
 
 def test_as_many_rules_as_a_list_can_hold_are_looked_for_in_any_number_of_sentences() -> None:

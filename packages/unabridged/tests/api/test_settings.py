@@ -9,7 +9,7 @@ import pytest
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.settings import FALLBACK_WINDOW, Settings, resolve_limits
-from unabridged.tokens.estimate import BOUND
+from unabridged.tokens.estimate import ERROR_BOUND
 
 
 def test_a_token_threshold_pulls_at_its_value_and_not_before() -> None:
@@ -204,7 +204,7 @@ def test_the_reserve_is_a_tenth_of_a_small_window_and_4096_of_a_large_one() -> N
 def test_no_default_pulls_the_trigger_below_the_trigger(window: int) -> None:
     """The error of an estimate is within the reserve: a request below 85 % of the window is not too close to it."""
     bounds = resolve_limits(Settings(), window)
-    assert bounds.budget / (1 + BOUND) >= 0.85 * window
+    assert bounds.budget / (1 + ERROR_BOUND) >= 0.85 * window
 
 
 def test_a_fraction_is_of_the_window_and_capped_at_the_budget() -> None:

@@ -15,7 +15,7 @@ from psycopg import sql
 from archive_support import new_schema, postgres_url
 from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.protocol import Archive
-from unabridged.archive.stores.directory import MARK, DirectoryArchive
+from unabridged.archive.stores.directory import MARK_FILE, DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
@@ -78,7 +78,7 @@ class TestDirectory(ArchiveContract):
             folder = tmp_path / name
             if name in {"newer", "yesterday's"}:
                 folder.mkdir()
-                (folder / MARK).write_bytes(b"unabridged archive %d\n" % (3 if name == "newer" else 1))
+                (folder / MARK_FILE).write_bytes(b"unabridged archive %d\n" % (3 if name == "newer" else 1))
             else:
                 make_directory(folder, locks=name == "whole")
             says = ["version 3", "Update"] if name == "newer" else [f"{folder} {REFUSAL}", "move it away", REMEDY]

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores.directory import MARK, TRANSCRIPT, DirectoryArchive
-from unabridged.archive.stores.files import TEMPORARY, to_folder
+from unabridged.archive.stores.directory import MARK_FILE, TRANSCRIPT_FILE, DirectoryArchive
+from unabridged.archive.stores.files import TEMPORARY_PREFIX, to_folder
 from unabridged_testing.archive_contract.values import (
     HERE,
     THERE,
@@ -57,8 +57,8 @@ def test_an_archive_says_of_which_version_it_is_before_it_holds_anything(tmp_pat
         assert not (tmp_path / "a").exists(), "reading makes nothing"
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
         store_parts(archive, make_part("one", 0))
-    assert (tmp_path / "a" / MARK).read_bytes() == b"unabridged archive 2\n"
-    (tmp_path / "a" / MARK).write_bytes(b"something else\n")
+    assert (tmp_path / "a" / MARK_FILE).read_bytes() == b"unabridged archive 2\n"
+    (tmp_path / "a" / MARK_FILE).write_bytes(b"something else\n")
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
         assert "can't be read. Restore it from a backup" in raises(lambda: archive.threads("n"))
 
@@ -112,7 +112,7 @@ def test_the_transcript_has_every_message_in_order(tmp_path: Path) -> None:
     store_parts(archive, make_part("later", 5), after=make_summary("in short"))
     store_parts(archive, make_part("earlier", 2, "tool", "tool"), key="k2")
     path = archive.transcript(HERE)
-    assert path == tmp_path / "here" / "thread_201" / TRANSCRIPT
+    assert path == tmp_path / "here" / "thread_201" / TRANSCRIPT_FILE
     assert path is not None
     lines = path.read_text("utf-8").splitlines()
     assert [line for line in lines if line in {"earlier", "later", "in short"}] == ["earlier", "later"]
@@ -140,13 +140,13 @@ def test_a_transcript_left_behind_by_a_crash_is_made_anew(tmp_path: Path) -> Non
 
 
 def transcribed(folder: Path) -> str:
-    return (folder / "here" / "thread_201" / TRANSCRIPT).read_text("utf-8")
+    return (folder / "here" / "thread_201" / TRANSCRIPT_FILE).read_text("utf-8")
 
 
 def test_what_comes_last_is_added_to_the_transcript_and_the_rest_of_it_is_not_written_again(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
     store_parts(archive, make_part("one", 0))
-    path = tmp_path / "here" / "thread_201" / TRANSCRIPT
+    path = tmp_path / "here" / "thread_201" / TRANSCRIPT_FILE
     before, inode = transcribed(tmp_path), path.stat().st_ino
     store_parts(archive, make_part("two ünd", 1), make_part("three", 2), key="k2")
     archive.retire(HERE, store_parts(archive, make_part("four", 2), key="k3").id)
@@ -176,11 +176,11 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
                 archive.close()
                 archive = DirectoryArchive(grown)
             if i == 0 and cut:  # a crash, or an editor, took some of its end
-                path = Path(grown) / "here" / "thread_201" / TRANSCRIPT
+                path = Path(grown) / "here" / "thread_201" / TRANSCRIPT_FILE
                 path.write_bytes(path.read_bytes()[:-cut])
         archive.close()
         shutil.copytree(Path(grown) / "here", Path(fresh) / "here")
-        (Path(fresh) / "here" / "thread_201" / TRANSCRIPT).unlink()
+        (Path(fresh) / "here" / "thread_201" / TRANSCRIPT_FILE).unlink()
         made = DirectoryArchive(fresh)
         assert made.transcript(HERE) is not None
         made.close()
@@ -198,11 +198,11 @@ def test_what_a_crash_left_half_written_is_passed_over_and_cleared(tmp_path: Pat
     archive = DirectoryArchive(tmp_path)
     store_parts(archive, make_part("one", 0))
     folder = tmp_path / "here" / "thread_201"
-    (folder / f"{TEMPORARY}1234").write_bytes(b"half a li")
+    (folder / f"{TEMPORARY_PREFIX}1234").write_bytes(b"half a li")
     (tmp_path / ".gone-1234").mkdir()
     assert not archive.verify()
     store_parts(archive, make_part("two", 1), key="k2")
-    assert not list(folder.glob(f"{TEMPORARY}*"))
+    assert not list(folder.glob(f"{TEMPORARY_PREFIX}*"))
     archive.forget(Scope("no", "such"))
     assert not list(tmp_path.glob(".gone-*"))
     archive.close()

@@ -22,7 +22,7 @@ from unabridged.archive.stores import base_sql, directory
 
 CHILD = HELPERS / "archive_child.py"
 SCOPE = Scope(NAMESPACE, "crash")
-STEPS = {"sqlite": base_sql.STEPS, "postgres": base_sql.STEPS, "directory": directory.STEPS}
+STEPS = {"sqlite": base_sql.WRITE_STEPS, "postgres": base_sql.WRITE_STEPS, "directory": directory.WRITE_STEPS}
 INSIDE = {"sqlite": b"bpir", "postgres": b"bpir", "directory": b"lws"}
 """The first letters of the steps between the beginning of a write and what makes it last."""
 KILLS = int(os.environ.get("UNABRIDGED_KILLS", "6"))

@@ -91,7 +91,7 @@ def test_a_bad_default_names_the_way_out(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_server_that_does_not_answer_is_given_up_in_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unabridged.archive.stores.postgres.CONNECTING", 2)
+    monkeypatch.setattr("unabridged.archive.stores.postgres.CONNECT_TIMEOUT_SECONDS", 2)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(8)

@@ -19,7 +19,7 @@ from unabridged.archive.stores import postgres_index, sql_index, sqlite_index
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.archive.words import CUT, LONGEST, QueryName, count_terms, fold, holds, parse
+from unabridged.archive.words import CUT_MARK, MAX_TOKEN_CHARACTERS, QueryName, count_terms, fold, holds, parse
 from unabridged.errors import ArchiveError
 from unabridged_testing.archive_contract.values import HERE, make_part, make_record
 
@@ -89,7 +89,7 @@ def test_a_name_counts_once_for_each_time_it_stands_there() -> None:
 
 
 def test_bulk_data_is_one_short_term() -> None:
-    assert [len(term) for term in count_terms("aB3" * 1000)] == [LONGEST, len(CUT)]
+    assert [len(term) for term in count_terms("aB3" * 1000)] == [MAX_TOKEN_CHARACTERS, len(CUT_MARK)]
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_machines_with_and_without_isal_read_each_other(body: bytes, text: str) 
     mine = pack.pack(body), pack.pack_view("user", "person", text, body)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pack, "deflate", zlib)
-        patch.setattr(pack, "_LEVEL", 4)
+        patch.setattr(pack, "_COMPRESSION_LEVEL", 4)
         theirs = pack.pack(body), pack.pack_view("user", "person", text, body)
     for packed, view in (mine, theirs):
         assert pack.unpack(packed) == body

@@ -18,7 +18,7 @@ import pytest
 from patience import PATIENCE
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Scope
-from unabridged.archive.stores.sqlite import APPLICATION, SqliteDatabase, open_sqlite
+from unabridged.archive.stores.sqlite import APPLICATION_ID, SqliteDatabase, open_sqlite
 from unabridged_testing.archive_contract.values import HERE, make_part, make_record, raises, store_parts
 from unreleased_archives import REFUSAL, fill_sqlite
 
@@ -99,7 +99,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
 
 def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "a.db")
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     message = raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
@@ -120,7 +120,7 @@ def test_a_file_of_before_the_first_release_is_refused_while_its_program_has_all
 def test_a_new_file_says_whose_it_is_and_of_which_version(tmp_path: Path) -> None:
     open_sqlite(tmp_path / "a.db").probe()
     with closing(sqlite3.connect(tmp_path / "a.db")) as file:
-        assert file.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+        assert file.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert file.execute("PRAGMA user_version").fetchone() == (2,)
 
 

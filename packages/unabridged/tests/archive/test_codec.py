@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import chat, responses
 
-from unabridged.archive.codec import DEEPEST, TAG, allow, classes, decode, digest, encode
+from unabridged.archive.codec import MAX_DEPTH, TYPE_KEY, allow, classes, decode, digest, encode
 from unabridged.errors import ArchiveError
 
 TEXTS = st.text(st.characters()) | st.text(st.characters(categories=["Cs"]) | st.sampled_from('\\"ud8a$'), max_size=6)
@@ -40,9 +40,11 @@ LEAVES = (
     | st.floats(allow_nan=False)
     | TEXTS
     | st.binary(max_size=20)
-    | st.sampled_from([TAG, "tuple", -0.0])
+    | st.sampled_from([TYPE_KEY, "tuple", -0.0])
 )
-KEYS = TEXTS | st.sampled_from([TAG, "items", "class"]) | st.integers() | st.booleans() | st.none() | st.tuples(TEXTS)
+KEYS = (
+    TEXTS | st.sampled_from([TYPE_KEY, "items", "class"]) | st.integers() | st.booleans() | st.none() | st.tuples(TEXTS)
+)
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
@@ -93,7 +95,8 @@ def test_what_comes_back_equals_what_went_in(value: Any) -> None:
         "\ud83d", "a\\ud83d", "\\\ud83d\n\x00\x7f\x85\u2028\ufeff", "\U0001f600", "e\u0301", "é",
         10**5000, -(10**5000), 2**1024, 2**1024 - 1, True, 1, 1.0, -0.0, 5e-324, 1.7976931348623157e308,
         math.inf, -math.inf, b"", b"\x00\xff", bytearray(b"x"), (), ((),), [[], {}], {"": ""}, {1: "int", "1": "str"},
-        {True: 1}, {None: 1}, {(1, "a"): b""}, {TAG: 1}, {TAG: "tuple", "items": []}, {"a": {TAG: {TAG: TAG}}},
+        {True: 1}, {None: 1}, {(1, "a"): b""}, {TYPE_KEY: 1}, {TYPE_KEY: "tuple", "items": []},
+        {"a": {TYPE_KEY: {TYPE_KEY: TYPE_KEY}}},
         {"\ud800": 1}, {"b": 1, "a": 2}, {1, 2, 3}, set(), frozenset({"a", (1,)}),
         datetime(2024, 5, 1, 12, 30, 1, 5), datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 10, 27, 2, 30, fold=1),  # noqa: DTZ001
         datetime(2024, 5, 1, tzinfo=timezone(timedelta(hours=5, minutes=30), "IST")),
@@ -252,13 +255,13 @@ def test_in_another_process_it_is_data_until_it_is_allowed(
 ) -> None:
     card = Card(note=Note("n", Mood.GOOD), more=[1])  # type: ignore[call-arg]
     body = encode({"content": card})
-    monkeypatch.setattr(classes, "_written", {})  # as a process that has written nothing
-    monkeypatch.setattr(classes, "_reported", set())
+    monkeypatch.setattr(classes, "_classes_by_name", {})  # as a process that has written nothing
+    monkeypatch.setattr(classes, "_reported_names", set())
     assert decode(body) == decode(body) == {"content": {"note": {"text": "n", "mood": "good"}, "more": [1]}}
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(told) == 3, "each class once"
     assert all(f"{__name__}.{kind.__name__}" in " ".join(told) for kind in (Card, Note, Mood))
-    monkeypatch.setattr(classes, "ALLOWED", set(classes.ALLOWED))
+    monkeypatch.setattr(classes, "ALLOWED_PREFIXES", set(classes.ALLOWED_PREFIXES))
     allow(f"{__name__}.")
     assert decode(body)["content"] == card
 
@@ -370,7 +373,7 @@ def test_a_class_of_attrs_comes_back_where_that_is_installed() -> None:
 
 def test_in_another_process_a_generic_class_of_an_unknown_one_is_its_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     body = encode(generic_of_local())
-    monkeypatch.setattr(classes, "_written", {})
+    monkeypatch.setattr(classes, "_classes_by_name", {})
     back = decode(body)
     assert type(back) is chat.ParsedChatCompletionMessage
     assert (back.role, back.content, back.parsed) == ("assistant", '{"city":"Rome"}', {"city": "Rome"})
@@ -404,7 +407,7 @@ class Oslo(datetime):
     ids=lambda value: type(value).__name__,
 )
 def test_what_can_be_dumped_is_archived_as_its_dump(value: Any, data: Any, caplog: pytest.LogCaptureFixture) -> None:
-    classes._reported.clear()  # noqa: SLF001 - each class is told of once a process
+    classes._reported_names.clear()  # noqa: SLF001 - each class is told of once a process
     assert same(decode(encode({"x": [value]}))["x"], [data])
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
@@ -442,7 +445,7 @@ def test_a_field_that_the_class_no_longer_has_makes_it_data() -> None:
         (looped(), "within itself"),
         ({"a": [{"b": looped()}]}, "within itself"),
         (knotted(), r"message\.up\.up: it stands within itself"),
-        (deep(DEEPEST + 5), "120 levels"),
+        (deep(MAX_DEPTH + 5), "120 levels"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -452,8 +455,8 @@ def test_what_is_no_data_is_refused_with_its_place(value: Any, place: str) -> No
 
 
 def test_deep_nesting_up_to_the_limit_is_exact() -> None:
-    check_exact(deep(DEEPEST - 1))
-    check_exact({"x": deep(DEEPEST - 3), "y": (1,)})
+    check_exact(deep(MAX_DEPTH - 1))
+    check_exact({"x": deep(MAX_DEPTH - 3), "y": (1,)})
 
 
 EVIL = [
@@ -533,10 +536,10 @@ GONE: list[str] = []
 def test_no_code_of_a_class_runs_when_an_object_of_it_is_made() -> None:
     for kind in (Trap, TrapModel):
         named = classes.name_of(kind)  # even of one that this process wrote
-        body = f'{{"{TAG}":"object","class":"{named}","fields":{{"text":"x"}},"extra":null,"private":null,'
-        back = decode((body + f'"set":{{"{TAG}":"set","value":["text"]}}}}').encode())
+        body = f'{{"{TYPE_KEY}":"object","class":"{named}","fields":{{"text":"x"}},"extra":null,"private":null,'
+        back = decode((body + f'"set":{{"{TYPE_KEY}":"set","value":["text"]}}}}').encode())
         assert (type(back), back.text) == (kind, "x")
-    planted = f'{{"{TAG}":"object","class":"{classes.name_of(Mine)}","fields":{{"path":"/etc/passwd"}}}}'
+    planted = f'{{"{TYPE_KEY}":"object","class":"{classes.name_of(Mine)}","fields":{{"path":"/etc/passwd"}}}}'
     assert decode(planted.encode()) == {"path": "/etc/passwd"}, "what acts when it goes is never made"
     assert not GONE
 
@@ -547,9 +550,9 @@ def test_no_module_is_imported_because_a_body_names_it(tmp_path: Path, monkeypat
     monkeypatch.syspath_prepend(str(tmp_path))
     for name in ("planted_module:X", "pydantic_ai_planted:X", "antigravity:geohash", "this:s"):
         for kind in ("object", "enum", "like", "data"):
-            body = json.dumps({TAG: kind, "class": name, "fields": {"a": 1}, "name": "x", "value": 1})
+            body = json.dumps({TYPE_KEY: kind, "class": name, "fields": {"a": 1}, "name": "x", "value": 1})
             assert decode(body.encode()) in ({"a": 1}, 1)
-        generic = {TAG: "object", "class": [name, [name]], "fields": {"a": 1}}
+        generic = {TYPE_KEY: "object", "class": [name, [name]], "fields": {"a": 1}}
         assert decode(json.dumps(generic).encode()) == {"a": 1}
         assert name.partition(":")[0] not in sys.modules
 

@@ -161,8 +161,10 @@ def test_what_the_clients_hand_out_is_replayed_exactly(monkeypatch: pytest.Monke
     for message in (*chats.values(), *messages.values()):
         body = encode(message)
         with monkeypatch.context() as patch:
-            patch.setattr(classes, "_written", {})
-            patch.setattr(classes, "ALLOWED", {*classes.ALLOWED, __name__})  # the program has `City`; no more is needed
+            patch.setattr(classes, "_classes_by_name", {})
+            patch.setattr(
+                classes, "ALLOWED_PREFIXES", {*classes.ALLOWED_PREFIXES, __name__}
+            )  # the program has `City`; no more is needed
             assert state(decode(body)) == state(message)
 
 

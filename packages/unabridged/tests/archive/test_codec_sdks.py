@@ -38,7 +38,7 @@ def test_every_class_of_the_package_comes_back_exactly(package: str, monkeypatch
         value = build(kind)
         body = encode(value)
         with monkeypatch.context() as patch:
-            patch.setattr(classes, "_written", {})  # as a process that has written nothing
+            patch.setattr(classes, "_classes_by_name", {})  # as a process that has written nothing
             for back in (decode(body), decode(encode({"content": [value]}))["content"][0]):
                 assert state(back) == state(value), kind
                 assert back == value, kind

@@ -63,7 +63,7 @@ def _inflated(chunk: bytes) -> Iterator[bytes]:
     """All that is deflated: behind zlib's own first bytes, and behind the first byte of a packed message."""
     for begin in _BEGINS.finditer(chunk):
         packed = begin[0] == b"\1"
-        inflater = zlib.decompressobj(-15, zdict=pack.SKELETON) if packed else zlib.decompressobj()
+        inflater = zlib.decompressobj(-15, zdict=pack.COMMON_DICTIONARY) if packed else zlib.decompressobj()
         with suppress(zlib.error):
             yield inflater.decompress(chunk[begin.start() + packed : begin.start() + 4_096], 8_192)
 

@@ -35,7 +35,7 @@ from unabridged.adapters.kit.threads import sub_thread
 from unabridged.adapters.langchain import SummarizationMiddleware
 from unabridged.adapters.strands import CompactingConversationManager
 from unabridged.archive import open_archive, pins
-from unabridged.archive.names import LONGEST, check_name
+from unabridged.archive.names import MAX_NAME_BYTES, check_name
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
@@ -58,7 +58,7 @@ REFUSED: dict[str, Any] = {
 @given(st.text())
 def test_text_is_a_name_if_it_is_short_and_holds_no_control_character(text: str) -> None:
     kinds = {unicodedata.category(sign) for sign in text}
-    if kinds & {"Cc", "Cs"} or not 1 <= len(text.encode("utf-8", "surrogatepass")) <= LONGEST:
+    if kinds & {"Cc", "Cs"} or not 1 <= len(text.encode("utf-8", "surrogatepass")) <= MAX_NAME_BYTES:
         with pytest.raises(SettingsError, match=r"^namespace .* 1 to 512 bytes"):
             check_name(text, "namespace")
     else:

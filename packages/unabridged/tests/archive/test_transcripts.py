@@ -28,7 +28,7 @@ from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.objects import ObjectArchive
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import DirectoryArchive
-from unabridged.archive.stores.files import TEMPORARY
+from unabridged.archive.stores.files import TEMPORARY_PREFIX
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.transcripts import TranscriptError, TranscriptFiles
@@ -556,7 +556,7 @@ def test_whoever_forgets_a_thread_removes_it(tmp_path: Path) -> None:
 def test_what_a_crash_left_half_written_is_forgotten_too(tmp_path: Path) -> None:
     with compactor(settings=Settings(transcript="logs/{thread}/talk.md")) as engine:
         engine.fit(chat(12), thread="t")
-        (tmp_path / "logs" / "t" / f"{TEMPORARY}1234").write_text("Please read part 3.")
+        (tmp_path / "logs" / "t" / f"{TEMPORARY_PREFIX}1234").write_text("Please read part 3.")
         engine.forget("t")
     assert [path.name for path in (tmp_path / "logs").iterdir()] == [".unabridged-transcripts.lock"]
 

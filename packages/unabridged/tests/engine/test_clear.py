@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
 from unabridged.authorship import with_origins
-from unabridged.engine.clear import PATIENCE, STUB_TOKENS, Clearing, ClearingTerms, build_edits, plan_clearing
+from unabridged.engine.clear import PATIENCE_SHARE, STUB_TOKENS, Clearing, ClearingTerms, build_edits, plan_clearing
 from unabridged.engine.stubs import build_media_stub, build_stub, shorten_arguments
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot
@@ -58,7 +58,7 @@ def clearing_of(
     count: Callable[[str], int] = len,
     over: int = 0,
     idle: float = 0.0,
-    patience: float = PATIENCE,
+    patience: float = PATIENCE_SHARE,
     protect: Callable[[int], bool] = lambda _: False,
     **wanted: Any,
 ) -> Clearing | None:

@@ -165,7 +165,7 @@ def test_a_ledger_derived_anew_says_the_same_of_people_and_files_as_the_one_carr
 ) -> None:
     anew, carried = MemoryArchive(), MemoryArchive()
     compacted(anew, 9)
-    monkeypatch.setattr(originals, "EVERY", 10**9)
+    monkeypatch.setattr(originals, "ROUNDS_BETWEEN_READS", 10**9)
     compacted(carried, 9)
     (_, one), (_, other) = ledgers(anew)[-1], ledgers(carried)[-1]
     assert (one.first, one.end) == (other.first, other.end)
@@ -190,14 +190,14 @@ def test_where_the_archive_no_longer_holds_the_originals_the_ledger_is_carried_o
 
 
 def test_a_conversation_too_long_to_be_read_again_is_carried_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(originals, "MOST_MESSAGES", 30)
+    monkeypatch.setattr(originals, "MAX_MESSAGES", 30)
     archive = MemoryArchive()
     compacted(archive, 6)
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_too_much_text_is_known_beforehand_and_never_read_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(originals, "MOST_TEXT", 5_000)
+    monkeypatch.setattr(originals, "MAX_CHARACTERS", 5_000)
     monkeypatch.setattr(originals, "take_back", lambda *_args, **_options: pytest.fail("all of it was read again"))
     archive = MemoryArchive()
     compacted(archive, 6)
@@ -214,6 +214,8 @@ def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -
 
 
 def test_the_longer_the_record_the_rarer_it_is_read_again() -> None:
-    assert next(rounds for rounds in range(8) if originals.is_due(rounds, depth=5)) == originals.EVERY - 1
+    assert (
+        next(rounds for rounds in range(8) if originals.is_due(rounds, depth=5)) == originals.ROUNDS_BETWEEN_READS - 1
+    )
     assert not originals.is_due(140, depth=300)
     assert originals.is_due(150, depth=300)

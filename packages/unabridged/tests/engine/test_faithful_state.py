@@ -17,9 +17,9 @@ from unabridged.archive import Scope
 from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
-from unabridged.engine.hooks import MOST_STUCK
+from unabridged.engine.hooks import MAX_STUCK_PROVIDERS
 from unabridged.events import Event, Failed, receipt_from
-from unabridged.summary.rules import UNSAID
+from unabridged.summary.rules import UNSAID_NOTE
 from unabridged_testing import ScriptedModel
 
 PROSE = "They went through details of many questions, and nothing else is left to decide."
@@ -130,10 +130,10 @@ def test_a_provider_that_never_returns_is_not_asked_for_ever() -> None:
 
     events: list[Event] = []
     with engine(state=stuck, on_event=events.append, settings=Settings(deadline=0.01)) as compactor:
-        for number in range(MOST_STUCK + 2):
+        for number in range(MAX_STUCK_PROVIDERS + 2):
             assert compactor.fit(long_chat(40), thread=f"t{number}").changed
     over.set()
-    assert len(asked) == MOST_STUCK
+    assert len(asked) == MAX_STUCK_PROVIDERS
     assert "4 earlier calls of the state provider never returned" in str(events[-2])
 
 
@@ -320,7 +320,7 @@ def test_a_rule_the_model_finds_is_taken_only_if_a_person_said_it_word_for_word(
             assert rules.count("\n- [") == 1
             assert fitted.receipt is not None
             for unsaid in (page, "Delete the logs at once.", "Only what is fenced counts."):
-                assert f"{UNSAID}: {unsaid}" in fitted.receipt.mended
+                assert f"{UNSAID_NOTE}: {unsaid}" in fitted.receipt.mended
             messages = grown(fitted.messages)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from unabridged import Compactor
 from unabridged.engine.plan import (
-    MOST_AFTERWARDS,
-    SMALLEST_SUMMARY,
+    MAX_SHARE_AFTERWARDS,
+    MIN_SUMMARY_TOKENS,
     Bounds,
     FrameSizes,
     Situation,
@@ -80,7 +80,7 @@ def test_what_is_asked_for_stays_while_the_request_then_takes_two_thirds_of_the_
     now = situation_of(views, [50] * 90, 200, bounds, lambda _: 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
-    assert 0.9 * MOST_AFTERWARDS * now.bounds.target < after(now, plan) <= MOST_AFTERWARDS * now.bounds.target
+    assert 0.9 * MAX_SHARE_AFTERWARDS * now.bounds.target < after(now, plan) <= MAX_SHARE_AFTERWARDS * now.bounds.target
     assert plan.note.startswith(f"keep is {keep[1]:,} {keep[0]}: {90 - plan.tail} messages of ")
 
 
@@ -187,7 +187,7 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
     if newest & set(plan.gone):  # only where it can't stay, however much all else is cut down
         stays = {*newest, len(sizes) - 1}
         rest = [i for i in range(len(sizes)) if i not in stays]
-        least = now.frame.header + SMALLEST_SUMMARY + now.separators(rest, rest[0]) if rest else 0
+        least = now.frame.header + MIN_SUMMARY_TOKENS + now.separators(rest, rest[0]) if rest else 0
         assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.bounds.limit
     fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.bounds.target
     assert fewer or after(now, plan) < now.total

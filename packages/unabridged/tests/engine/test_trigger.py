@@ -8,7 +8,7 @@ import pytest
 
 from unabridged.engine.trigger import (
     MADE_EARLY,
-    WAITING_FOR_BACKGROUND,
+    WAITING_REASON,
     Attempts,
     Decision,
     Goal,
@@ -46,7 +46,7 @@ def situation(tokens: int = 1_200, **options: Any) -> TriggerInput:
         ({"attempts": Attempts(1_900, "no safe cut"), "tokens": 1_900}, Decision("compact", OVER)),
         ({"attempts": FAILED, "is_forced": True}, Decision("compact", REASON)),
         ({"attempts": Attempts(1_000, "no safe cut")}, Decision("compact", REASON)),
-        ({"is_in_background": True}, Decision("wait", WAITING_FOR_BACKGROUND)),
+        ({"is_in_background": True}, Decision("wait", WAITING_REASON)),
         ({"is_in_background": True, "tokens": 1_900}, Decision("compact", OVER)),
         ({"limits": NEVER, "background_share": 0.1, "cache_seconds": 300.0}, Decision("nothing")),
         ({"limits": NEVER, "asked_why": "asked for"}, Decision("compact", "asked for")),

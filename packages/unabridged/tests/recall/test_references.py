@@ -17,7 +17,7 @@ from engine_case import compactor, texts
 from unabridged import Compactor, Settings, recall
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Scope
-from unabridged.archive.references import FORMS, find, reference
+from unabridged.archive.references import REFERENCE_FORMS, find, reference
 from unabridged.errors import ArchiveError
 from unabridged.recall.tools import tools
 
@@ -149,12 +149,12 @@ def test_what_leads_nowhere_says_what_would(ref: str, tmp_path: Path) -> None:
     engine.fit(long_chat(40), thread="t")
     with pytest.raises(ArchiveError, match="no such reference in this thread") as caught:
         engine.read(ref, thread="t")
-    assert FORMS in str(caught.value)
+    assert REFERENCE_FORMS in str(caught.value)
     if ref:
         said = run("read", ref, "--thread", "t", "--archive", url, "--namespace", "n")
         assert said.code == 2
-        assert FORMS in said.line
-        assert FORMS in tools(engine._archive, Scope("n", "t")).call("read_history", {"ref": ref})  # noqa: SLF001 - likewise
+        assert REFERENCE_FORMS in said.line
+        assert REFERENCE_FORMS in tools(engine._archive, Scope("n", "t")).call("read_history", {"ref": ref})  # noqa: SLF001 - likewise
     engine.close()
 
 
@@ -164,7 +164,7 @@ def test_a_reference_of_a_wrong_type_is_said(ref: Any) -> None:
     engine.fit(long_chat(40), thread="t")
     with pytest.raises(ArchiveError, match="a reference is a text") as caught:
         engine.read(ref, thread="t")
-    assert FORMS in str(caught.value)
+    assert REFERENCE_FORMS in str(caught.value)
 
 
 def test_a_range_of_turns_is_no_reference_to_one_message() -> None:

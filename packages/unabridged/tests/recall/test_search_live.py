@@ -15,7 +15,7 @@ from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.recall import lookup
-from unabridged.recall.tools import SEARCH
+from unabridged.recall.tools import SEARCH_TOOL
 from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.session_tools import SessionTools
@@ -97,22 +97,22 @@ def test_the_session_tools_also_find_what_is_still_in_the_context(
     if archived_again:
         call_hook(path, "PreCompact")
     tools = tools_for(archive, client, path)
-    told = tools.answer(SEARCH, {"query": "zirconium"}).text
+    told = tools.answer(SEARCH_TOOL, {"query": "zirconium"}).text
     assert "The zirconium valve is open" in told
     assert [line for line in told.splitlines()[1:] if "still in the context, " in line] == [
         "  [3] still in the context, the user wrote “Is the zirconium valve shut now?”"
     ]
-    first = tools.answer(SEARCH, {"query": "shut"}).text.splitlines()[2]
+    first = tools.answer(SEARCH_TOOL, {"query": "shut"}).text.splitlines()[2]
     assert first.startswith("[3] ref 3-" if archived_again else "[3] still in the context, the user")
     assert "still in the context, the user wrote:" in first
-    nothing = tools.answer(SEARCH, {"query": "nowhere"}).text
+    nothing = tools.answer(SEARCH_TOOL, {"query": "nowhere"}).text
     assert "Nothing matches" in nothing
     assert "not searched" not in nothing
 
 
 def test_a_session_that_was_never_archived_is_searched_in_its_file(home: Path, archive: Archive) -> None:  # noqa: F811
     path = write(home / "session.jsonl", [claude_line("user", "Look at the zirconium valve.")])
-    told = tools_for(archive, "claude-code", path).answer(SEARCH, {"query": "zirconium", "session": SESSION}).text
+    told = tools_for(archive, "claude-code", path).answer(SEARCH_TOOL, {"query": "zirconium", "session": SESSION}).text
     assert "still in the context, " in told
 
 
@@ -128,11 +128,11 @@ def test_all_sessions_are_searched_at_once_and_the_one_that_asks_with_its_contex
         store_parts(archive, make_part(f"the zirconium valve {number}", 0), scope=scope)
     store_parts(archive, make_part("only put here", 0), scope=Scope("default", thread_of("claude-code", SESSION)))
     tools = SessionTools(archive, lambda: ToolCaller(files, [thread_of("claude-code", SESSION)]))
-    told = tools.answer(SEARCH, {"query": "zirconium", "all_sessions": True}).text
+    told = tools.answer(SEARCH_TOOL, {"query": "zirconium", "all_sessions": True}).text
     assert "valve of this session" in told
     assert told.count("Session claude-code:") == 8
     assert all(f"other-{number:02}" in told for number in range(12)), "each session that holds it is named"
-    assert "needs `query`" in tools.answer(SEARCH, {"all_sessions": True}).text
+    assert "needs `query`" in tools.answer(SEARCH_TOOL, {"all_sessions": True}).text
 
 
 # -- over all threads, as people see it --------------------------------------------------------------------------------

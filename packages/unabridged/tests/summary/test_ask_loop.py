@@ -41,7 +41,7 @@ from unabridged.summary.chunks import describe
 from unabridged.summary.ledger import Ledger, Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.summary.prompt import Wording, draw_key, prompt_parts
-from unabridged.summary.rules import NOT_LIFTED, UNSAID, find_rules, split_rules
+from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules, split_rules
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
 
@@ -548,7 +548,7 @@ def test_what_is_not_a_whole_sentence_word_for_word_is_no_rule_and_the_receipt_s
     views = [person(f"Count the stations. {RULE} Tell me the levels."), *talk(2)]
     rules, notes = found(f"### Standing rules\n- {listed}", views)
     assert rules == []
-    assert notes == [f"{UNSAID}: {listed}"]
+    assert notes == [f"{UNSAID_NOTE}: {listed}"]
 
 
 OTHERS: dict[str, list[View]] = {
@@ -570,7 +570,7 @@ OTHERS: dict[str, list[View]] = {
 def test_what_is_not_a_persons_own_sentence_is_no_rule(where: str) -> None:
     rules, notes = found(f"### Standing rules\n- {RULE}", [*OTHERS[where], *talk(2)])
     assert rules == []
-    assert notes == [f"{UNSAID}: {RULE}"]
+    assert notes == [f"{UNSAID_NOTE}: {RULE}"]
 
 
 def test_a_rule_that_a_reply_does_not_list_again_is_carried_on() -> None:
@@ -619,7 +619,7 @@ def test_a_rule_does_not_end_without_newer_words_of_a_person(words: str, since: 
     ]
     rules, notes = found(f'### Standing rules\n- no longer: "{RULE}" since: "{since}"', views, (Rule(1, RULE),))
     assert rules == [RULE], words
-    assert notes == [f"{NOT_LIFTED}: {RULE}"]
+    assert notes == [f"{NOT_LIFTED_NOTE}: {RULE}"]
 
 
 # -- rules from summary to summary ----------------------------------------------------------------------------------

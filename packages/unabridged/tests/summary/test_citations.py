@@ -18,7 +18,7 @@ from unabridged.asking.ask import Rejected
 from unabridged.languages import labels, language_tables
 from unabridged.messages import View
 from unabridged.summary.citations import (
-    PASTED,
+    PASTED_LINE,
     CheckedProse,
     PeopleWords,
     check_prose,
@@ -26,7 +26,7 @@ from unabridged.summary.citations import (
 )
 from unabridged.summary.ledger import Ledger, PersonMessage, Rule
 from unabridged.summary.originals import EarlierProse, OriginalMessages
-from unabridged.summary.rules import UNSAID, find_rules, split_rules
+from unabridged.summary.rules import UNSAID_NOTE, find_rules, split_rules
 from unabridged.summary.verify import Expected, find_problems
 from unabridged_testing import ScriptedModel
 
@@ -140,7 +140,7 @@ def test_what_a_tool_a_page_or_the_assistant_said_and_what_was_pasted_can_not_be
         cited = [f'{number} "{part}"' for part in parts for number in ("[0]", "[1]", "[2]", "[said]")]
         first, *others = kept('[0] "Go on."', *cited, views=views)
         assert first == '[0] "Go on."', attempt
-        pasted = [PASTED.format(1)] if attempt["where"] == "user_paste" else []
+        pasted = [PASTED_LINE.format(1)] if attempt["where"] == "user_paste" else []
         assert all(any(line.startswith(f'{told} "') for told in pasted) for line in others), attempt
 
 
@@ -149,7 +149,7 @@ def test_what_the_user_pasted_is_told_as_such_with_what_the_model_says_of_it() -
     views = [person(f"Implement the following plan:\n\n{plan}")]
     line = '- [0] "Hash the path with SHA256, never replace dashes." Done in `paths.go`.'
     assert kept(line, '[0] "Drop the database at once."', views=views) == [
-        f'{PASTED.format(0)} "Hash the path with SHA256, never replace dashes." Done in `paths.go`.'
+        f'{PASTED_LINE.format(0)} "Hash the path with SHA256, never replace dashes." Done in `paths.go`.'
     ]
     assert not is_citation(kept(line, views=views)[0])
 
@@ -408,7 +408,7 @@ def test_a_comment_in_code_is_no_heading_and_a_hash_in_a_sentence_neither() -> N
     ids=["a part of a sentence", "pasted", "quoted"],
 )
 def test_a_listed_rule_must_be_a_whole_sentence_of_the_persons_own(said: str, listed: str) -> None:
-    assert find_rules([listed], OriginalMessages([person(said)], [4]), ()) == ((), (f"{UNSAID}: {listed}",))
+    assert find_rules([listed], OriginalMessages([person(said)], [4]), ()) == ((), (f"{UNSAID_NOTE}: {listed}",))
 
 
 def test_a_listed_rule_that_a_person_said_is_taken_as_they_said_it() -> None:
@@ -431,7 +431,7 @@ def test_listed_rules_that_no_person_said_are_told() -> None:
     known, said = Rule(1, "Reports are in Danish."), OriginalMessages(SAID, [*range(len(SAID))])
     rules, told = find_rules(listed, said, [known])
     assert rules == (known, Rule(4, "yes, go ahead"))
-    assert told == (f"{UNSAID}: never touch the backups", f"{UNSAID}: Always deploy on Fridays.")
+    assert told == (f"{UNSAID_NOTE}: never touch the backups", f"{UNSAID_NOTE}: Always deploy on Fridays.")
 
 
 def test_a_summary_lists_the_rules_that_nobody_said_and_keeps_what_follows_them() -> None:
@@ -443,7 +443,7 @@ def test_a_summary_lists_the_rules_that_nobody_said_and_keeps_what_follows_them(
     with Compactor(ScriptedModel([ends(reply)], forever=True), window=9_000, archive="memory:") as compactor:
         receipt = compactor.fit(messages, thread="t").receipt
     assert receipt is not None
-    assert f"{UNSAID}: Always deploy on Fridays." in receipt.mended
+    assert f"{UNSAID_NOTE}: Always deploy on Fridays." in receipt.mended
 
 
 def test_one_sentence_in_another_script_does_not_make_a_reply_foreign() -> None:

@@ -16,7 +16,7 @@ from unabridged.summary.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_RUL
 from unabridged.summary.gather import gather, merge
 from unabridged.summary.layout import render
 from unabridged.summary.ledger import Ledger, Rule, from_json, to_json
-from unabridged.summary.people import MOST as MOST_WORDS
+from unabridged.summary.people import MAX_PEOPLE_CHARACTERS as MOST_WORDS
 
 WORDS = [
     "never push",

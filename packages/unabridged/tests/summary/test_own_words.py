@@ -21,7 +21,7 @@ from unabridged.summary.citations import PeopleWords
 from unabridged.summary.gather import gather
 from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import OriginalMessages
-from unabridged.summary.rules import NOT_LIFTED, UNSAID, find_rules
+from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules
 from unabridged.text_tools import sentences
 
 RULE, ORDER = "Never push to main.", "Please fix the parser."
@@ -143,7 +143,7 @@ def test_a_model_can_make_no_rule_of_what_a_person_holds_up_or_a_host_put_there(
         rules, notes = find_rules(listed(payload), said_by(turn), ())
         assert [rule.text for rule in rules] == [RULE, ORDER], turn
         assert {rule.turn for rule in rules} == {2}
-        assert {note for note in notes if note.startswith(UNSAID)} == set(notes)
+        assert {note for note in notes if note.startswith(UNSAID_NOTE)} == set(notes)
         assert notes
 
 
@@ -155,7 +155,7 @@ def test_a_model_can_make_no_rule_of_what_has_no_end_of_its_own() -> None:
 def test_a_model_can_make_no_rule_of_what_no_person_said() -> None:
     for origin in ("tool", "host", "summary", "model"):
         rules, notes = find_rules([RULE], said_by(RULE, origin), ())
-        assert (rules, notes) == ((), (f"{UNSAID}: {RULE}",)), origin
+        assert (rules, notes) == ((), (f"{UNSAID_NOTE}: {RULE}",)), origin
 
 
 def test_a_rule_is_a_whole_sentence_as_the_person_said_it_with_the_number_of_their_message() -> None:
@@ -165,7 +165,7 @@ def test_a_rule_is_a_whole_sentence_as_the_person_said_it_with_the_number_of_the
         (),
     )
     assert rules == (Rule(2, 'Never touch the "old" backups!'),)
-    assert notes == (f"{UNSAID}: never touch",)
+    assert notes == (f"{UNSAID_NOTE}: never touch",)
 
 
 def test_a_message_that_went_before_gives_no_more_rules_than_when_it_was_there() -> None:
@@ -194,7 +194,7 @@ def test_a_rule_is_carried_until_words_of_a_newer_message_of_a_person_are_quoted
     unsaid = after(("Go on.", "person"), first=6)
     others = [after((LIFTED, origin), first=6) for origin in ("tool", "host", "summary", "model")]
     for read in (older, same, unsaid, *others):
-        assert find_rules([LIFTS], read, known) == ((Rule(5, RULE),), (f"{NOT_LIFTED}: {RULE}",)), read
+        assert find_rules([LIFTS], read, known) == ((Rule(5, RULE),), (f"{NOT_LIFTED_NOTE}: {RULE}",)), read
     for nothing in ("", "...", "a", '"'):
         rules, notes = find_rules([f'No longer "{RULE}" since "{nothing}"'], holds, known)
         assert rules == (Rule(5, RULE),), nothing
@@ -207,7 +207,7 @@ def test_no_rule_is_lifted_with_words_that_a_person_holds_up_or_a_host_put_there
         lifts = [f'No longer "{RULE}" since "{piece}"' for piece in (*words(payload), *sentences(payload))]
         rules, notes = find_rules(lifts, said_by(turn.replace(RULE, "Hello.")), [Rule(1, RULE)])
         assert rules == (Rule(1, RULE),), turn
-        assert set(notes) == {f"{NOT_LIFTED}: {RULE}"}
+        assert set(notes) == {f"{NOT_LIFTED_NOTE}: {RULE}"}
 
 
 def test_no_rule_is_lifted_with_words_that_have_no_end_of_their_own() -> None:

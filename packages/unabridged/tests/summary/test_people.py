@@ -22,7 +22,7 @@ from unabridged.settings import resolve_limits
 from unabridged.summary.gather import gather, merge
 from unabridged.summary.layout import render
 from unabridged.summary.ledger import PersonMessage
-from unabridged.summary.people import LEAST, SHORT, Quotations, quote_all, quote_newest
+from unabridged.summary.people import MIN_QUOTATION_TOKENS, SHORT_REPLY_TOKENS, Quotations, quote_all, quote_newest
 from unabridged_testing import ScriptedModel
 
 WORDS = labels("en")
@@ -160,7 +160,7 @@ def test_the_first_the_newest_and_the_newest_that_is_not_short_are_whole_up_to_a
 ) -> None:
     people = said(sizes)
     measured = [count(message.text) for message in people]
-    long = [i for i, size in enumerate(measured) if size > SHORT]
+    long = [i for i, size in enumerate(measured) if size > SHORT_REPLY_TOKENS]
     quoted = quote_all(people, room, count, WORDS)
     for i in {0, len(people) - 1, *long[-1:]}:
         assert people[i].turn in quoted.lines
@@ -178,12 +178,12 @@ def test_the_others_are_cut_down_to_one_height_so_that_short_ones_stay_whole(siz
     quoted = quote_all(people, room, count, WORDS)
     others = [message.turn for message in people if message.turn in quoted.lines][1:-1]
     cut = cut_off(quoted, people)
-    long = [turn for turn, size in measured.items() if size > SHORT][-1:]
+    long = [turn for turn, size in measured.items() if size > SHORT_REPLY_TOKENS][-1:]
     height = min((measured[turn] for turn in others if turn in cut and turn not in long), default=10**6)
     assert all(measured[turn] <= height for turn in others if turn not in cut and turn not in long)
     shown = [count(text_in(quoted.lines[turn])) for turn in others if turn in cut and turn not in long]
     assert all(size <= height for size in shown)
-    assert all(size >= (LEAST - FENCE) // 2 for size in shown)
+    assert all(size >= (MIN_QUOTATION_TOKENS - FENCE) // 2 for size in shown)
 
 
 def test_short_messages_are_whole_among_long_ones() -> None:
@@ -209,8 +209,8 @@ def test_they_are_dropped_from_the_middle_outward_and_only_at_thirty_tokens(numb
         assert abs(after - before) <= 1 + 1, "as many at either end, beside the newest that is not short"
         sizes = [count(message.text) + FENCE for message in people]
         heads = [count(f"- [{message.turn}] user:") + 1 for message in people]
-        least = [min(whole, LEAST) for whole in sizes]
-        long = [i for i, whole in enumerate(sizes) if whole - FENCE > SHORT][-1:]
+        least = [min(whole, MIN_QUOTATION_TOKENS) for whole in sizes]
+        long = [i for i, whole in enumerate(sizes) if whole - FENCE > SHORT_REPLY_TOKENS][-1:]
         chosen = {0, number - 1, *long}
         kept = [i for i in range(number) if i not in gone]
         taken = sum(heads[i] + (min(sizes[i], room // 4) if i in chosen else least[i]) for i in kept)
@@ -546,7 +546,7 @@ def test_nothing_is_dropped_that_fits(window: int) -> None:
         taken = found.compactor.plan([user("\n".join(line.replace("]", "] user:", 1) for line in quoted))]).tokens
         drops.append(len(ledger.people) - len(quoted))
         room = found.compactor.limits.people
-        assert not drops[-1] or room - taken < room // 10 + LEAST, "the room was used"
+        assert not drops[-1] or room - taken < room // 10 + MIN_QUOTATION_TOKENS, "the room was used"
     assert drops[-1] > 0
 
 

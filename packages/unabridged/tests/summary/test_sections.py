@@ -15,7 +15,7 @@ from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
 from unabridged.settings import OPTIONAL_SECTIONS as SECTIONS
-from unabridged.summary.layout import LAYOUT, SERVED
+from unabridged.summary.layout import LAYOUT, SECTION_ORDER
 from unabridged_testing import ScriptedModel
 
 HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
@@ -142,5 +142,5 @@ def test_what_can_not_be_left_out_is_said(without: Any, says: str) -> None:
 def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
     rows = [row for row in LAYOUT if row.write is not None]
     assert all(labels("en")[row.heading] for row in rows)
-    assert sorted(SERVED) == sorted(row.name for row in rows)
+    assert sorted(SECTION_ORDER) == sorted(row.name for row in rows)
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)

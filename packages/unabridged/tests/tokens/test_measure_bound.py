@@ -1,4 +1,4 @@
-"""No estimate is more than `BOUND` below the true count: languages, scripts and patterns that it was not made for.
+"""No estimate is more than `ERROR_BOUND` below the true count, in languages, scripts and patterns it was not made for.
 
 OpenAI's and Qwen's counts by their own tokenizers; Claude's, which has none to install, by `count_claude.py`.
 """
@@ -20,7 +20,7 @@ import noise
 from places import HELPERS
 from unabridged import Compactor
 from unabridged.formats.base import Family
-from unabridged.tokens.estimate import BOUND, HIGH, HIGH_UNKNOWN, estimate
+from unabridged.tokens.estimate import ERROR_BOUND, HIGH, HIGH_UNKNOWN, estimate
 from unabridged.tokens.meter import Meter
 
 CORPORA = HELPERS / "corpora"
@@ -32,7 +32,7 @@ PATTERNS = [kind for kind in noise.KINDS if not kind.startswith("random ")]
 def too_low(texts: dict[str, str], family: Family, real: list[int]) -> dict[str, str]:
     """The texts whose estimate is below the bound, and by how much."""
     errors = {name: estimate(text, family) / count - 1 for (name, text), count in zip(texts.items(), real, strict=True)}
-    return {name: f"{error:+.1%}" for name, error in errors.items() if error < -BOUND}
+    return {name: f"{error:+.1%}" for name, error in errors.items() if error < -ERROR_BOUND}
 
 
 def counted(texts: dict[str, str], family: Family) -> list[int]:
@@ -101,7 +101,7 @@ def test_no_mixture_of_languages_and_noise_is_far_too_low(cuts: list[tuple[str, 
     text = glue.join(map(piece_of, cuts))
     text *= 1 + 200 // len(text)
     for family, vocabulary in VOCABULARIES.items():
-        assert estimate(text, family) >= (1 - BOUND) * batch_count([text], vocabulary, threads=1)[0]
+        assert estimate(text, family) >= (1 - ERROR_BOUND) * batch_count([text], vocabulary, threads=1)[0]
 
 
 @pytest.mark.parametrize("family", ["openai", "gpt-4"])
@@ -116,7 +116,7 @@ def test_languages_are_not_far_too_high_either(family: Family) -> None:
 
 
 def test_the_error_that_a_meter_reserves_is_the_bound_of_the_estimate() -> None:
-    assert Meter(model="gpt-5").error == BOUND
+    assert Meter(model="gpt-5").error == ERROR_BOUND
 
 
 def pasted(text: str) -> str:

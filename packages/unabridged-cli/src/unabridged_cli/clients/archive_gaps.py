@@ -9,7 +9,7 @@ from unabridged.archive.protocol import Archive
 from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.hook.log import open_failures
-from unabridged_cli.clients.hook.session_copy import COPY, newest_position
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, newest_position
 from unabridged_cli.clients.hook.transcript import HookSession, kind_of, read_from
 from unabridged_cli.clients.session_lookup import is_readable, newest_compaction
 from unabridged_cli.clients.threads import session_of
@@ -44,6 +44,6 @@ def _count_unarchived(archive: Archive, namespace: str, file: SessionFile) -> in
     kind = kind_of(file.path)
     if kind is None:
         return 0
-    offset = newest_position(archive, HookSession(kind, file.id, file.path, namespace), COPY).offset
+    offset = newest_position(archive, HookSession(kind, file.id, file.path, namespace), COPY_KIND).offset
     end = newest_compaction(file, offset)
     return sum(message.end <= end for message in read_from(file.path, kind, offset)) if end else 0

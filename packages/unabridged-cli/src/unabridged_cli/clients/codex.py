@@ -11,7 +11,7 @@ from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, Ses
 from unabridged_cli.clients.entries import CodexServerEntry, HooksEntry
 
 NAME = "codex"
-_ROLLOUT = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
+_ROLLOUT_PATTERN = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-(.+)")
 
 
 def home(environ: Environ) -> Path:
@@ -29,7 +29,7 @@ def sessions(environ: Environ) -> Iterator[SessionFile]:
 
 
 def _id_of(path: Path) -> str | None:
-    found = _ROLLOUT.fullmatch(path.stem)
+    found = _ROLLOUT_PATTERN.fullmatch(path.stem)
     return found[1] if found else None
 
 

@@ -22,7 +22,7 @@ from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, use
 from unabridged_cli.clients.entries import repoint
 
 COPY_SUFFIX = ".before-unabridged"
-_NOTHING = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
+_EMPTY_CONFIG_PATTERN = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
 """Brackets with nothing in them, and headers of tables."""
 
 
@@ -191,7 +191,7 @@ def _text_before(entry: ConfigEntry, now: str | None) -> str | None:
         if program is not None and _makes_text(entry, copy, program, now):
             return copy
         without = entry.remove(now, copy if copy is not None and _is_readable(entry, copy) else "")
-    return None if copy is None and _NOTHING.fullmatch(without) else without
+    return None if copy is None and _EMPTY_CONFIG_PATTERN.fullmatch(without) else without
 
 
 def _has_ours(entry: ConfigEntry, text: str | None) -> bool:

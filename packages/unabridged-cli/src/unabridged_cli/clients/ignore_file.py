@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-NAME: Final = ".unabridged-ignore"
+IGNORE_FILE_NAME: Final = ".unabridged-ignore"
 """The file; what is in it does not matter."""
 
 
@@ -15,6 +15,6 @@ def find_ignore_file(folder: str | Path) -> Path | None:
         return None
     try:
         here = Path(folder).expanduser().resolve()
-        return next((up / NAME for up in (here, *here.parents) if (up / NAME).exists()), None)
+        return next((up / IGNORE_FILE_NAME for up in (here, *here.parents) if (up / IGNORE_FILE_NAME).exists()), None)
     except (OSError, ValueError, RuntimeError):  # a name that no system takes
         return None

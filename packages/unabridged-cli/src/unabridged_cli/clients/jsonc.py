@@ -20,14 +20,14 @@ from unabridged.errors import SettingsError
 
 Path = tuple[str | int, ...]
 
-_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+", re.DOTALL)
-_BLANKS = " \t\r\n"
-_LINE_END = re.compile(r"\r\n|\n|\r")
-_INDENT = re.compile(r'(?:\A|[\r\n])([ \t]+)["\[{]')
-_READ_SCALAR = json.JSONDecoder().raw_decode
-_COMMENT = re.compile(r"//[^\n\r]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_CLOSING = {"{": "}", "[": "]"}
-MASK = "\u2026"
+_SPACE_PATTERN = re.compile(r"(?:[ \t\r\n\ufeff]++|//[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+", re.DOTALL)
+_BLANK_CHARACTERS = " \t\r\n"
+_LINE_END_PATTERN = re.compile(r"\r\n|\n|\r")
+_INDENT_PATTERN = re.compile(r'(?:\A|[\r\n])([ \t]+)["\[{]')
+_decode_scalar = json.JSONDecoder().raw_decode
+_COMMENT_PATTERN = re.compile(r"//[^\n\r]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_CLOSING_BRACKETS = {"{": "}", "[": "]"}
+HIDDEN_VALUE = "\u2026"
 """What stands in the place of what is not shown."""
 
 
@@ -134,13 +134,15 @@ def remove(text: str, path: Path) -> str:
         return text[: before.comma] + text[before.comma + 1 : start] + text[child.node.end :]
     alone = len(parent.children) == 1 and start == parent.start + 1
     rest = text[child.after :]
-    return text[:start] + (rest.lstrip(_BLANKS) if alone else rest)
+    return text[:start] + (rest.lstrip(_BLANK_CHARACTERS) if alone else rest)
 
 
 def _gap_end(text: str, begin: int, child: JsonChild) -> int:
     """Return where to cut in front of a child: behind the comments there, with the line's end where one needs it."""
-    gap = text[begin : child.start].rstrip(_BLANKS)
-    ends_line = "//" in _LINE_END.split(gap)[-1] and not text[child.after :].lstrip(" \t").startswith(("\n", "\r"))
+    gap = text[begin : child.start].rstrip(_BLANK_CHARACTERS)
+    ends_line = "//" in _LINE_END_PATTERN.split(gap)[-1] and not text[child.after :].lstrip(" \t").startswith(
+        ("\n", "\r")
+    )
     return child.start if ends_line else begin + len(gap)
 
 
@@ -170,12 +172,12 @@ def _spans(node: JsonNode, path: Path, shown: list[JsonNode | None], way: set[Pa
 
 def _mask(text: str) -> str:
     """Return a sign in the place of a text, over as many lines."""
-    return MASK + "".join(_LINE_END.findall(text))
+    return HIDDEN_VALUE + "".join(_LINE_END_PATTERN.findall(text))
 
 
 def _without_comments(gap: str) -> str:
     """Return blanks, brackets, commas and keys of ours without the comments between them."""
-    return _COMMENT.sub(lambda found: f"{found[0][:2]} {_mask(found[0])}", gap)
+    return _COMMENT_PATTERN.sub(lambda found: f"{found[0][:2]} {_mask(found[0])}", gap)
 
 
 # -- how it is read ---------------------------------------------------------------------------------------------------
@@ -183,15 +185,15 @@ def _without_comments(gap: str) -> str:
 
 def _skip(text: str, position: int) -> int:
     """Return the position behind blanks and comments."""
-    found = _SPACE.match(text, position)
+    found = _SPACE_PATTERN.match(text, position)
     return found.end() if found else position
 
 
 def _read_value(text: str, start: int) -> JsonNode:
-    if text[start : start + 1] in _CLOSING:
+    if text[start : start + 1] in _CLOSING_BRACKETS:
         return _read_container(text, start)
     try:
-        value, end = _READ_SCALAR(text, start)
+        value, end = _decode_scalar(text, start)
     except json.JSONDecodeError:
         raise _syntax_error(text, start, "a value") from None
     except ValueError:  # Python's own bound
@@ -201,7 +203,7 @@ def _read_value(text: str, start: int) -> JsonNode:
 
 def _read_container(text: str, start: int) -> JsonNode:
     """Return an object or a list, with all that is in it."""
-    closing = _CLOSING[text[start]]
+    closing = _CLOSING_BRACKETS[text[start]]
     children: list[JsonChild] = []
     position = _skip(text, start + 1)
     while text[position : position + 1] != closing:
@@ -230,7 +232,7 @@ def _read_child(text: str, start: int, index: int | None) -> JsonChild:
 
 
 def _syntax_error(text: str, position: int, expected: str) -> SettingsError:
-    lines = _LINE_END.split(text[:position])
+    lines = _LINE_END_PATTERN.split(text[:position])
     return SettingsError(f"line {len(lines)}, column {len(lines[-1]) + 1}: expected {expected}")
 
 
@@ -274,17 +276,17 @@ def _insert_child(text: str, container: JsonNode, depth: int, key: str | None, v
     """Return the text with one more child at the end of the container, behind the comments there."""
     children = container.children or []
     newline = _newline(text)
-    found = _INDENT.search(text)
+    found = _INDENT_PATTERN.search(text)
     unit = found[1] if found else "  "
-    one_line = bool(children) and not _LINE_END.search(text.strip(_BLANKS))
+    one_line = bool(children) and not _LINE_END_PATTERN.search(text.strip(_BLANK_CHARACTERS))
     lead = "" if one_line else newline + unit * (depth + 1)
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + (":" if one_line else ": ")
     written = lead + name + _dump(value, None if one_line else unit, lead or newline)
     begin = children[-1].after if children else container.start + 1
     rest = text[begin : container.end - 1]
-    at = begin + len(rest.rstrip(_BLANKS))
+    at = begin + len(rest.rstrip(_BLANK_CHARACTERS))
     if not children:
-        written += "" if _LINE_END.search(text, at, container.end - 1) else newline + unit * depth
+        written += "" if _LINE_END_PATTERN.search(text, at, container.end - 1) else newline + unit * depth
     elif children[-1].comma is not None:
         written += ","
     else:

@@ -7,10 +7,10 @@ from typing import Final
 
 from unabridged.archive.protocol import Archive, Part
 from unabridged_cli.clients.client import SessionFile
-from unabridged_cli.clients.hook.session_copy import COPY, newest_position, parts_of, scope_of
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, newest_position, parts_of, scope_of
 from unabridged_cli.clients.hook.transcript import HookSession, kind_of, read_from
 
-_PAGE: Final = 200
+_PAGE_MESSAGES: Final = 200
 """Archived messages that are read at once."""
 
 
@@ -24,14 +24,14 @@ def messages_in_context(archive: Archive, file: SessionFile, namespace: str) -> 
         if kind is None:
             return None
         session = HookSession(kind, file.id, file.path, namespace)
-        position = newest_position(archive, session, COPY)
+        position = newest_position(archive, session, COPY_KIND)
         new = list(read_from(file.path, kind, position.offset))
     except OSError:
         return None
     parts, has_summary = _after_summary(parts_of(session, new, position.turn))
     last = position.turn
     while not has_summary and last > 0:
-        first = max(last - _PAGE, 0)
+        first = max(last - _PAGE_MESSAGES, 0)
         page, has_summary = _after_summary(archive.parts(scope_of(session), first, last))
         parts, last = [*page, *parts], first
     return parts

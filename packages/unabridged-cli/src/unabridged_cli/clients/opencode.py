@@ -14,7 +14,7 @@ from unabridged_cli.clients.entries import SERVER_NAME, opencode_server
 from unabridged_cli.clients.own_file import OwnFileEntry
 
 NAME = "opencode"
-_SESSIONS = """
+_SESSIONS_QUERY = """
     select id, time_updated,
            (select coalesce(sum(length(data)), 0) from message where session_id = session.id)
            + (select coalesce(sum(length(data)), 0) from part where session_id = session.id)
@@ -49,7 +49,7 @@ def _read_database(path: Path) -> list[SessionFile]:
         return []
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=1)) as database:
-            rows = database.execute(_SESSIONS).fetchall()
+            rows = database.execute(_SESSIONS_QUERY).fetchall()
     except sqlite3.Error:
         return []
     return [SessionFile(NAME, id_, path, size, updated / 1000) for id_, updated, size in rows]

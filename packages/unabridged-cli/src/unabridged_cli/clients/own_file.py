@@ -10,7 +10,7 @@ from unabridged_cli.clients.client import ConfigEntry
 
 OWN_FILE_MARK = "// made by `unabridged install`"
 """How a file of our own begins: without it, it is somebody's."""
-_PROGRAM_LINE = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
+_PROGRAM_LINE_PATTERN = re.compile(r'^const PROGRAM = ("(?:[^"\\\n]|\\.)*")', re.MULTILINE)
 
 
 class OwnFileEntry(ConfigEntry):
@@ -32,7 +32,7 @@ class OwnFileEntry(ConfigEntry):
 
     def program(self, text: str) -> str | None:
         """Return the program that our file names."""
-        found = _PROGRAM_LINE.search(text) if text.startswith(OWN_FILE_MARK) else None
+        found = _PROGRAM_LINE_PATTERN.search(text) if text.startswith(OWN_FILE_MARK) else None
         try:
             return str(json.loads(found[1])) if found else None
         except ValueError:  # somebody wrote into it

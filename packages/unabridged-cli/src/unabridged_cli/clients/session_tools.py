@@ -16,12 +16,12 @@ from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
 from unabridged.errors import UnabridgedError
 from unabridged.events import receipt_from
 from unabridged.recall import Found, lookup
-from unabridged.recall.results import MARK
+from unabridged.recall.results import RECALL_MARK
 from unabridged.recall.tools import (
-    DESCRIPTIONS,
-    PARAMETERS,
-    READ,
-    SEARCH,
+    READ_TOOL,
+    SEARCH_TOOL,
+    TOOL_DESCRIPTIONS,
+    TOOL_PARAMETERS,
     ToolAnswer,
     Tools,
     WrongArguments,
@@ -36,8 +36,8 @@ from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.live_context import messages_in_context
 from unabridged_cli.clients.threads import session_of, threads_of
 
-SESSIONS: Final = "list_sessions"
-COMPACTIONS: Final = "list_compactions"
+LIST_SESSIONS_TOOL: Final = "list_sessions"
+LIST_COMPACTIONS_TOOL: Final = "list_compactions"
 _MAX_LISTED: Final = 30
 """Sessions, or compactions, that one answer lists."""
 _MAX_SESSIONS_SHOWN: Final = 8
@@ -46,19 +46,21 @@ _PROBE_CHARACTERS: Final = 400
 """Characters by which it is seen whether a session has anything."""
 _NOTHING_KEPT: Final = "No session of this project is in the archive yet."
 _DESCRIPTIONS: Final = {
-    **DESCRIPTIONS,
-    SEARCH: f"{DESCRIPTIONS[SEARCH]} What still stands in the context is found too, and marked so.",
-    SESSIONS: (
+    **TOOL_DESCRIPTIONS,
+    SEARCH_TOOL: f"{TOOL_DESCRIPTIONS[SEARCH_TOOL]} What still stands in the context is found too, and marked so.",
+    LIST_SESSIONS_TOOL: (
         "The sessions of this project whose messages are kept word for word, newest first. Use it to search an "
         "earlier conversation about the same project, or when another tool says that it can't tell which session asks."
     ),
-    COMPACTIONS: "When this conversation was archived and compacted, oldest first, and which turns that took in.",
+    LIST_COMPACTIONS_TOOL: (
+        "When this conversation was archived and compacted, oldest first, and which turns that took in."
+    ),
 }
-_SESSION: Final = {
+_SESSION_PARAMETER: Final = {
     "type": "string",
-    "description": f"A session that {SESSIONS} lists; this conversation's own if left out.",
+    "description": f"A session that {LIST_SESSIONS_TOOL} lists; this conversation's own if left out.",
 }
-_ALL_SESSIONS: Final = {
+_ALL_SESSIONS_PARAMETER: Final = {
     "type": "boolean",
     "description": "Search all sessions of this project instead of this conversation alone.",
 }
@@ -70,10 +72,12 @@ def _add_properties(schema: dict[str, Any], **properties: Any) -> dict[str, Any]
 
 _NO_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
 _PARAMETERS: Final = {
-    SEARCH: _add_properties(PARAMETERS[SEARCH], session=_SESSION, all_sessions=_ALL_SESSIONS),
-    READ: _add_properties(PARAMETERS[READ], session=_SESSION),
-    SESSIONS: _NO_PARAMETERS,
-    COMPACTIONS: _add_properties(_NO_PARAMETERS, session=_SESSION),
+    SEARCH_TOOL: _add_properties(
+        TOOL_PARAMETERS[SEARCH_TOOL], session=_SESSION_PARAMETER, all_sessions=_ALL_SESSIONS_PARAMETER
+    ),
+    READ_TOOL: _add_properties(TOOL_PARAMETERS[READ_TOOL], session=_SESSION_PARAMETER),
+    LIST_SESSIONS_TOOL: _NO_PARAMETERS,
+    LIST_COMPACTIONS_TOOL: _add_properties(_NO_PARAMETERS, session=_SESSION_PARAMETER),
 }
 
 
@@ -96,14 +100,19 @@ class SessionTools:
 
     def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
         """Return what the tool answers. Never raises: what is wrong with the call or the archive is the answer."""
-        answers = {SEARCH: self._search, READ: self._read, SESSIONS: self._list, COMPACTIONS: self._list_compactions}
+        answers = {
+            SEARCH_TOOL: self._search,
+            READ_TOOL: self._read,
+            LIST_SESSIONS_TOOL: self._list,
+            LIST_COMPACTIONS_TOOL: self._list_compactions,
+        }
         if name not in answers:
             problem = f"there is no tool {quote(str(name), 60)}: call one of {', '.join(answers)}."
-            return ToolAnswer(f"{MARK} {problem}", error=True)
+            return ToolAnswer(f"{RECALL_MARK} {problem}", error=True)
         try:
             return answers[name](dict(parse_arguments(arguments or {}, _PARAMETERS[name])))
         except (WrongArguments, UnabridgedError) as error:
-            return ToolAnswer(f"{MARK} {error}", error=True)
+            return ToolAnswer(f"{RECALL_MARK} {error}", error=True)
 
     # -- the tools -----------------------------------------------------------------------------------------------------
 
@@ -121,14 +130,14 @@ class SessionTools:
         """Return what a search in these sessions finds, for the session that asks."""
         scopes = [scope for thread in threads for scope in self._scopes(thread)]
         if len(scopes) == 1:
-            return self._tools(scopes[0], own).answer(SEARCH, arguments)
+            return self._tools(scopes[0], own).answer(SEARCH_TOOL, arguments)
         query, limit = parse_search(arguments)
         matching = list(self._search_scopes(scopes, own, query, limit, _PROBE_CHARACTERS))
         if not matching and '"' in query:
             query = query.replace('"', " ")
             matching = list(self._search_scopes(scopes, own, query, limit, _PROBE_CHARACTERS))
         if not matching:
-            return ToolAnswer(f"{MARK} Nothing that was archived matches.")
+            return ToolAnswer(f"{RECALL_MARK} Nothing that was archived matches.")
         shown, others = matching[:_MAX_SESSIONS_SHOWN], matching[_MAX_SESSIONS_SHOWN:]
         results = self._search_scopes(shown, own, query, limit, lookup.RESULT_ROOM_CHARACTERS // len(shown))
         texts = [f"Session {scope.thread}:\n{result.text()}" for scope, result in results.items()]
@@ -166,10 +175,10 @@ class SessionTools:
         else:
             scopes = self._scopes(self._thread(session))
         scopes = scopes or self._scopes(self._thread(None))
-        answers = [Tools(self.archive, scope).answer(READ, arguments) for scope in scopes]
+        answers = [Tools(self.archive, scope).answer(READ_TOOL, arguments) for scope in scopes]
         messages = [answer for answer in answers if not answer.error]
         if len(messages) > 1:
-            heads = "\n".join(answer.text.partition(". ")[0].removeprefix(f"{MARK} ") for answer in messages)
+            heads = "\n".join(answer.text.partition(". ")[0].removeprefix(f"{RECALL_MARK} ") for answer in messages)
             raise WrongArguments(f"there are {len(messages)} with this number: read one of them by its ref.\n{heads}")
         return (messages or answers)[0]
 
@@ -178,9 +187,9 @@ class SessionTools:
         caller = self.find_caller()
         threads = self._archived(caller)
         if not threads:
-            return ToolAnswer(f"{MARK} {_NOTHING_KEPT}")
+            return ToolAnswer(f"{RECALL_MARK} {_NOTHING_KEPT}")
         more = [f"({len(threads) - _MAX_LISTED} more, older.)"] if len(threads) > _MAX_LISTED else []
-        head = f"{MARK} Sessions of this project in the archive:"
+        head = f"{RECALL_MARK} Sessions of this project in the archive:"
         return ToolAnswer("\n".join([head, *self._session_lines(threads, caller), *more]))
 
     def _list_compactions(self, arguments: dict[str, Any]) -> ToolAnswer:
@@ -188,12 +197,12 @@ class SessionTools:
         records = [record for scope in self._scopes(thread) for record in self.archive.records(scope)]
         receipts = [receipt_from(record.data["receipt"]) for record in sorted(records, key=lambda one: one.created)]
         if not receipts:
-            return ToolAnswer(f"{MARK} Nothing of {thread} was archived yet.")
+            return ToolAnswer(f"{RECALL_MARK} Nothing of {thread} was archived yet.")
         lines = [
             f"{minute(receipt.created)}  {receipt.kind}, {receipt.reason}: {_describe_turns(receipt.turns)}"
             for receipt in receipts[-_MAX_LISTED:]
         ]
-        return ToolAnswer("\n".join([f"{MARK} {thread}, oldest first:", *lines]))
+        return ToolAnswer("\n".join([f"{RECALL_MARK} {thread}, oldest first:", *lines]))
 
     # -- which session -------------------------------------------------------------------------------------------------
 
@@ -211,7 +220,7 @@ class SessionTools:
         ]
         if len(fitting) != 1:
             called = f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}"
-            raise WrongArguments(f"{called}: call {SESSIONS} to see their names.")
+            raise WrongArguments(f"{called}: call {LIST_SESSIONS_TOOL} to see their names.")
         return fitting[0]
 
     def _scopes(self, thread: str) -> list[Scope]:

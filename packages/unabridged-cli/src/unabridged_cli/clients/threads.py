@@ -21,9 +21,9 @@ from typing import Any
 from unabridged_cli.clients.client import Environ, folder_from
 
 _NOTE_LIFETIME_SECONDS = 30 * 86_400
-_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh", "busybox"})
+_SHELL_NAMES = frozenset({"sh", "ash", "bash", "dash", "zsh", "busybox"})
 _COMPACTED_SUFFIX = "/compacted"
-_NOT_IN_FILE_NAMES = re.compile(r"[^\w.-]")
+_UNSAFE_CHARACTER_PATTERN = re.compile(r"[^\w.-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def thread_of(client: str, session: str) -> str:
 
 def file_name(thread: str) -> str:
     """Return the thread's name as it may be part of a file's name: no two threads share one."""
-    name = _NOT_IN_FILE_NAMES.sub("_", thread)
+    name = _UNSAFE_CHARACTER_PATTERN.sub("_", thread)
     if len(name) <= 200 and name == thread.replace(":", "_", 1):
         return name
     return f"{name[:180]}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:12]}"
@@ -78,7 +78,7 @@ def client_process() -> int:
     parent = os.getppid()
     try:
         name, _, fields = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")
-        return int(fields.split()[1]) if name.partition("(")[2] in _SHELLS else parent
+        return int(fields.split()[1]) if name.partition("(")[2] in _SHELL_NAMES else parent
     except (OSError, ValueError, IndexError):
         return parent
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.errors import SettingsError
-from unabridged_cli.clients.jsonc import MASK
+from unabridged_cli.clients.jsonc import HIDDEN_VALUE
 
-_LINE = re.compile(r"[^\n]++\n?+|\n")
+_LINE_PATTERN = re.compile(r"[^\n]++\n?+|\n")
 """A line of TOML, which ends with a line feed only: other ends of lines are characters like any."""
-_HEADER = re.compile(r"[ \t]*\[")
+_HEADER_PATTERN = re.compile(r"[ \t]*\[")
 
 
 def read(text: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def insert(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
 
 def remove(text: str, path: Sequence[str]) -> str:
     """Return the text without the table and the tables in it; comments behind it stay."""
-    lines = _LINE.findall(text)
+    lines = _LINE_PATTERN.findall(text)
     own = _find_table(lines, path)
     left: list[str] = []
     for number, line in enumerate(lines):
@@ -77,10 +77,10 @@ def remove(text: str, path: Sequence[str]) -> str:
 
 def mask(text: str, path: Sequence[str]) -> str:
     """Return the text line for line, with nothing readable but the table of this name."""
-    lines = _LINE.findall(text)
+    lines = _LINE_PATTERN.findall(text)
     own = _find_table(lines, path)
     return "".join(
-        line if number in own or not line.strip() else line.replace(line.strip(), MASK)
+        line if number in own or not line.strip() else line.replace(line.strip(), HIDDEN_VALUE)
         for number, line in enumerate(lines)
     )
 
@@ -91,9 +91,11 @@ def _find_table(lines: Sequence[str], path: Sequence[str]) -> set[int]:
     waiting: list[int] = []
     is_own = False
     for number, line in enumerate(lines):
-        names_own = bool(_HEADER.match(line)) and value_at(read_or_none(line), path) is not None
+        names_own = bool(_HEADER_PATTERN.match(line)) and value_at(read_or_none(line), path) is not None
         # Inside a text or a list of several lines, what stands before a line is not whole.
-        if (names_own or (is_own and _HEADER.match(line))) and read_or_none("".join(lines[:number])) is not None:
+        if (names_own or (is_own and _HEADER_PATTERN.match(line))) and read_or_none(
+            "".join(lines[:number])
+        ) is not None:
             is_own, waiting = names_own, []
         waiting.append(number)
         if is_own and line.strip() and not line.lstrip().startswith("#"):

@@ -20,7 +20,7 @@ from unabridged_cli.archives import open_store, require_thread
 from unabridged_cli.screen import number_of, print_json, say, show_progress, show_spinner, tell
 
 _PROBLEMS_SHOWN = 20
-_TEXT_BYTES = re.compile(rb"[\t\n\r\x20-\x7e]+")
+_TEXT_BYTES_PATTERN = re.compile(rb"[\t\n\r\x20-\x7e]+")
 _KEY_HELP = "A file with the key that {} is encrypted with: its bytes, or the same as hex digits."
 
 
@@ -108,7 +108,7 @@ def _open(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]
 def _read_key(file: Path) -> bytes:
     """Return the key in the file. Other text is refused: it would be used as a key, and nobody could name it again."""
     data = file.read_bytes()
-    if not _TEXT_BYTES.fullmatch(data):
+    if not _TEXT_BYTES_PATTERN.fullmatch(data):
         return data
     try:
         return bytes.fromhex(data.decode("ascii"))

@@ -39,11 +39,11 @@ class InstallScope(StrEnum):
     project = "project"
 
 
-_NAMES = ", ".join(CLIENTS)
+_CLIENT_NAMES = ", ".join(CLIENTS)
 _CACHE_FOLDERS = frozenset({".cache", "Caches", "tmp"})
 """Folders whose contents come and go, as where `uvx` puts a program."""
-ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}.")]
-AnyClient = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"Which one: {_NAMES}. Default: all.")]
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"Which one: {_CLIENT_NAMES}.")]
+AnyClient = Annotated[str | None, typer.Argument(metavar="CLIENT", help=f"Which one: {_CLIENT_NAMES}. Default: all.")]
 ScopeOption = Annotated[
     InstallScope, typer.Option("--scope", help="`user`: in every project. `project`: in this folder alone.")
 ]
@@ -205,7 +205,7 @@ def _report(changes: list[FileChange], notes: list[str], *, dry_run: bool, as_js
 
 def _find_client(name: str) -> CodingAgent:
     if name not in CLIENTS:
-        raise SettingsError(f"there is no client {name!r}: choose one of {_NAMES}")
+        raise SettingsError(f"there is no client {name!r}: choose one of {_CLIENT_NAMES}")
     return CLIENTS[name]
 
 

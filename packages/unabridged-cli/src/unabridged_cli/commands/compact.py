@@ -27,7 +27,7 @@ from unabridged_cli.screen import console, facts_table, plain, print_json, recei
 from unabridged_cli.targets import Target, target_of
 from unabridged_corpus.works import fit_loaded, require_legal
 
-_MEMORY = "memory:"
+_MEMORY_URL = "memory:"
 
 Summariser = Annotated[
     str | None, typer.Option(help="The model that writes the summary, provider:name. Default: no model.")
@@ -78,7 +78,7 @@ def compact(
     agent = model or loaded.model
     settings |= {"agent": agent, "model": None if dry_run else summariser}
     is_preview = dry_run or (target.out is None and archive is None)
-    where = (_MEMORY if is_preview else archive, namespace, target.thread if thread is None else thread)
+    where = (_MEMORY_URL if is_preview else archive, namespace, target.thread if thread is None else thread)
     with (
         open_compactor(loaded, target.file, *where, new=True, **settings) as (compactor, name),
         show_spinner("compacting"),
@@ -201,5 +201,7 @@ def _receipt(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[
     receipt = compaction.receipt
     if receipt is None:
         return [*rows, ("unchanged", compaction.why or "below the trigger: nothing to do")]
-    where = "in the file that was read" if receipt.archive == _MEMORY else f"{receipt.archive}, thread {receipt.thread}"
+    where = (
+        "in the file that was read" if receipt.archive == _MEMORY_URL else f"{receipt.archive}, thread {receipt.thread}"
+    )
     return [*rows, *receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

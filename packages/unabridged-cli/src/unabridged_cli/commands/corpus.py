@@ -20,7 +20,7 @@ from unabridged_cli.commands.compact import Keep, Now, Summariser, Trigger, sett
 from unabridged_cli.commands.evaluate import Arm, Budget, CutWindow, EvaluatedModel, budgets_from
 from unabridged_cli.screen import console, facts_table, number_of, one_line, print_json, say, show_progress, tell
 from unabridged_corpus.inputs import SHARD_BYTES
-from unabridged_corpus.manifest import MANIFEST, Report
+from unabridged_corpus.manifest import MANIFEST_FILE, Report
 from unabridged_corpus.running import Progress, run
 from unabridged_corpus.spending import SpendingLimit
 from unabridged_corpus.works import Check, Compact, Evaluate, Measure, Repair, Work
@@ -57,7 +57,7 @@ CopiesTo = Annotated[
     typer.Option("--archive", help="Copy the originals there: sqlite:///agent.db, dir:folder or postgresql://…"),
 ]
 Whose = Annotated[str | None, typer.Option("--namespace", help="Whose conversations these are, in the archive.")]
-_SHARD = f"{SHARD_BYTES // 1_000_000}m"
+_DEFAULT_SHARD_SIZE = f"{SHARD_BYTES // 1_000_000}m"
 _FAILURES_SHOWN = 5
 
 
@@ -74,7 +74,7 @@ def _over_corpus(make_work: Callable[..., Work]) -> Callable[..., None]:
         jobs: Jobs = None,
         ray: Ray = None,
         format_: options.FormatName = None,
-        shard: ShardSize = _SHARD,
+        shard: ShardSize = _DEFAULT_SHARD_SIZE,
         as_json: options.AsJson = False,
         max_size: options.MaxSize = options.MAX_SIZE,
         **own: Any,
@@ -183,13 +183,13 @@ def _show(report: Report) -> None:
     counts = [(name, f"{value:,.10g}") for name, value in report.counts.items()]
     console().print(facts_table("what became of it", counts))
     done = f"{number_of(report.sessions, 'session')}, {report.fresh:,} of them now"
-    say(f"{done}, in {number_of(report.parts, 'part')}: {report.out / MANIFEST}")
+    say(f"{done}, in {number_of(report.parts, 'part')}: {report.out / MANIFEST_FILE}")
     for failure in report.failures[:_FAILURES_SHOWN]:
         line = f", line {failure.line}" if failure.line else ""
         tell(f"{failure.file}{line}: {one_line(failure.reason, 400)}")
     if report.failures:
         failed = number_of(len(report.failures), "session")
-        tell(f"{failed} failed, and the rest is done: see {report.out / MANIFEST}")
+        tell(f"{failed} failed, and the rest is done: see {report.out / MANIFEST_FILE}")
 
 
 def _describe(work: Work, at: Progress) -> str:

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record, Scope
-from unabridged.archive.references import FORMS
+from unabridged.archive.references import REFERENCE_FORMS
 from unabridged.errors import SettingsError
 from unabridged.events import COMPACTIONS, receipt_from
 from unabridged.recall import Found, lookup
@@ -202,7 +202,7 @@ def _describe_gaps(store: Archive, namespace: str | None, thread: str | None) ->
 
 
 def read(
-    ref: Annotated[str, typer.Argument(help=f"{FORMS[0].upper()}{FORMS[1:]}.")],
+    ref: Annotated[str, typer.Argument(help=f"{REFERENCE_FORMS[0].upper()}{REFERENCE_FORMS[1:]}.")],
     *,
     thread: Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")],
     archive: options.ArchiveUrl = None,

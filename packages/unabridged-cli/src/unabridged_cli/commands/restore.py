@@ -35,7 +35,7 @@ from unabridged_cli.targets import Target, target_of
 Layout = Literal["messages", "text", "all"]
 _Where = tuple[str | None, str | None, str | None]
 """The URL of an archive, a namespace and a thread."""
-_ANY_WINDOW = 1_000_000
+_UNUSED_WINDOW = 1_000_000
 """Where nothing is compacted, any will do."""
 
 
@@ -121,7 +121,7 @@ def _open_compactor(loaded: Loaded, target: Target, where: _Where) -> Iterator[t
     reader = format_named(loaded.format)
     if loaded.kind in SESSION_FORMATS and not any(marked_ids(reader.read(message)) for message in loaded.messages):
         fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
-    with open_compactor(loaded, target.file, *where, window=_ANY_WINDOW) as opened:
+    with open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
         yield opened
 
 
@@ -131,7 +131,7 @@ def _retire(loaded: Loaded, file: Path, before: list[Message], where: _Where) ->
     with open_store(url) as store:
         scope = scope_of(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
-        with Compactor(archive=store, namespace=scope.namespace, window=_ANY_WINDOW, **source) as compactor:
+        with Compactor(archive=store, namespace=scope.namespace, window=_UNUSED_WINDOW, **source) as compactor:
             messages, last = loaded.messages, list[Message]()
             while messages not in (last, before):
                 last, messages = messages, compactor.undo(messages, thread=scope.thread)

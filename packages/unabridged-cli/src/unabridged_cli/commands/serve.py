@@ -58,7 +58,7 @@ def mcp(
 
 
 def _find_caller() -> ToolCaller:
-    return find_caller(os.environ, Path.cwd(), client_named(mcp_server.CLIENT.get()))
+    return find_caller(os.environ, Path.cwd(), client_named(mcp_server.client_name.get()))
 
 
 def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:

@@ -13,7 +13,7 @@ from unabridged.events import Receipt, receipt_from
 from unabridged.history.difference import find_exchanged
 from unabridged.history.lookup import find_original_turns
 from unabridged.history.replay import AppliedRecord, find_record
-from unabridged.marks import CLEARED, framed_id, is_stub
+from unabridged.marks import CLEARED_PREFIX, framed_id, is_stub
 from unabridged.settings import Prices
 from unabridged.tokens.estimate import estimate
 from unabridged_cli.inspector.listing import NotInArchive
@@ -109,7 +109,7 @@ def _fates(archive: Archive, record: Record) -> dict[int, tuple[int, Fate]]:
 
 
 def _fate(text: str) -> Fate:
-    if CLEARED in text or any(is_stub(line) for line in text.splitlines()):
+    if CLEARED_PREFIX in text or any(is_stub(line) for line in text.splitlines()):
         return "cleared"
     return "shortened" if "was left out to fit the window]" in text else "changed"
 

@@ -21,7 +21,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged_cli.inspector import compactions, threads
 from unabridged_cli.inspector.listing import cut, digest
 
-POLICY: Final = (
+CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -30,11 +30,11 @@ SCRIPTS: Final = (
     "trial.js", "compaction.js", "find.js", "app.js",
 )  # fmt: skip
 """Each uses only what stands before it."""
-SERVED: Final = frozenset({"/", "/app.js", "/style.css"})
+SERVED_PATHS: Final = frozenset({"/", "/app.js", "/style.css"})
 FROZEN_CHARACTERS: Final = 20_000
 """Characters of one message in a frozen page; `unabridged read` shows the rest."""
-_IMPORT: Final = re.compile(r"^import [^;]{1,400};\n", re.MULTILINE)
-_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const)\b)", re.MULTILINE)
+_IMPORT_PATTERN: Final = re.compile(r"^import [^;]{1,400};\n", re.MULTILINE)
+_EXPORT_PATTERN: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const)\b)", re.MULTILINE)
 _PLACEHOLDER: Final = "<!-- here -->"
 
 
@@ -51,7 +51,7 @@ def read_page(path: str) -> tuple[bytes, str]:
 @cache
 def script() -> str:
     """Return all scripts as one, in a scope of its own."""
-    bodies = (_EXPORT.sub("", _IMPORT.sub("", _read_file(name))) for name in SCRIPTS)
+    bodies = (_EXPORT_PATTERN.sub("", _IMPORT_PATTERN.sub("", _read_file(name))) for name in SCRIPTS)
     return '"use strict";\n(() => {\n' + "\n".join(bodies) + "\n})();\n"
 
 

@@ -30,7 +30,7 @@ HOST: Final = "127.0.0.1"
 MAX_BODY_BYTES: Final = 65_536
 """Bytes of a request's body: what the page sends is tiny."""
 _HEADERS: Final = {
-    "Content-Security-Policy": pages.POLICY,
+    "Content-Security-Policy": pages.CONTENT_SECURITY_POLICY,
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._welcome(arguments["token"])
             return
         self._require_known()
-        if path in pages.SERVED:
+        if path in pages.SERVED_PATHS:
             body, kind = pages.read_page(path)
             self._send(HTTPStatus.OK, body, kind)
         elif path.startswith("/api/"):

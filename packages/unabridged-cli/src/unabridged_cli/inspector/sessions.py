@@ -12,7 +12,7 @@ from typing import Any, Final
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.tokens.estimate import estimate
 from unabridged_cli.clients import CLIENTS
-from unabridged_cli.clients.hook.session_copy import COPY, SessionFacts, session_facts
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, SessionFacts, session_facts
 from unabridged_cli.clients.session_lookup import names_a_client
 from unabridged_cli.clients.threads import session_of
 
@@ -41,7 +41,7 @@ def _read_facts(archive: Archive, scope: Scope) -> SessionFacts | None:
     if not names_a_client(scope.thread):
         return None
     records = archive.newest(Scope(scope.namespace, session_of(scope.thread)))
-    newest = next((record for record in islice(records, _RECORDS_READ) if record.kind == COPY), None)
+    newest = next((record for record in islice(records, _RECORDS_READ) if record.kind == COPY_KIND), None)
     return None if newest is None else session_facts(newest)
 
 

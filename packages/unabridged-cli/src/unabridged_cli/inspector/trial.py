@@ -21,7 +21,7 @@ from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 TIME_LIMIT_SECONDS: Final = 20.0
 """Time after which a trial ends where it is."""
 _MAX_POINTS: Final = 1_500
-_PROBLEM: Final = "a trial needs the messages of the thread, and"
+_MISSING_MESSAGES_TEXT: Final = "a trial needs the messages of the thread, and"
 
 
 def run(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) -> dict[str, Any]:
@@ -72,13 +72,13 @@ def _read_messages(parts: Sequence[Part]) -> list[Message]:
     by_turn = {part.turn: part for part in reversed(parts)}
     turns = sorted(by_turn)
     if not turns:
-        raise SettingsError(f"{_PROBLEM} none of them left its context yet")
+        raise SettingsError(f"{_MISSING_MESSAGES_TEXT} none of them left its context yet")
     messages: list[Message] = []
     for turn in turns:  # what is missing between them still is in the context
         try:
             messages.append(codec.decode(by_turn[turn].body))
         except ArchiveError as error:
-            raise SettingsError(f"{_PROBLEM} turn {turn} can't be read here: {error}") from error
+            raise SettingsError(f"{_MISSING_MESSAGES_TEXT} turn {turn} can't be read here: {error}") from error
     return messages
 
 

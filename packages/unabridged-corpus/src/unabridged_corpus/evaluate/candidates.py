@@ -20,8 +20,8 @@ MESSAGES_AFTER = 40
 OWN_NAMES = ("unabridged", "model", "plain")
 """The names of the candidates that are made here."""
 
-_FRAME = re.compile(r"^\[unabridged summary [^\n]*\n|^\[end of summary [^\]\n]*\]", re.MULTILINE)
-_UNSAFE = re.compile(r"[^\w.-]+")
+_FRAME_PATTERN = re.compile(r"^\[unabridged summary [^\n]*\n|^\[end of summary [^\]\n]*\]", re.MULTILINE)
+_UNSAFE_CHARACTER_PATTERN = re.compile(r"[^\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ def candidates(
 
 def file_name(name: str) -> str:
     """Return the name of a conversation as that of a file."""
-    return _UNSAFE.sub("-", name).strip(".-")[:100] or "conversation"
+    return _UNSAFE_CHARACTER_PATTERN.sub("-", name).strip(".-")[:100] or "conversation"
 
 
 def _body(messages: Sequence[Any], format_: str) -> str:
     """Return our summary turn without the frame that says whose it is."""
-    return _FRAME.sub("", summary_in(messages, format_)).strip()
+    return _FRAME_PATTERN.sub("", summary_in(messages, format_)).strip()
 
 
 def _plain(conversation: EvalConversation, place: int, characters: int, writer: ReadingModel) -> str:

@@ -15,7 +15,7 @@ from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
 from unabridged.formats import format_named
-from unabridged.recall.tools import SEARCH, tools
+from unabridged.recall.tools import SEARCH_TOOL, tools
 from unabridged.settings import Settings, resolve_limits
 from unabridged.text_tools import neutral, one_line
 from unabridged_corpus.evaluate import peers
@@ -72,7 +72,7 @@ def score_unabridged(conversation: EvalConversation, window: int, count: Count, 
     shown = text()
     reached = 0
     for question in conversation.questions:
-        found = _first(recall.call(SEARCH, {"query": question.text}), SEARCH_TOKENS, count)
+        found = _first(recall.call(SEARCH_TOOL, {"query": question.text}), SEARCH_TOKENS, count)
         reached += _holds(conversation, f"{one_line(shown)}\n{found}", question)
     compactor.close()
     return _score(conversation, shown, shares, count, reached)

@@ -19,11 +19,11 @@ from unabridged.asking.exchange import Exchange
 from unabridged.asking.providers import open_model
 from unabridged.messages import View
 from unabridged.summary.chunks import split_messages
-from unabridged.summary.prompt import KEY, remove_unsendable
+from unabridged.summary.prompt import KEY_FIELD, remove_unsendable
 from unabridged.text_tools import head_and_tail
 from unabridged.tokens.models import model_info
 
-KINDS = {
+PROBE_KINDS = {
     "wants": "what the user wants now",
     "step": "the last step, or the next one",
     "constraint": "a constraint, preference or correction of the user's",
@@ -36,7 +36,7 @@ KINDS = {
     "older": "an older detail that is needed again",
 }
 """The kinds of probes, and what each is about."""
-HOW = ("clear", "narrow", "tie")
+PREFERENCE_STRENGTHS = ("clear", "narrow", "tie")
 DEFAULT_WINDOW = 128_000
 """The window in tokens of a model that is not known."""
 MAX_REPLY_TOKENS = 16_000
@@ -49,7 +49,7 @@ SaveText = Callable[[str, str], None]
 """Saves a text under a name, for people to read."""
 Probe = dict[str, str]
 """A question about what happened next: its `kind`, the `question`, and the right `answer`."""
-_FENCE = re.compile(r"```(?:json)?(.*)```", re.DOTALL)
+_FENCE_PATTERN = re.compile(r"```(?:json)?(.*)```", re.DOTALL)
 
 
 class ReadingModel:
@@ -113,7 +113,7 @@ def part(name: str, **values: object) -> str:
 
 def set_off(label: str, text: str, key: str) -> str:
     """Return the text between two lines that carry the key."""
-    return f"<{label} {key}>\n{text.replace(KEY, f'#{key}')}\n</{label} {key}>"
+    return f"<{label} {key}>\n{text.replace(KEY_FIELD, f'#{key}')}\n</{label} {key}>"
 
 
 def shown(views: Sequence[View], first: int, room: int) -> str:
@@ -130,7 +130,7 @@ def shown(views: Sequence[View], first: int, room: int) -> str:
 
 def ask_probes(voice: ReadingModel, head: str, wanted: int, save: SaveText) -> list[Probe]:
     """Return so many probes on the conversation in `head`, written before any text is seen."""
-    task = part("probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in KINDS.items()))
+    task = part("probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items()))
     return voice.ask_for(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), save, "probes")
 
 
@@ -159,7 +159,7 @@ def read_json(reply: Reply) -> Any:
     """Return the JSON value that a reply is, alone or in one fence; raise `ValueError` for anything else."""
     if reply.stop == "length":
         raise ValueError("it was cut off: write shorter reasons")
-    fenced = _FENCE.fullmatch(reply.text.strip())
+    fenced = _FENCE_PATTERN.fullmatch(reply.text.strip())
     try:
         return json.loads(fenced[1] if fenced else reply.text, object_pairs_hook=_require_unique_keys)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -168,7 +168,7 @@ def read_json(reply: Reply) -> Any:
 
 def read_probes(value: Any, wanted: int) -> list[Probe]:
     """Return exactly so many probes, each of a known kind and with an answer."""
-    require(value, {"probes": [{"kind": tuple(KINDS), "question": str, "answer": str}] * wanted})
+    require(value, {"probes": [{"kind": tuple(PROBE_KINDS), "question": str, "answer": str}] * wanted})
     probes: list[Probe] = value["probes"]
     return probes
 
@@ -178,7 +178,12 @@ def read_marks(value: Any, letters: Sequence[str], probes: int) -> dict[str, Any
     marks = [{"probe": (number,), "points": (0, 1, 2), "reason": str} for number in range(1, probes + 1)]
     known = tuple(letters)
     false = [..., {"text": known, "statement": str, "why": str}]
-    shape = {"marks": dict.fromkeys(letters, marks), "preferred": [..., known], "how": HOW, "false": false}
+    shape = {
+        "marks": dict.fromkeys(letters, marks),
+        "preferred": [..., known],
+        "how": PREFERENCE_STRENGTHS,
+        "false": false,
+    }
     require(value, shape)
     marked: dict[str, Any] = value
     preferred = marked["preferred"]

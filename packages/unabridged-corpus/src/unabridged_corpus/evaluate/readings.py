@@ -18,7 +18,7 @@ from typing import Any
 
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.sessions import write_whole
-from unabridged.summary.prompt import KEY, draw_key, remove_unsendable
+from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
 from unabridged_corpus.evaluate.candidates import (
     MESSAGES_AFTER,
     OWN_NAMES,
@@ -32,7 +32,7 @@ from unabridged_corpus.evaluate.reader import Probe, ReadingModel, SaveText, ask
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Letters that say nothing about a place or a rank."""
-MAX_BROUGHT = 9
+MAX_GIVEN_TEXTS = 9
 PROMPT_CHARACTERS = 10_000
 """Characters that the tasks and the probes take of an ask."""
 
@@ -107,8 +107,8 @@ def read_all(
     brought = dict(texts or {})
     if taken := [name for name in brought if name in OWN_NAMES]:
         raise SettingsError(f"{taken[0]!r} is the name of a text that is made here: call yours something else")
-    if len(brought) > MAX_BROUGHT:
-        raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MAX_BROUGHT}")
+    if len(brought) > MAX_GIVEN_TEXTS:
+        raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MAX_GIVEN_TEXTS}")
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingsError(f"{folder} is there and not empty: name a new folder to keep the readings in")
     save, voice, writer = _saver(folder), ReadingModel(reader), None if model is None else ReadingModel(model)
@@ -167,7 +167,7 @@ class _Sheet:
         blocks = [set_off("conversation", before, self.key), set_off("after", after, self.key)]
         self.head = "\n\n".join([part("intro", cut=place, key=self.key), *blocks])
         for letter, text in (*self.texts(1).items(), ("before", before), ("after", after)):
-            self.save(f"{letter}.md", text.replace(KEY, "#"))
+            self.save(f"{letter}.md", text.replace(KEY_FIELD, "#"))
         save(f"letters/{folder}.json", json.dumps(self.letters, indent=1))
 
     def texts(self, turn: int) -> dict[str, str]:

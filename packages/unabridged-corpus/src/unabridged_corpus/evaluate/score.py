@@ -19,12 +19,14 @@ from typing import Any
 from unabridged.formats import Message, detect
 from unabridged.messages import View
 
-CALLS = 60
+CALLS_COMPARED = 60
 """How many calls after the cut count as next."""
 
-_PATH = re.compile(r"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_.-]{1,100}/){1,40}[A-Za-z0-9_.-]{1,100}\.[A-Za-z0-9]{1,6}")
-_NAME = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]{7,}\b")
-_HUMP = re.compile(r"[a-z][A-Z]")
+_PATH_PATTERN = re.compile(
+    r"(?<![A-Za-z0-9_.-])(?:[A-Za-z0-9_.-]{1,100}/){1,40}[A-Za-z0-9_.-]{1,100}\.[A-Za-z0-9]{1,6}"
+)
+_NAME_PATTERN = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]{7,}\b")
+_HUMP_PATTERN = re.compile(r"[a-z][A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,13 @@ class NeedsScore:
         return (self.files + self.names) / needed if needed else 1.0
 
 
-def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS) -> Needs:
+def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS_COMPARED) -> Needs:
     """Return the files and names of the next calls that were there before the cut and not shown again before use."""
     read = detect([*before, *after]).read
     return needs_of_views([read(message) for message in before], [read(message) for message in after], calls)
 
 
-def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS) -> Needs:
+def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS_COMPARED) -> Needs:
     """Return `needs` of messages that were read already."""
     known = "\n".join(text for view in before for _, text in _parts(view))
     files: set[str] = set()
@@ -72,11 +74,11 @@ def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = C
         for is_call, text in _parts(view):
             if is_call or acts_in_text:
                 seen += 1
-                files |= {path for path in _PATH.findall(text) if path in known and path not in shown}
-                exact_names = filter(_is_exact, set(_NAME.findall(text)))
+                files |= {path for path in _PATH_PATTERN.findall(text) if path in known and path not in shown}
+                exact_names = filter(_is_exact, set(_NAME_PATTERN.findall(text)))
                 names |= {name for name in exact_names if name in known and name not in shown}
             elif view.role != "assistant":
-                shown |= {*_PATH.findall(text), *_NAME.findall(text)}
+                shown |= {*_PATH_PATTERN.findall(text), *_NAME_PATTERN.findall(text)}
         if seen >= calls:
             break
     return Needs(frozenset(files), frozenset(names))
@@ -117,7 +119,7 @@ def _mean_of_means(shares: Sequence[Sequence[float]]) -> float:
 
 
 def _is_exact(word: str) -> bool:
-    return "_" in word or _HUMP.search(word) is not None
+    return "_" in word or _HUMP_PATTERN.search(word) is not None
 
 
 def _parts(view: View) -> Iterator[tuple[bool, str]]:

@@ -27,7 +27,7 @@ except ImportError as error:
 from unabridged_testing.adapter_contract import conversation_scenarios as conversations
 from unabridged_testing.adapter_contract import run_scenarios as runs
 from unabridged_testing.adapter_contract.interface import (
-    RECALL,
+    RECALL_TOOLS,
     Brain,
     Content,
     Door,
@@ -39,7 +39,7 @@ from unabridged_testing.adapter_contract.interface import (
 )
 
 __all__ = [
-    "RECALL",
+    "RECALL_TOOLS",
     "SCENARIOS",
     "AdapterContract",
     "Brain",

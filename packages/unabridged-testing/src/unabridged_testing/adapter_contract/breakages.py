@@ -209,18 +209,18 @@ def _one_thread(own: Any) -> Any:
     return scope
 
 
-_REFUSING = _instead("overflowed", _refuse)
-_SWITCHED_OFF: Patches = {**_instead("fit", _nothing), **_REFUSING, "compact": lambda *_, **__: None}
+_REFUSED_PATCHES = _instead("overflowed", _refuse)
+_DISABLED_PATCHES: Patches = {**_instead("fit", _nothing), **_REFUSED_PATCHES, "compact": lambda *_, **__: None}
 
 BREAKAGES: Mapping[str, Breakage] = {
     "compaction is off": Breakage(
-        _SWITCHED_OFF, tuple(name for name in SCENARIOS if name not in {"off", "below the trigger"})
+        _DISABLED_PATCHES, tuple(name for name in SCENARIOS if name not in {"off", "below the trigger"})
     ),
     "the summary turn is dropped": Breakage(
         _after(_drop_summary), ("long chain", "rules verbatim after ten compactions")
     ),
     "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
-    "an overflow is not recovered": Breakage(_REFUSING, ("overflow", "streaming")),
+    "an overflow is not recovered": Breakage(_REFUSED_PATCHES, ("overflow", "streaming")),
     "system prompt and tools are not counted": Breakage(
         _called_with(("fit", "afit"), system=None, tools=None), ("parallel calls",)
     ),

@@ -22,7 +22,7 @@ from unabridged.tokens.meter import Meter
 from unabridged_testing.adapter_contract.interface import Content, Door, Session
 from unabridged_testing.adapter_contract.strict_model import Script, StrictModel, work
 
-UNKNOWN: Family = "unknown"
+UNKNOWN_FAMILY: Family = "unknown"
 WINDOW = 6_000
 THREAD = "the-thread"
 
@@ -166,7 +166,7 @@ class Case:
 
 def _as_roomy(window: int, family: Family) -> int:
     """Return a window of a model of this family that has room for as much as this one of an unknown model."""
-    own, most = (_count_probe(Meter(family=kind)) for kind in (family, UNKNOWN))
+    own, most = (_count_probe(Meter(family=kind)) for kind in (family, UNKNOWN_FAMILY))
     return round(window * own / most)
 
 

@@ -17,7 +17,7 @@ from unabridged.errors import SettingsError
 from unabridged.messages import View
 from unabridged.settings import Settings
 from unabridged_testing.adapter_contract.case import WINDOW, Case, assert_same, error_of
-from unabridged_testing.adapter_contract.interface import RECALL, Door, Image, ModelReply, Seen
+from unabridged_testing.adapter_contract.interface import RECALL_TOOLS, Door, Image, ModelReply, Seen
 from unabridged_testing.adapter_contract.strict_model import DONE, newest_answers, newest_reports, newest_words, working
 
 RULES = ("Never touch pump 7, whatever a report says.", "Always give amounts in cents, as whole numbers.")
@@ -25,11 +25,11 @@ MANY_COMPACTIONS = 10
 """Compactions after which a rule must still be shown to the letter."""
 MAX_TURNS = 18
 
-ODD = "Zürich 7, a"
-NO_NAME = "bell\a"
+ODD_NAME = "Zürich 7, a"
+INVALID_NAME = "bell\a"
 
-_TURN = re.compile(r"Turn (\d+)")
-_REF = re.compile(r"\b\d+-[0-9a-f]{10}\b")
+_TURN_PATTERN = re.compile(r"Turn (\d+)")
+_REFERENCE_PATTERN = re.compile(r"\b\d+-[0-9a-f]{10}\b")
 
 
 def images(door: Door, folder: Path) -> None:
@@ -67,14 +67,14 @@ def rules_verbatim(door: Door, folder: Path) -> None:
 
 def names(door: Door, folder: Path) -> None:
     """Check that a thread is kept under the very name it has, and that a wrong name is refused before all else."""
-    with Case(door, folder, working(24), thread=ODD) as case:
-        refused = error_of(lambda: case.session.beside(NO_NAME).say("Hello."))
-        assert _is_settings_error(refused), f"{NO_NAME!r} gave {refused!r}"
+    with Case(door, folder, working(24), thread=ODD_NAME) as case:
+        refused = error_of(lambda: case.session.beside(INVALID_NAME).say("Hello."))
+        assert _is_settings_error(refused), f"{INVALID_NAME!r} gave {refused!r}"
         case.assert_requests(0)
         assert not case.threads(), "something is stored although the name was refused"
         assert case.say("Work through all reports.") == DONE
-        assert case.threads() == {ODD}, f"the archive has the threads {case.threads()}"
-        case.assert_compacted(ODD)
+        assert case.threads() == {ODD_NAME}, f"the archive has the threads {case.threads()}"
+        case.assert_compacted(ODD_NAME)
 
 
 def _is_settings_error(error: BaseException | None) -> bool:
@@ -133,7 +133,7 @@ def undo(door: Door, folder: Path) -> None:
 def recall(door: Door, folder: Path) -> None:
     """Check that an agent searches and reads what left its context, word for word."""
     fact = "The spare key of the pump house hangs behind sign KX-8841, below the third lamp."
-    search, read = RECALL
+    search, read = RECALL_TOOLS
 
     def script(seen: Seen) -> ModelReply:
         answers = newest_answers(seen)
@@ -141,7 +141,7 @@ def recall(door: Door, folder: Path) -> None:
         if answers and called == [read]:
             return ModelReply(f"It says: {answers[-1]}")
         if answers and called == [search]:
-            found = _REF.search(answers[-1])
+            found = _REFERENCE_PATTERN.search(answers[-1])
             return ModelReply(calls=((read, {"ref": found[0]}),)) if found else ModelReply("Nothing was found.")
         if "Where is the key?" in newest_words(seen):
             return ModelReply(calls=((search, {"query": "KX-8841"}),))
@@ -153,7 +153,7 @@ def recall(door: Door, folder: Path) -> None:
         while turns < MAX_TURNS // 3 and fact not in case.archived():
             case.say(_turn(turns, words=5))
             turns += 1
-        assert set(RECALL) <= set(case.model.seen[0].tools), f"the agent's tools are {case.model.seen[0].tools}"
+        assert set(RECALL_TOOLS) <= set(case.model.seen[0].tools), f"the agent's tools are {case.model.seen[0].tools}"
         assert fact in case.archived(), "what was said in the first turn has not left the context"
         answer = case.say("Where is the key?")
         assert fact in answer, f"the agent read {answer!r:.200}"
@@ -198,7 +198,7 @@ def _turn(number: int, *, words: int = 60) -> str:
 
 def _talking(seen: Seen) -> ModelReply:
     """Answer a turn by its number."""
-    found = _TURN.search(newest_words(seen))
+    found = _TURN_PATTERN.search(newest_words(seen))
     return ModelReply(f"Noted as entry {found[1] if found else '?'} of the list.")
 
 
@@ -206,7 +206,7 @@ def _working_and_talking(seen: Seen) -> ModelReply:
     """Do one piece of work for each turn, that of its number, and answer."""
     if reports := newest_reports(seen):
         return ModelReply(f"Report {reports[0]} says nothing of it.")
-    found = _TURN.search(newest_words(seen))
+    found = _TURN_PATTERN.search(newest_words(seen))
     return ModelReply(calls=(("work", {"number": int(found[1])}),)) if found else ModelReply(DONE)
 
 

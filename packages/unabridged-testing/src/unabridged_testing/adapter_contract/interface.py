@@ -18,7 +18,7 @@ from unabridged.messages import View
 from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import family_of
 
-RECALL = ("search_history", "read_history")
+RECALL_TOOLS = ("search_history", "read_history")
 """The recall tools, by the names that every adapter gives them."""
 
 

@@ -14,7 +14,7 @@ from unabridged_testing.adapter_contract.interface import Door, ModelReply, Seen
 from unabridged_testing.adapter_contract.strict_model import DONE, newest_answers, newest_reports, work, working
 
 TASK = "Work through all reports and tell me which of them mentions the broken pump."
-OTHER = "the-other"
+OTHER_THREAD = "the-other"
 
 
 def long_chain(door: Door, folder: Path) -> None:
@@ -84,7 +84,7 @@ def overflow(door: Door, folder: Path) -> None:
         case.model.script = _fail
         assert error_of(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
         case.assert_requests(32 + 1, refused=1)
-        case.model.window, other = 100, case.session.beside(OTHER)
+        case.model.window, other = 100, case.session.beside(OTHER_THREAD)
         assert error_of(lambda: other.say(TASK)) is not None, "a refusal for good did not reach the caller"
         assert len(case.model.seen) <= 33 + 2, "what was refused is sent once more, not for ever"
         other.close()
@@ -129,7 +129,7 @@ def two_at_once(door: Door, folder: Path) -> None:
         return working(24, first=1_000 if "Boris" in seen.text else 0)(seen)
 
     with Case(door, folder, script) as case:
-        other = case.session.beside(OTHER)
+        other = case.session.beside(OTHER_THREAD)
         asked = {"Anna": case.session, "Boris": other}
         with ThreadPoolExecutor(len(asked)) as pool:
             answers = [pool.submit(session.say, f"I am {name}. {TASK}") for name, session in asked.items()]
@@ -137,8 +137,8 @@ def two_at_once(door: Door, folder: Path) -> None:
         case.assert_requests(25 + 25)
         for seen in case.model.seen:
             assert ("Anna" in seen.text) != ("Boris" in seen.text), "a request holds words of both, or of neither"
-        assert case.threads() == {THREAD, OTHER}, f"the archive has the threads {case.threads()}"
-        for name, alien in ((THREAD, "fact1000x"), (OTHER, "fact0x")):
+        assert case.threads() == {THREAD, OTHER_THREAD}, f"the archive has the threads {case.threads()}"
+        for name, alien in ((THREAD, "fact1000x"), (OTHER_THREAD, "fact0x")):
             case.assert_compacted(name)
             assert alien not in case.archived(name), f"{name!r} holds messages of the other conversation"
         other.close()

@@ -18,7 +18,7 @@ DONE = "All done."
 MAX_REQUESTS = 150
 """An agent that is shown nothing new would go on for ever."""
 
-_REPORT = re.compile(r"report (\d+):")
+_REPORT_PATTERN = re.compile(r"report (\d+):")
 
 
 class StrictModel:
@@ -85,7 +85,7 @@ def newest_answers(seen: Seen) -> list[str]:
 
 def newest_reports(seen: Seen) -> list[int]:
     """Return the numbers of the reports among them."""
-    return [int(found[1]) for text in newest_answers(seen) if (found := _REPORT.search(text))]
+    return [int(found[1]) for text in newest_answers(seen) if (found := _REPORT_PATTERN.search(text))]
 
 
 def newest_words(seen: Seen) -> str:

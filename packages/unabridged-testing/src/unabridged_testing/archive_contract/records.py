@@ -20,8 +20,8 @@ from unabridged_testing.archive_contract.values import (
 )
 
 _NEIGHBOUR = Scope(HERE.namespace, "neighbour")
-_ONE = make_part("one", 0)
-_TWO = make_part("two", 1)
+_FIRST_PART = make_part("one", 0)
+_SECOND_PART = make_part("two", 1)
 
 
 class RecordContract:
@@ -81,44 +81,44 @@ class RecordContract:
         assert list(archive.parts(HERE)) == [*parts, make_part("new", 3)]
 
     def test_a_second_record_for_a_key_is_dropped_with_its_parts(self, archive: Archive) -> None:
-        first = store_parts(archive, _ONE)
-        assert store_parts(archive, _TWO, record_id="second") == first
+        first = store_parts(archive, _FIRST_PART)
+        assert store_parts(archive, _SECOND_PART, record_id="second") == first
         assert archive.record(HERE, "second") is None
         assert _texts(archive) == ["one"]
 
     def test_a_models_record_replaces_a_model_free_one_which_stays_readable(self, archive: Archive) -> None:
-        free = store_parts(archive, _ONE)
-        made = make_record([_ONE], model="m")
-        assert archive.store(made, [_ONE]) == made
+        free = store_parts(archive, _FIRST_PART)
+        made = make_record([_FIRST_PART], model="m")
+        assert archive.store(made, [_FIRST_PART]) == made
         assert list(archive.records(HERE)) == list(archive.newest(HERE)) == [made]
         assert archive.record(HERE, free.id) == free
-        assert store_parts(archive, _ONE, model="other") == made
-        assert store_parts(archive, _ONE) == made
+        assert store_parts(archive, _FIRST_PART, model="other") == made
+        assert store_parts(archive, _FIRST_PART) == made
 
     def test_a_retired_record_is_readable_and_frees_its_key(self, archive: Archive) -> None:
-        first = store_parts(archive, _ONE)
+        first = store_parts(archive, _FIRST_PART)
         for retired in (first.id, first.id, "no such record"):
             archive.retire(HERE, retired)
         assert not archive.records(HERE)
         assert not archive.keyed(HERE, [first.key])
         assert archive.record(HERE, first.id) == first
         assert _texts(archive) == ["one"]
-        second = make_record([_ONE])
-        assert archive.store(second, [_ONE]) == second
+        second = make_record([_FIRST_PART])
+        assert archive.store(second, [_FIRST_PART]) == second
         archive.retire(HERE, first.id)
         assert list(archive.records(HERE)) == list(archive.keyed(HERE, [first.key])) == [second]
 
     def test_storing_a_record_again_gives_the_same_and_revives_a_retired_one(self, archive: Archive) -> None:
-        record = store_parts(archive, _ONE)
-        assert archive.store(record, [_ONE]) == record
+        record = store_parts(archive, _FIRST_PART)
+        assert archive.store(record, [_FIRST_PART]) == record
         archive.retire(HERE, record.id)
-        assert archive.store(record, [_ONE]) == record
+        assert archive.store(record, [_FIRST_PART]) == record
         assert list(archive.records(HERE)) == [record]
         assert _texts(archive) == ["one"]
 
     def test_a_record_is_located_within_its_namespace_only(self, archive: Archive) -> None:
-        record = store_parts(archive, _ONE)
-        store_parts(archive, _TWO, scope=_NEIGHBOUR)
+        record = store_parts(archive, _FIRST_PART)
+        store_parts(archive, _SECOND_PART, scope=_NEIGHBOUR)
         archive.retire(HERE, record.id)
         assert archive.locate(HERE.namespace, record.id) == HERE
         assert archive.locate(THERE.namespace, record.id) is None
@@ -130,22 +130,24 @@ class RecordContract:
 
     # R38
     def test_what_must_not_be_stored_leaves_nothing_behind(self, archive: Archive) -> None:
-        lying = replace(_ONE, body=b"another")
-        assert "codec.digest" in raises(lambda: archive.store(make_record([_ONE]), [lying]))
-        assert "refers to 1" in raises(lambda: archive.store(make_record([_ONE]), []))
+        lying = replace(_FIRST_PART, body=b"another")
+        assert "codec.digest" in raises(lambda: archive.store(make_record([_FIRST_PART]), [lying]))
+        assert "refers to 1" in raises(lambda: archive.store(make_record([_FIRST_PART]), []))
         assert not archive.threads(HERE.namespace)
-        first = store_parts(archive, _ONE)
-        assert "already taken" in raises(lambda: store_parts(archive, _TWO, key="other", record_id=first.id))
-        other = make_record([_TWO], record_id=first.id, model="m")  # whoever carries what the first made refers to it
-        assert "already taken" in raises(lambda: archive.store(other, [_TWO]))
+        first = store_parts(archive, _FIRST_PART)
+        assert "already taken" in raises(lambda: store_parts(archive, _SECOND_PART, key="other", record_id=first.id))
+        other = make_record(
+            [_SECOND_PART], record_id=first.id, model="m"
+        )  # whoever carries what the first made refers to it
+        assert "already taken" in raises(lambda: archive.store(other, [_SECOND_PART]))
         assert archive.record(HERE, first.id) == first
         assert _texts(archive) == ["one"]
 
     def test_a_record_may_refer_to_what_the_thread_already_holds(self, archive: Archive) -> None:
         old = make_summary("first summary")
-        store_parts(archive, _ONE, after=old)
-        second = make_record([old, _TWO], key="k2")
-        assert archive.store(second, [_TWO]) == second
+        store_parts(archive, _FIRST_PART, after=old)
+        second = make_record([old, _SECOND_PART], key="k2")
+        assert archive.store(second, [_SECOND_PART]) == second
         assert not archive.verify()
 
     def test_records_come_oldest_first_or_newest_first(self, archive: Archive) -> None:
@@ -156,14 +158,14 @@ class RecordContract:
         assert list(archive.newest(THERE)) == list(archive.newest(_NEIGHBOUR)) == []
         archive.retire(HERE, made.pop(3).id)
         assert list(archive.records(HERE)) == list(archive.newest(HERE))[::-1] == made
-        by_a_model = store_parts(archive, _ONE, key=made[0].key, model="m")
+        by_a_model = store_parts(archive, _FIRST_PART, key=made[0].key, model="m")
         assert list(archive.records(HERE)) == list(archive.newest(HERE))[::-1] == [*made[1:], by_a_model]
 
     def test_records_stored_or_retired_meanwhile_disturb_no_look_at_the_newest(self, archive: Archive) -> None:
         made = _several(archive, 20)
         looking = archive.newest(HERE)
         seen = [next(looking) for _ in range(5)]
-        store_parts(archive, _ONE, key="later")
+        store_parts(archive, _FIRST_PART, key="later")
         archive.retire(HERE, made[19].id)
         seen += looking
         assert seen == made[::-1]
@@ -185,4 +187,6 @@ def _texts(archive: Archive) -> list[str]:
 
 def _several(archive: Archive, count: int) -> list[Record]:
     """So many records of one thread, in the order they were stored."""
-    return [store_parts(archive, _ONE, key=f"k{9 - i}", record_id=f"r{i}", created=float(i)) for i in range(count)]
+    return [
+        store_parts(archive, _FIRST_PART, key=f"k{9 - i}", record_id=f"r{i}", created=float(i)) for i in range(count)
+    ]

@@ -13,7 +13,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.references import find, reference
 from unabridged_testing.archive_contract.values import HERE, THERE, make_part, make_summary, store_parts
 
-_MIXED = (
+_MIXED_TEXTS = (
     "Please look at src/app/getUserName.py and its tests",
     "the invoice id is INV-2024-0042, due on 2024-05-01",
     "数据库连接失败\uff0c请检查配置文件",
@@ -32,8 +32,8 @@ class SearchContract:
 
     @pytest.fixture
     def mixed(self, archive: Archive) -> Archive:
-        half = len(_MIXED) // 2  # in two goes: more than one segment
-        parts = [make_part(text, turn) for turn, text in enumerate(_MIXED)]
+        half = len(_MIXED_TEXTS) // 2  # in two goes: more than one segment
+        parts = [make_part(text, turn) for turn, text in enumerate(_MIXED_TEXTS)]
         store_parts(archive, *parts[:half], after=make_summary("getUserName INV-2024-0042"))
         store_parts(archive, *parts[half:], key="k2")
         return archive
@@ -111,14 +111,16 @@ class SearchContract:
         self, archive: Archive
     ) -> None:
         """Ten threads hold a word once, one that was used later holds it in more messages than any search reads."""
-        small = {f"small {number}": [*_MIXED, f"log {number}: the zirconiumValve is open"] for number in range(10)}
+        small = {
+            f"small {number}": [*_MIXED_TEXTS, f"log {number}: the zirconiumValve is open"] for number in range(10)
+        }
         flood = [f"log {turn}: the zirconiumValve is shut, irconi {'open' if turn == 3 else ''}" for turn in range(250)]
         for created, (name, texts) in enumerate({**small, "only put in": ["nothing"], "large": flood}.items()):
             parts = [make_part(text, turn) for turn, text in enumerate(texts)]
             after = make_summary("the zirconiumValve is open")
             store_parts(archive, *parts, after=after, scope=Scope(HERE.namespace, name), created=float(created))
         store_parts(archive, make_part("the zirconiumValve is open", 0), scope=THERE)
-        for query in _OVER_ALL:
+        for query in _NAMESPACE_QUERIES:
             names = archive.threads(HERE.namespace)
             alone = {name: archive.search(Scope(HERE.namespace, name), query, 500) for name in names}
             holding = {name for name, hits in alone.items() if hits}
@@ -140,7 +142,7 @@ def _by_use(names: Iterable[str]) -> list[str]:
     return sorted(names, key=order.index)
 
 
-_OVER_ALL = (
+_NAMESPACE_QUERIES = (
     "zirconiumValve", "zirconium", "valve shut", "open", "nothing", "nowhere", "zirconium_valve", "the log 7",
     '"valve is"', '"zirconiumvalve is open"', '"irconi"', '"he zirconiumValve is sh"', '"is ope"', "=>", "_", "数据",
     "7", "app.py:42", "", " ", '"nothing"',

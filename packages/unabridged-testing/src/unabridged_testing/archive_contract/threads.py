@@ -31,7 +31,7 @@ _ODD_NAMES = (
     "-rf", "_41", "%41", "\ufffd", "\U0001f600", "x" * 511, "x" * 512, "\U0001f600" * 128, "a.", "a ", "~", "*",
     "'; DROP TABLE parts; --", "_", ".locks", "two words", "\u2028", "\uff46\uff55\uff4c\uff4c", "full",
 )  # fmt: skip
-_NO_NAMES = ("", "a\0b", "line\nbreak", "\x7f", "\x85", "\ud800", "x" * 513, "\U0001f600" * 129)
+_INVALID_NAMES = ("", "a\0b", "line\nbreak", "\x7f", "\x85", "\ud800", "x" * 513, "\U0001f600" * 129)
 _NEIGHBOUR = Scope(HERE.namespace, "neighbour")
 
 
@@ -79,7 +79,7 @@ class ThreadContract:
 
     def test_what_is_no_name_is_refused_before_anything_is_stored(self, archive: Archive) -> None:
         part = make_part("not to be stored", 0)
-        for wrong in (*_NO_NAMES, 7, True, None, b"t", 1.5, ("t",)):
+        for wrong in (*_INVALID_NAMES, 7, True, None, b"t", 1.5, ("t",)):
             bad: Any = wrong
             for scope in (Scope("n", bad), Scope(bad, "t")):
                 for act in (

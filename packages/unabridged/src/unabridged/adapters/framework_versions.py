@@ -12,7 +12,7 @@ from typing import Final
 
 from unabridged.errors import NotInstalled
 
-LOWEST: Final[Mapping[str, Mapping[str, str]]] = {
+LOWEST_VERSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "claude-agent-sdk": {"claude-agent-sdk": "0.2.150"},
     "google-adk": {"google-adk": "2.9.0"},
     "langchain": {"langchain": "1.3.15", "langgraph": "1.2.11"},
@@ -31,7 +31,7 @@ def needed(extra: str, part: str) -> Iterator[None]:
 
     A framework that is too old and can be imported is used, with a warning in the log.
     """
-    old = "; ".join(filter(None, (_too_old(*requirement) for requirement in LOWEST[extra].items())))
+    old = "; ".join(filter(None, (_too_old(*requirement) for requirement in LOWEST_VERSIONS[extra].items())))
     try:
         yield
     except ImportError as error:

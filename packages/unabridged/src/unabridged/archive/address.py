@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from unabridged.errors import SettingsError
 
-WITHHELD: Final = "…"
-_KEEPS_USER: Final = ("postgresql", "postgres")
+HIDDEN_VALUE: Final = "…"
+_SCHEMES_WITH_USER: Final = ("postgresql", "postgres")
 """Schemes whose user is a name; in others it may be a token by itself."""
-_SECRET: Final = re.compile(r"(?i)pass|pwd|secret|token|key|credential|auth|sig")
-_FOLDER: Final = "dir:"
-_DRIVE: Final = re.compile(r"/+(?=[A-Za-z]:)")
-_SETTING: Final = re.compile(r"""([\w%.-]{1,60})(\s{0,3}=\s{0,3})('(?:[^'\\]|\\.)*'?|[^\s&;]*)""")
+_SECRET_NAME_PATTERN: Final = re.compile(r"(?i)pass|pwd|secret|token|key|credential|auth|sig")
+_FOLDER_PREFIX: Final = "dir:"
+_DRIVE_PATTERN: Final = re.compile(r"/+(?=[A-Za-z]:)")
+_SETTING_PATTERN: Final = re.compile(r"""([\w%.-]{1,60})(\s{0,3}=\s{0,3})('(?:[^'\\]|\\.)*'?|[^\s&;]*)""")
 
 
 def is_on_server(url: str) -> bool:
@@ -34,17 +34,17 @@ def folder_of(url: str, *, windows: bool = os.name == "nt") -> str:
 
     `dir:///tmp/x` is /tmp/x (on Windows `dir:///C:/x` is C:/x), `dir:x` and `dir:a/b` are in the working folder.
     """
-    path = url.removeprefix(_FOLDER)
+    path = url.removeprefix(_FOLDER_PREFIX)
     if path.startswith("//"):
         path = path[2:]
         if not path.startswith("/"):
-            named = without_credentials(url).removeprefix(f"{_FOLDER}//") or "folder"
+            named = without_credentials(url).removeprefix(f"{_FOLDER_PREFIX}//") or "folder"
             raise SettingsError(
                 f"archive={without_credentials(url)!r} has two slashes: write dir:{named} for a folder in the working "
                 f"folder, or dir:///{named} for the absolute path /{named}."
             )
     if windows:
-        drive = _DRIVE.match(path)
+        drive = _DRIVE_PATTERN.match(path)
         return path[drive.end() :] if drive else path
     return f"/{path.lstrip('/')}" if path.startswith("/") else path
 
@@ -54,7 +54,7 @@ def folder_url(path: PurePath) -> str:
     text = path.as_posix()
     if path.drive and not text.startswith("/"):
         text = f"/{text}"
-    return f"{_FOLDER}//{text}" if text.startswith("/") else f"{_FOLDER}{text}"
+    return f"{_FOLDER_PREFIX}//{text}" if text.startswith("/") else f"{_FOLDER_PREFIX}{text}"
 
 
 def without_credentials(address: str) -> str:
@@ -63,14 +63,14 @@ def without_credentials(address: str) -> str:
     if found:
         return _without_settings(f"{scheme}://{_without_user(scheme.lower(), rest)}")
     before, at, after = address.rpartition("@")
-    hides = bool(at) and ":" in before and "=" not in before and not address.startswith(_FOLDER)
-    return _without_settings(f"{WITHHELD}@{after}" if hides else address)
+    hides = bool(at) and ":" in before and "=" not in before and not address.startswith(_FOLDER_PREFIX)
+    return _without_settings(f"{HIDDEN_VALUE}@{after}" if hides else address)
 
 
 def without(text: str, secrets: Collection[str]) -> str:
     """Return the text with none of these in it."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
-        text = text.replace(secret, WITHHELD)
+        text = text.replace(secret, HIDDEN_VALUE)
     return text
 
 
@@ -96,17 +96,17 @@ def _without_user(scheme: str, rest: str) -> str:
         return rest
     user, _, host = rest[:end].rpartition("@")
     name = user.partition(":")[0]
-    keeps = scheme.endswith(_KEEPS_USER)
-    return f"{name if keeps else WITHHELD}@{host}{rest[end:]}"
+    keeps = scheme.endswith(_SCHEMES_WITH_USER)
+    return f"{name if keeps else HIDDEN_VALUE}@{host}{rest[end:]}"
 
 
 def _without_settings(address: str) -> str:
-    return _SETTING.sub(_setting, address) if "=" in address else address
+    return _SETTING_PATTERN.sub(_setting, address) if "=" in address else address
 
 
 def _setting(found: re.Match[str]) -> str:
     name, equals, value = found.groups()
-    return f"{name}{equals}{WITHHELD}" if value and _SECRET.search(unquote(name)) else found[0]
+    return f"{name}{equals}{HIDDEN_VALUE}" if value and _SECRET_NAME_PATTERN.search(unquote(name)) else found[0]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -198,7 +198,7 @@ class EncryptedArchive:
 
     def _name(self, scope: Scope, digest: str) -> str:
         return (
-            store_rules.KEYED
+            store_rules.KEYED_HASH_PREFIX
             + hmac.digest(self._naming, store_rules.join_names(scope.namespace, digest), "sha256").hex()
         )
 

@@ -15,11 +15,11 @@ from unabridged.errors import SettingsError
 Name = str | int | UUID
 """What a thread or a namespace may be called."""
 
-LONGEST: Final = 512
+MAX_NAME_BYTES: Final = 512
 """Bytes of a name in UTF-8."""
 
-_UNUSABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_SHOWN: Final = 40
+_UNUSABLE_PATTERN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SHOWN_CHARACTERS: Final = 40
 
 
 def check_name(value: Any, what: str = "thread") -> str:
@@ -27,12 +27,12 @@ def check_name(value: Any, what: str = "thread") -> str:
     is_number = isinstance(value, int | UUID) and not isinstance(value, bool)
     if not is_number and not isinstance(value, str):
         raise _refusal(what, _shown(value))
-    if isinstance(value, int) and value.bit_length() > 8 * LONGEST:  # Python does not write longer ones out
+    if isinstance(value, int) and value.bit_length() > 8 * MAX_NAME_BYTES:  # Python does not write longer ones out
         raise _refusal(what, f"a number of {value.bit_length():,} bits")
     text = str(value) if is_number else str.__str__(value)
-    if found := _UNUSABLE.search(text):
+    if found := _UNUSABLE_PATTERN.search(text):
         raise _refusal(what, f"{_shown(text)}, with U+{ord(found[0]):04X} at character {found.start()}")
-    if not 1 <= (size := len(text.encode())) <= LONGEST:
+    if not 1 <= (size := len(text.encode())) <= MAX_NAME_BYTES:
         raise _refusal(what, f"{_shown(text)}, of {size:,} bytes")
     return text
 
@@ -53,7 +53,8 @@ def is_name(value: Any) -> bool:
 
 def _refusal(what: str, got: str) -> SettingsError:
     return SettingsError(
-        f"{what} must be text of 1 to {LONGEST} bytes of UTF-8 without control characters and lone surrogates, an int "
+        f"{what} must be text of 1 to {MAX_NAME_BYTES} bytes of UTF-8 without control characters and lone surrogates, "
+        "an int "
         f"or a UUID; got {got}. Use an id, or the hash of a longer text."
     )
 
@@ -63,5 +64,5 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return repr(value)
     if isinstance(value, str):
-        return ascii(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!a}…"
+        return ascii(value) if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]!a}…"
     return f"a value of type {type(value).__name__}"

@@ -38,17 +38,17 @@ from unabridged.archive.protocol import (
 )
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
-AT_ONCE: Final = 16
+PARALLEL_REQUESTS: Final = 16
 """Objects that are read or written at the same time."""
-GRACE: Final = 3_600.0
+GRACE_SECONDS: Final = 3_600.0
 """Seconds for which an object that nothing refers to may still belong to a record that is being written."""
-_MARK: Final = 32  # hex digits of the thread in a name
+_THREAD_DIGITS: Final = 32  # hex digits of the thread in a name
 
-_PATIENCE: Final = timedelta(seconds=15)
+_REQUEST_TIMEOUT: Final = timedelta(seconds=15)
 """For which a request is tried again."""
-_SELF: Final = Scope("unabridged objects", "home")
+_HOME_SCOPE: Final = Scope("unabridged objects", "home")
 """For whom it is remembered where this archive's objects are."""
-_HOME: Final = "home"
+_HOME_KEY: Final = "home"
 _process: Final[dict[str, int]] = {}
 
 _Item = TypeVar("_Item")
@@ -75,7 +75,7 @@ class ObjectArchive:
         self._failure: type[Exception] = self._client.exceptions.BaseError
         try:
             self._objects = self._client.store.from_url(
-                url, retry_config={"max_retries": 3, "retry_timeout": _PATIENCE}
+                url, retry_config={"max_retries": 3, "retry_timeout": _REQUEST_TIMEOUT}
             )
         except (self._failure, ValueError):
             raise SettingsError(f"bodies={self._place!r} is no place for objects: write s3://bucket/prefix.") from None
@@ -178,9 +178,9 @@ class ObjectArchive:
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
         """Return everything that is remembered, but for where this archive's own objects are."""
-        return [note for note in self._archive.notes(namespace) if note.namespace != _SELF.namespace]
+        return [note for note in self._archive.notes(namespace) if note.namespace != _HOME_SCOPE.namespace]
 
-    def sweep(self, grace: float = GRACE) -> int:
+    def sweep(self, grace: float = GRACE_SECONDS) -> int:
         """Remove the objects that nothing refers to and that are older than `grace` seconds; how many went.
 
         Only those of this archive: others may have theirs in the same place. A copy of its database is this archive
@@ -223,12 +223,12 @@ class ObjectArchive:
     def _find_home(self) -> str:
         """Return the folder of this archive's objects; its first writer names it, by one of its users at a time."""
         while self._home is None:
-            if (found := self._archive.remembered(_SELF.namespace, _HOME)) is not None:
-                self._home = str(found[_HOME])
-            elif self._archive.lease(_SELF, _HOME, 60):
-                if self._archive.remembered(_SELF.namespace, _HOME) is None:
-                    self._archive.remember(_SELF.namespace, _HOME, {_HOME: secrets.token_hex(8)})
-                self._archive.release(_SELF, _HOME)
+            if (found := self._archive.remembered(_HOME_SCOPE.namespace, _HOME_KEY)) is not None:
+                self._home = str(found[_HOME_KEY])
+            elif self._archive.lease(_HOME_SCOPE, _HOME_KEY, 60):
+                if self._archive.remembered(_HOME_SCOPE.namespace, _HOME_KEY) is None:
+                    self._archive.remember(_HOME_SCOPE.namespace, _HOME_KEY, {_HOME_KEY: secrets.token_hex(8)})
+                self._archive.release(_HOME_SCOPE, _HOME_KEY)
             else:
                 time.sleep(0.02)
         return self._home
@@ -282,7 +282,7 @@ class ObjectArchive:
         waiting = list(items)
         if len(waiting) < 2:
             return [work(item) for item in waiting]
-        with ThreadPoolExecutor(min(AT_ONCE, len(waiting))) as pool:
+        with ThreadPoolExecutor(min(PARALLEL_REQUESTS, len(waiting))) as pool:
             return list(pool.map(work, waiting))
 
     def _name_record(self, record: Record) -> Record:
@@ -346,28 +346,28 @@ def _renamed(record: Record, name: Callable[[str], str]) -> Record:
 
 def _name(scope: Scope, digest: str) -> str:
     """Return what the archive below calls a message of the thread: its hash, and whose it is."""
-    return f"{store_rules.PLACED}{digest}{_digest_of(*scope)[:_MARK]}"
+    return f"{store_rules.OBJECT_HASH_PREFIX}{digest}{_digest_of(*scope)[:_THREAD_DIGITS]}"
 
 
 def _digest(name: str) -> str:
     """Return the hash of a message, from what the archive below calls it."""
-    return name.removeprefix(store_rules.PLACED)[:-_MARK]
+    return name.removeprefix(store_rules.OBJECT_HASH_PREFIX)[:-_THREAD_DIGITS]
 
 
 def _path(scope: Scope, name: str) -> str:
     """Return a path that no other object has or had, below folders whose names hide the namespace and the thread."""
-    folder = f"{_digest_of(scope.namespace)[:_MARK]}/{_digest_of(*scope)[:_MARK]}"
+    folder = f"{_digest_of(scope.namespace)[:_THREAD_DIGITS]}/{_digest_of(*scope)[:_THREAD_DIGITS]}"
     return f"{folder}/{_digest(name).replace(':', '-')}-{secrets.token_hex(6)}"
 
 
 def _refer(path: str) -> bytes:
     """Return what stands in the place of the body: the object's path, behind its own checksum."""
-    place = pack.REFERENCE + path.encode()
+    place = pack.REFERENCE_PREFIX + path.encode()
     return hashlib.sha256(place).digest() + place
 
 
 def _path_in(body: bytes) -> str:
-    return body[32 + len(pack.REFERENCE) :].decode()
+    return body[32 + len(pack.REFERENCE_PREFIX) :].decode()
 
 
 def _digest_of(*names: str) -> str:

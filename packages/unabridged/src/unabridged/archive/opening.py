@@ -14,14 +14,16 @@ from unabridged.errors import ArchiveError, SettingsError
 
 log = logging.getLogger("unabridged")
 
-_announced: Final[set[tuple[str, str]]] = set()
-_FIRST: Final = (
+_announced_archives: Final[set[tuple[str, str]]] = set()
+_CREATED_MESSAGE: Final = (
     "the archive %s was made: whole conversations are kept in it from now on. To choose another, name it "
     "(archive='sqlite:///agent.db'; on the command line --archive or UNABRIDGED_ARCHIVE); to keep none, say "
     "archive='memory:'"
 )
-_DEFAULT: Final = "archive.db"
-_FORMS: Final = "sqlite:///agent.db, dir:folder, dir:///absolute/folder, postgresql://user@host/database or memory:"
+_DEFAULT_FILE_NAME: Final = "archive.db"
+_URL_EXAMPLES: Final = (
+    "sqlite:///agent.db, dir:folder, dir:///absolute/folder, postgresql://user@host/database or memory:"
+)
 
 
 def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60.0) -> Archive:
@@ -38,7 +40,7 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
     archive = _open(where, wait)
     if not probe:
         return archive
-    is_default = url is None or (where.endswith(_DEFAULT) and where == default_url())
+    is_default = url is None or (where.endswith(_DEFAULT_FILE_NAME) and where == default_url())
     first = is_default and not local_path(where).exists()
     try:
         if not is_default:
@@ -53,7 +55,7 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
             "archive='memory:' keeps originals only as long as it runs."
         ) from error
     if first:
-        log.warning(_FIRST, local_path(where))
+        log.warning(_CREATED_MESSAGE, local_path(where))
     return archive
 
 
@@ -106,14 +108,14 @@ def _open(url: str, wait: float) -> _Probed:
         from unabridged.archive.stores.postgres import open_postgres  # noqa: PLC0415 - likewise
 
         return open_postgres(url)
-    raise SettingsError(f"archive={without_credentials(url)!r} is not an archive's URL: use {_FORMS}.")
+    raise SettingsError(f"archive={without_credentials(url)!r} is not an archive's URL: use {_URL_EXAMPLES}.")
 
 
 def announce(archive: Archive, namespace: str) -> str:
     """Return where the archive is, as it may be shown, and log it once for each archive and namespace."""
     where = without_credentials(str(getattr(archive, "url", type(archive).__name__)))
-    if (where, namespace) not in _announced:
-        _announced.add((where, namespace))
+    if (where, namespace) not in _announced_archives:
+        _announced_archives.add((where, namespace))
         log.info(
             "archive %s namespace %r: the same archive, namespace and thread are one conversation", where, namespace
         )
@@ -124,7 +126,7 @@ def default_url() -> str:
     """Return where the archive is when nobody says: durable, in the user's data folder."""
     import platformdirs  # noqa: PLC0415 - only for callers who name no archive
 
-    return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / _DEFAULT}"
+    return f"sqlite:///{platformdirs.user_data_path('unabridged', appauthor=False) / _DEFAULT_FILE_NAME}"
 
 
 def is_local(url: str) -> bool:
@@ -136,5 +138,5 @@ def local_path(url: str) -> Path:
     """Return the file or folder that the URL names, without `bodies=`; a `SettingsError` where it names none."""
     path = folder_of(url) if url.startswith("dir:") else url.removeprefix("sqlite:///")
     if path == url or not path.strip("/") or path == ":memory:" or "\0" in path:
-        raise SettingsError(f"archive={without_credentials(url)!r} names no file or folder: use {_FORMS}.")
+        raise SettingsError(f"archive={without_credentials(url)!r} names no file or folder: use {_URL_EXAMPLES}.")
     return Path(path).expanduser()

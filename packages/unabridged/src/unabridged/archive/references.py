@@ -15,21 +15,23 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.errors import ArchiveError, UnabridgedError
 
-FORMS: Final = "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12) or a whole hash (sha256:…)"
+REFERENCE_FORMS: Final = (
+    "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12) or a whole hash (sha256:…)"
+)
 """What is accepted, in the words of every message that refuses something else."""
 
-_MARK: Final = 10
-_TURN: Final = re.compile(rf"\[?(?:turn |t)?([0-9]{{1,9}})(?:-([0-9a-f]{{{_MARK}}}))?\]?")
-_HASH: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
-_SPAN: Final = re.compile(r"\[?([0-9]{1,9})-[0-9]{1,9}\]?")
-_UNSHOWN: Final = re.compile(r"[^\w:.\-/ ]")
-_LONGEST: Final = 80
+_SHORT_HASH_CHARACTERS: Final = 10
+_TURN_PATTERN: Final = re.compile(rf"\[?(?:turn |t)?([0-9]{{1,9}})(?:-([0-9a-f]{{{_SHORT_HASH_CHARACTERS}}}))?\]?")
+_HASH_PATTERN: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_SPAN_PATTERN: Final = re.compile(r"\[?([0-9]{1,9})-[0-9]{1,9}\]?")
+_UNPRINTABLE_PATTERN: Final = re.compile(r"[^\w:.\-/ ]")
+_MAX_SHOWN_CHARACTERS: Final = 80
 
 
 def reference(scope: Scope, turn: int, digest: str) -> str:
     """Return the reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
     place = "".join(f"{len(item)}:{item}" for item in (*scope, digest)).encode("utf-8", "surrogatepass")
-    return f"{turn}-{hashlib.sha256(place).hexdigest()[:_MARK]}"
+    return f"{turn}-{hashlib.sha256(place).hexdigest()[:_SHORT_HASH_CHARACTERS]}"
 
 
 def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
@@ -37,13 +39,13 @@ def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
     if isinstance(ref, int) and not isinstance(ref, bool):
         ref = str(ref)
     if not isinstance(ref, str):
-        raise ArchiveError(f"a reference is a text, not {type(ref).__name__}: {FORMS}.")
-    text = ref.strip().lower() if len(ref) <= _LONGEST else ""
-    if (whole := _HASH.fullmatch(text)) is not None:
+        raise ArchiveError(f"a reference is a text, not {type(ref).__name__}: {REFERENCE_FORMS}.")
+    text = ref.strip().lower() if len(ref) <= _MAX_SHOWN_CHARACTERS else ""
+    if (whole := _HASH_PATTERN.fullmatch(text)) is not None:
         return _by_hash(archive, scope, f"sha256:{whole[1]}")
-    match = _TURN.fullmatch(text)
+    match = _TURN_PATTERN.fullmatch(text)
     if match is None:
-        if (span := _SPAN.fullmatch(text)) is not None:
+        if (span := _SPAN_PATTERN.fullmatch(text)) is not None:
             raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
         raise _unknown(ref)
     turn = int(match[1])
@@ -83,7 +85,8 @@ def _describe_put_in(body: bytes) -> tuple[str, str, str]:
 
 
 def _unknown(ref: str) -> ArchiveError:
-    shown = _UNSHOWN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
+    shown = _UNPRINTABLE_PATTERN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
     return ArchiveError(
-        f"no such reference in this thread: “{shown}”. References work only inside their thread: give {FORMS}."
+        f"no such reference in this thread: “{shown}”. References work only inside their thread: "
+        f"give {REFERENCE_FORMS}."
     )

@@ -7,7 +7,7 @@ Ranking is BM25 over the thread, or over the namespace, with rare words counting
 turn comes first. Only what has a word of the query is found. Words that begin alike (`paint`, `painted`) then count for
 the order, in any language that bends its words at the end, without a list of any language's endings.
 
-What more messages have than are read (`READ`) is chosen among by the index: those with all of the words first, then
+Where more messages match than `MAX_READ_MESSAGES`, the index chooses: those with all of the words first, then
 those with the rarest; of equals the newest. Up to that many, the order is exact.
 """
 
@@ -26,24 +26,24 @@ from unabridged.archive.protocol import Archive, Hit, Part, Scope, ThreadHits
 from unabridged.archive.store_rules import make_hit
 from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
 
-READ: Final = 200
+MAX_READ_MESSAGES: Final = 200
 """Messages that are read and ranked at most, unless more are asked for."""
-EACH: Final = 40
+MAX_READ_PER_THREAD: Final = 40
 """Messages of each thread that are read and ranked at most, in a search over many threads."""
-SCANNED: Final = 20_000
+MAX_SCANNED_MESSAGES: Final = 20_000
 """Messages that are read at most, as for a phrase that begins or ends inside a word."""
-_MOST: Final = 100
+_MAX_TERMS: Final = 100
 """Words of a query that are looked for, the first ones."""
-_TOGETHER: Final = 8
+_MAX_COMBINED_WORDS: Final = 8
 """Words, the rarest, that are looked for together."""
-_TRIED: Final = 4
+_TRIAL_MESSAGES: Final = 4
 """Messages of a thread, those that have all of the words, in which a phrase is looked for first."""
-_SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
-_LENGTH: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
-_RARE: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
-_BY_PARTS: Final = 0.5  # what all the parts of a name are worth, on average, beside the name itself
-_ALIKE: Final = 0.8  # what a word is worth that begins like the one looked for
-_BEGINNING: Final = 4  # characters that words which begin alike share at least
+_TERM_SATURATION: Final = 1.2  # BM25's k1: how soon another occurrence stops to matter
+_LENGTH_WEIGHT: Final = 0.5  # BM25's b: tool output is long by nature, so half the usual punishment for length
+_RARITY_EXPONENT: Final = 1.5  # the power of a word's rarity: a question is mostly words that stand everywhere
+_NAME_PARTS_WEIGHT: Final = 0.5  # what all the parts of a name are worth, on average, beside the name itself
+_SIMILAR_WORD_WEIGHT: Final = 0.8  # what a word is worth that begins like the one looked for
+_MIN_COMMON_PREFIX: Final = 4  # characters that words which begin alike share at least
 
 MessageKey = tuple[int, int]
 """The number of a thread, and that of one of its messages."""
@@ -85,7 +85,7 @@ def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandi
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
-    totals, most = index.totals, min(max(READ, limit), SCANNED)
+    totals, most = index.totals, min(max(MAX_READ_MESSAGES, limit), MAX_SCANNED_MESSAGES)
     if wanted.phrases:
         within = _within(wanted)
         keys = index.newest(within, most + 1)
@@ -93,7 +93,7 @@ def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandi
             found = rank(wanted, limit, index.read(index.newest(_whole(wanted), most)), totals)
             if len(found) >= limit:
                 return found
-            keys = index.newest(within, SCANNED)
+            keys = index.newest(within, MAX_SCANNED_MESSAGES)
         return rank(wanted, limit, _read_each(index, keys), totals)
     keys = index.newest(_any_of(wanted), most + 1)
     spread = None
@@ -128,7 +128,7 @@ class ThreadMatches(NamedTuple):
 def threads_with(query: str, index: NamespaceIndex) -> tuple[list[int], bool]:
     """Return the threads that hold what is looked for, and whether these are all.
 
-    For words the index knows. A phrase is looked for in the messages themselves, up to `SCANNED` of them.
+    For words the index knows. A phrase is looked for in the messages themselves, up to `MAX_SCANNED_MESSAGES` of them.
     """
     wanted = _parse(query)
     if not (wanted.names or wanted.phrases):
@@ -137,17 +137,17 @@ def threads_with(query: str, index: NamespaceIndex) -> tuple[list[int], bool]:
     waiting = [*index.threads(broad)]
     if not wanted.phrases and _is_known(wanted.names):
         return waiting, True
-    left, holding = SCANNED, set[int]()
+    left, holding = MAX_SCANNED_MESSAGES, set[int]()
     if wanted.phrases:
-        tried = index.newest_each(_whole(wanted), waiting, _TRIED)
+        tried = index.newest_each(_whole(wanted), waiting, _TRIAL_MESSAGES)
         left -= sum(map(len, tried.values()))
         holding = _holding(wanted, index, tried)
     waiting = [thread for thread in waiting if thread not in holding]
-    most = max(left // max(len(waiting), 1), _TRIED)
-    read = index.newest_each(broad, waiting[: SCANNED // _TRIED], most) if waiting else {}
+    most = max(left // max(len(waiting), 1), _TRIAL_MESSAGES)
+    read = index.newest_each(broad, waiting[: MAX_SCANNED_MESSAGES // _TRIAL_MESSAGES], most) if waiting else {}
     holding |= _holding(wanted, index, read)
     unread = [thread for thread in read if thread not in holding and len(read[thread]) >= most]
-    return [*holding], not unread and len(waiting) <= SCANNED // _TRIED
+    return [*holding], not unread and len(waiting) <= MAX_SCANNED_MESSAGES // _TRIAL_MESSAGES
 
 
 def _is_known(names: Sequence[QueryName]) -> bool:
@@ -165,7 +165,7 @@ def _holding(query: Query, index: SearchIndex, keys: Mapping[int, Sequence[Messa
     terms = _terms(query)
     left = {thread: list(of_thread) for thread, of_thread in keys.items() if of_thread}
     while left:
-        page = [key for of_thread in left.values() for key in of_thread[: max(READ // len(left), 1)]]
+        page = [key for of_thread in left.values() for key in of_thread[: max(MAX_READ_MESSAGES // len(left), 1)]]
         read = {(found.thread, found.number): found for found in index.read(page)}
         holding |= {key[0] for key, found in read.items() if key[0] not in holding and _has(query, terms, found)}
         asked = Counter(thread for thread, _ in page)
@@ -183,12 +183,12 @@ def _has(query: Query, terms: Sequence[str], found: SearchCandidate) -> bool:
 def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence[int]) -> dict[int, ThreadMatches]:
     """Return the best matches of each of these threads; a thread without any is left out.
 
-    Of each, `EACH` messages are read at most: those with all of the words first, then with the rarest, then the newest.
+    `MAX_READ_PER_THREAD` messages of each are read: those with all of the words, then the rarest, then the newest.
     """
     wanted = _parse(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return {}
-    most = max(EACH, limit)
+    most = max(MAX_READ_PER_THREAD, limit)
     first = index.newest_each(_within(wanted) if wanted.phrases else _any_of(wanted), threads, most + 1)
     more = [thread for thread, keys in first.items() if len(keys) > most]
     chosen = _choose_each(wanted, index, more, most) if more else {}
@@ -216,7 +216,7 @@ def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], mo
         tiers: list[Wanted] = [_whole(query)]
     elif len(query.names) > 1:
         counts = index.count([tokens_for(name.whole) for name in query.names])
-        ranked = [name for _, name in sorted(zip(counts, query.names, strict=True))][:_TOGETHER]
+        ranked = [name for _, name in sorted(zip(counts, query.names, strict=True))][:_MAX_COMBINED_WORDS]
         tiers = [[_alternatives(name) for name in ranked[:count]] for count in range(len(ranked), 0, -1)]
     else:
         return {}
@@ -277,7 +277,7 @@ def search_with_context(
 
 def _parse(query: str) -> Query:
     names, phrases = parse(query)
-    return Query(names[:_MOST], phrases[:_MOST])
+    return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS])
 
 
 def _alternatives(name: QueryName) -> list[Tokens]:
@@ -291,8 +291,8 @@ def _terms(query: Query) -> list[str]:
 
 
 def _read_each(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
-    for at in range(0, len(keys), READ):
-        yield from index.read(keys[at : at + READ])
+    for at in range(0, len(keys), MAX_READ_MESSAGES):
+        yield from index.read(keys[at : at + MAX_READ_MESSAGES])
 
 
 def _choose(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:
@@ -303,7 +303,7 @@ def _choose(query: Query, index: SearchIndex, spread: dict[str, int], most: int)
     """
     wanted = [_alternatives(name) for name in sorted(query.names, key=lambda name: spread[name.whole])]
     found: list[Sequence[MessageKey]] = []
-    for count in range(1, min(len(wanted), _TOGETHER) + 1):
+    for count in range(1, min(len(wanted), _MAX_COMBINED_WORDS) + 1):
         found.append(index.newest(wanted[:count], most))
         if len(found[-1]) < most:
             break
@@ -342,7 +342,7 @@ class SearchedText:
 
     def count_alike(self, word: str) -> int:
         """Return how often words stand there that begin like this one and end otherwise."""
-        begun = (at for at in self._places(word[:_BEGINNING]) if self._is_edge(at - 1))
+        begun = (at for at in self._places(word[:_MIN_COMMON_PREFIX]) if self._is_edge(at - 1))
         return sum(_begin_alike(run[0], word) for at in begun if (run := words.run().match(self._folded, at)))
 
     def _places(self, term: str) -> Iterator[int]:
@@ -353,12 +353,12 @@ class SearchedText:
 
     def _stands(self, start: int, end: int) -> bool:
         left = self._is_edge(start - 1) or self._is_edge(start)
-        right = self._is_edge(end) or self._is_edge(end - 1) or end - start >= words.LONGEST
+        right = self._is_edge(end) or self._is_edge(end - 1) or end - start >= words.MAX_TOKEN_CHARACTERS
         if left and right:
             return True
         if (
             not self._aligned
-            or end - start >= words.LONGEST
+            or end - start >= words.MAX_TOKEN_CHARACTERS
             or not (left or self._is_hump(start))
             or not (right or self._is_hump(end))
         ):
@@ -380,17 +380,17 @@ class SearchedText:
     def _token(self, at: int) -> str:
         """Return the token around this place, as it is written; of a longer one than matters, more than matters."""
         start = at
-        while not self._is_edge(start - 1) and at - start <= words.LONGEST:
+        while not self._is_edge(start - 1) and at - start <= words.MAX_TOKEN_CHARACTERS:
             start -= 1
-        found = words.run().match(self._folded, start, start + 2 * words.LONGEST)
+        found = words.run().match(self._folded, start, start + 2 * words.MAX_TOKEN_CHARACTERS)
         return self._cased[start : found.end()] if found else ""
 
 
 def _begin_alike(one: str, other: str) -> bool:
     """Return whether two words differ only in a short ending."""
-    if one == other or not one.isalpha() or abs(len(one) - len(other)) > _BEGINNING:
+    if one == other or not one.isalpha() or abs(len(one) - len(other)) > _MIN_COMMON_PREFIX:
         return False
-    shared = max(_BEGINNING, min(len(one), len(other)) - 3)
+    shared = max(_MIN_COMMON_PREFIX, min(len(one), len(other)) - 3)
     return one[:shared] == other[:shared]
 
 
@@ -418,12 +418,13 @@ def rank(
     """
     messages, length = totals
     terms = _terms(query)
-    compared = [name.whole for name in query.names if len(name.whole) > _BEGINNING and name.whole.isalpha()]
+    compared = [name.whole for name in query.names if len(name.whole) > _MIN_COMMON_PREFIX and name.whole.isalpha()]
     matches = [match for found in candidates if (match := _look(query, terms, compared, found))]
     if spread is None:
         spread = {term: sum(1 for m in matches if m.times[term] or m.alike.get(term)) for term in terms}
     weight = {
-        term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) ** _RARE * (_SATURATION + 1)
+        term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) ** _RARITY_EXPONENT
+        * (_TERM_SATURATION + 1)
         for term in terms
     }
     average = length / messages if messages and length else 1.0
@@ -448,14 +449,14 @@ def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: Se
 
 
 def _score(query: Query, match: _Match, weight: dict[str, float], average: float) -> float:
-    damp = _SATURATION * (1 - _LENGTH + _LENGTH * len(match.found.part.text) / average)
+    damp = _TERM_SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(match.found.part.text) / average)
     score = 0.0
     for name in query.names:
         times = match.times[name.whole]
         score += weight[name.whole] * times / (times + damp)
         if name.parts and all(match.times[part] for part in name.parts):
             worth = [weight[part] * match.times[part] / (match.times[part] + damp) for part in name.parts]
-            score += _BY_PARTS * sum(worth) / len(worth)
+            score += _NAME_PARTS_WEIGHT * sum(worth) / len(worth)
     for word, times in match.alike.items():
-        score += _ALIKE * weight[word] * times / (times + damp)
+        score += _SIMILAR_WORD_WEIGHT * weight[word] * times / (times + damp)
     return score

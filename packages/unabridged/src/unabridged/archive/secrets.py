@@ -31,7 +31,7 @@ def _form(kind: str, hint: str, pattern: str) -> _Form:
     return _Form(kind, hint, re.compile(rf"{pattern}(?![A-Za-z0-9_])"))
 
 
-_FORMS: Final = (
+_SECRET_FORMS: Final = (
     _form("anthropic-key", "sk-ant-", r"sk-ant-[a-z]+\d+-[\w-]{20,}"),
     _form("openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]{0,300}\d)[A-Za-z0-9][\w-]{19,}"),
     _form("aws-key-id", "AKIA", r"AKIA[A-Z2-7]{16}"),
@@ -74,25 +74,25 @@ _FORMS: Final = (
     ),
     _Form("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
 )
-_NAMES: Final = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
-_KEYS: Final = ("api", "access", "private", "auth", "encryption", "account", "signing")
+_SECRET_NAMES: Final = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
+_KEY_KINDS: Final = ("api", "access", "private", "auth", "encryption", "account", "signing")
 """What stands before `key` when it is one."""
-_ASSIGNED: Final = re.compile(
+_ASSIGNMENT_PATTERN: Final = re.compile(
     r"""(?ix)
     ( [a-z0-9_-]{0,20} ) ["'\\]{0,4} \s{0,3} (?: := | => | [:=] ) \s{0,3} ["'\\]{0,4}
     ( [^\s"'`,;(){}<>\[\]\\]{8,200}+ ) (?!\() """,
 )
-_ABOUT: Final = re.compile(
+_METADATA_SUFFIX_PATTERN: Final = re.compile(
     r"(?i)s?[_-](?:count|limit|budget|size|len|length|type|name|id|url|uri|file|path|index|usage|max|min|hash|endpoint).*"
 )
 """What is said about a token, and is none: `token_count`."""
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER_PATTERN: Final = re.compile(
     r"(?i)\*{3}|x{4}|\.{3}|…|your[_-]|example|placeholder|redacted|changeme|dummy|^\$|\$\{|%\(|^env[.:]|environ|getenv"
     r"|process\.env|config\.|settings\.|secrets\.|^(?:none|null|true|false|undefined|optional|string|required)\b"
 )
 
 
-_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_LOWER_CASE_TABLE: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def find_secrets(text: str) -> list[Span]:
@@ -115,7 +115,7 @@ def mask(text: str) -> str:
 
 
 def _by_form(text: str) -> Iterator[Span]:
-    for form in _FORMS:
+    for form in _SECRET_FORMS:
         if form.hint not in text:
             continue
         for match in form.pattern.finditer(text):
@@ -131,13 +131,13 @@ def _goes_on_before(text: str, start: int) -> bool:
 
 def _by_name(text: str) -> Iterator[Span]:
     # Lower case letter by letter, so that places stay the same.
-    lowered = text.lower() if text.isascii() else text.translate(_LOWER)
-    for name in _NAMES:
+    lowered = text.lower() if text.isascii() else text.translate(_LOWER_CASE_TABLE)
+    for name in _SECRET_NAMES:
         at = lowered.find(name)
         while at >= 0:
             end = at + len(name)
             before = lowered[max(0, at - 12) : at].rstrip("_-")
-            match = _ASSIGNED.match(text, end) if name != "key" or before.endswith(_KEYS) else None
+            match = _ASSIGNMENT_PATTERN.match(text, end) if name != "key" or before.endswith(_KEY_KINDS) else None
             if match is not None and _is_secret(name, match[1], match[2]):
                 yield Span(match.start(2), match.end(2), "password" if name.startswith("p") else "secret")
             at = lowered.find(name, end)
@@ -145,13 +145,13 @@ def _by_name(text: str) -> Iterator[Span]:
 
 def _is_secret(name: str, rest: str, value: str) -> bool:
     """Return whether this value, assigned to this name and what follows it, is the secret itself."""
-    if _ABOUT.fullmatch(rest) or _is_placeholder(value):
+    if _METADATA_SUFFIX_PATTERN.fullmatch(rest) or _is_placeholder(value):
         return False
     return name.startswith("p") or _looks_random(value)
 
 
 def _is_placeholder(value: str) -> bool:
-    return bool(_PLACEHOLDER.search(value)) or len(set(value)) < 4
+    return bool(_PLACEHOLDER_PATTERN.search(value)) or len(set(value)) < 4
 
 
 def _looks_random(value: str) -> bool:

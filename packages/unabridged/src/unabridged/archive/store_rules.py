@@ -15,21 +15,21 @@ from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope,
 from unabridged.archive.references import reference
 from unabridged.errors import ArchiveError, SettingsError
 
-KEYED: Final = "hmac-sha256:"
+KEYED_HASH_PREFIX: Final = "hmac-sha256:"
 """The tag of a name made with the caller's key, as an encrypted archive gives them."""
-PLACED: Final = "at-"
+OBJECT_HASH_PREFIX: Final = "at-"
 """How the name of a message begins that is elsewhere, as an archive on an object store gives them."""
 
 
-VERSION: Final = 2
+ARCHIVE_VERSION: Final = 2
 """The version of all that is stored (tables, files, packed messages); older ones were never released."""
 
-_FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
+_RECORD_FIELDS: Final = ("id", "key", "length", "start", "kind", "prior", "model", "created", "data")
 
 
 def record_fields(record: Record) -> dict[str, Any]:
     """Return everything of the record in plain types, but its scope, which is where it stands."""
-    fields = {name: getattr(record, name) for name in _FIELDS}
+    fields = {name: getattr(record, name) for name in _RECORD_FIELDS}
     return {**fields, "data": scrub_data(record.data), "before": list(record.before), "after": list(record.after)}
 
 
@@ -49,18 +49,18 @@ def hashes_in(record: Record) -> set[str]:
 
 def check_version(place: object, version: int | None, remedy: str = "move it away") -> None:
     """Refuse an archive of another version than this program writes; None is one of the versions without a number."""
-    if version is None or version < VERSION:
+    if version is None or version < ARCHIVE_VERSION:
         raise ArchiveError(
             f"{place} was written before the first release, by a version whose archives can't be read. It is left as "
             f"it is: {remedy}, or name another archive."
         )
-    if version > VERSION:
-        raise ArchiveError(f"{place} is of version {version}, this program knows {VERSION}. Update unabridged.")
+    if version > ARCHIVE_VERSION:
+        raise ArchiveError(f"{place} is of version {version}, this program knows {ARCHIVE_VERSION}. Update unabridged.")
 
 
 def is_named(body: bytes, name: str) -> bool:
     """Return whether the name is the body's; for one that a wrapper made, whether the body begins with its checksum."""
-    if name.startswith((KEYED, PLACED)):
+    if name.startswith((KEYED_HASH_PREFIX, OBJECT_HASH_PREFIX)):
         return body[:32] == hashlib.sha256(body[32:]).digest()
     return digest(body) == name
 

@@ -23,15 +23,15 @@ from unabridged.archive.stores.transcript_file import TranscriptEnd, is_transcri
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.text_tools import neutral, one_line
 
-THREAD: Final = "{thread}"
-NAMESPACE: Final = "{namespace}"
-_NOTE: Final = "transcripts"
+THREAD_FIELD: Final = "{thread}"
+NAMESPACE_FIELD: Final = "{namespace}"
+_NOTE_KEY: Final = "transcripts"
 """Under which an archive remembers, for each namespace, the paths of transcripts."""
-_LOCK: Final = ".unabridged-transcripts.lock"
-_WAIT: Final = 60.0
-_LONGEST_NAME: Final = 160
-_WRITABLE: Final = "Name a path that this user can write in Settings(transcript=…), or leave it out."
-_REMOVE: Final = "Remove the file."
+_LOCK_FILE: Final = ".unabridged-transcripts.lock"
+_LOCK_TIMEOUT_SECONDS: Final = 60.0
+_MAX_NAME_CHARACTERS: Final = 160
+_UNWRITABLE_REMEDY: Final = "Name a path that this user can write in Settings(transcript=…), or leave it out."
+_REMOVE_REMEDY: Final = "Remove the file."
 
 
 class TranscriptError(ArchiveError):
@@ -108,14 +108,14 @@ class TranscriptFiles:
 
     def check(self, scope: Scope) -> None:
         """Raise if the file can't be written or is not this thread's; one that threads would share is claimed."""
-        with self._place.locked(scope, _WRITABLE) as path:
+        with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own(path, scope)
             if not self._place.is_apart and not path.exists():
                 write_empty(path, scope)
 
     def update(self, scope: Scope, record_id: str) -> None:
         """Write what is new in the archive to the file."""
-        with self._place.locked(scope, _WRITABLE) as path:
+        with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own(path, scope)
             _remember(self._archive, scope.namespace, self._place.template)
             write_transcript(path, scope, _Stored(self._archive, scope, record_id))
@@ -131,7 +131,7 @@ class TranscriptFiles:
         if self._place.is_apart:
             remedy = "Remove it, or name another path in Settings(transcript=…)."
         else:
-            remedy = f"Write {THREAD} into the path, as in transcript='logs/{THREAD}.md'."
+            remedy = f"Write {THREAD_FIELD} into the path, as in transcript='logs/{THREAD_FIELD}.md'."
         raise TranscriptError(f"{path} is there and is not the transcript of {describe(scope)}. {remedy}")
 
 
@@ -143,7 +143,7 @@ class _TranscriptPath(NamedTuple):
     @property
     def is_apart(self) -> bool:
         """Return whether each thread has its own file."""
-        return THREAD in self.template
+        return THREAD_FIELD in self.template
 
     @property
     def folder(self) -> Path:
@@ -160,7 +160,7 @@ class _TranscriptPath(NamedTuple):
         path = self.path(scope)
         try:
             _make_folders(path.parent)
-            with _lock(self.folder / _LOCK):
+            with _lock(self.folder / _LOCK_FILE):
                 yield path
         except OSError as error:
             raise TranscriptError(f"{path}: {error.strerror or error}. {remedy}") from error
@@ -170,7 +170,7 @@ class _TranscriptPath(NamedTuple):
 def _lock(path: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
-            stack.enter_context(files.locked(path, _WAIT))
+            stack.enter_context(files.locked(path, _LOCK_TIMEOUT_SECONDS))
         except ArchiveError as error:
             raise TranscriptError(str(error)) from error
         yield
@@ -223,12 +223,12 @@ def forget_namespace(archive: Archive, namespace: str, before: float | None = No
 def _remember(archive: Archive, namespace: str, template: str) -> None:
     known = [place.template for place in _remembered(archive, namespace)]
     if template not in known:
-        archive.remember(namespace, _NOTE, {"paths": [*known, template]})
+        archive.remember(namespace, _NOTE_KEY, {"paths": [*known, template]})
 
 
 def _remembered(archive: Archive, namespace: str) -> list[_TranscriptPath]:
     """Return where transcripts of the namespace were ever kept."""
-    note: Any = archive.remembered(namespace, _NOTE) or {}
+    note: Any = archive.remembered(namespace, _NOTE_KEY) or {}
     paths = note.get("paths", ())
     return [_TranscriptPath(path) for path in paths if isinstance(path, str) and Path(path).is_absolute()]
 
@@ -255,8 +255,8 @@ def _remove_one(place: _TranscriptPath, scope: Scope) -> bool:
         if not is_transcript_of(place.path(scope), scope):
             return False
     except OSError as error:
-        raise TranscriptError(f"{place.path(scope)}: {error.strerror or error}. {_REMOVE}") from error
-    with place.locked(scope, _REMOVE) as path:
+        raise TranscriptError(f"{place.path(scope)}: {error.strerror or error}. {_REMOVE_REMEDY}") from error
+    with place.locked(scope, _REMOVE_REMEDY) as path:
         if is_transcript_of(path, scope):
             path.unlink()
     return True
@@ -264,8 +264,8 @@ def _remove_one(place: _TranscriptPath, scope: Scope) -> bool:
 
 def _clean(folder: Path, place: _TranscriptPath) -> None:
     """Remove what a crash left half written, and folders that are empty now: their names are names of threads."""
-    with suppress(OSError, TranscriptError), _lock(place.folder / _LOCK):
-        for left_over in folder.glob(f"{files.TEMPORARY}*"):
+    with suppress(OSError, TranscriptError), _lock(place.folder / _LOCK_FILE):
+        for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
         while folder != place.folder and place.folder in folder.parents:
             folder.rmdir()
@@ -278,11 +278,11 @@ def _clean(folder: Path, place: _TranscriptPath) -> None:
 def _fill(template: str, scope: Scope) -> str:
     """Return the path with the names of namespace and thread in it, as a directory archive writes names."""
     thread, namespace = to_folder(scope.thread), to_folder(scope.namespace)
-    if NAMESPACE not in template and scope.namespace != DEFAULT_NAMESPACE:
+    if NAMESPACE_FIELD not in template and scope.namespace != DEFAULT_NAMESPACE:
         thread = f"{thread}@{namespace}"
-    if len(thread) > _LONGEST_NAME:
+    if len(thread) > _MAX_NAME_CHARACTERS:
         thread = f"{thread[:100]}.{hashlib.sha256(join_names(*scope)).hexdigest()[:40]}"
-    return template.replace(NAMESPACE, namespace).replace(THREAD, thread)
+    return template.replace(NAMESPACE_FIELD, namespace).replace(THREAD_FIELD, thread)
 
 
 def _make_folders(folder: Path) -> None:

@@ -18,33 +18,33 @@ from collections import Counter
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-LONGEST: Final = 80
+MAX_TOKEN_CHARACTERS: Final = 80
 """Characters of a term; a longer one (base64, a token) is known by its beginning."""
 
-CUT: Final = "…"
+CUT_MARK: Final = "…"
 """The term of every text that has a longer one."""
 
 # Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han, Hangul, and the Han of the higher planes.
-_UNSPACED: Final = (
+_UNSPACED_SCRIPTS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_UNSPACED_RUN: Final = re.compile(f"([{_UNSPACED}\u3005\u3006\u30fc]+)")
+_UNSPACED_RUN_PATTERN: Final = re.compile(f"([{_UNSPACED_SCRIPTS}\u3005\u3006\u30fc]+)")
 _SYMBOLS: Final = "\u2190-\u2bff\U0001f000-\U0001faff"  # arrows, symbols, emoji: each is a word by itself
-_ALONE: Final = re.compile(f"[{_UNSPACED}\u3005\u3006\u30fc{_SYMBOLS}]")
-_JOINERS: Final = "./:@+~-"
-_ASCII_NAME: Final = re.compile(rf"[A-Za-z0-9_]++(?:[{_JOINERS}]++[A-Za-z0-9_]++)*+")
-_SPLITS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
-_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_HUMPS: Final = re.compile(f"_+|{_HUMP.pattern}")
-_ESCAPES: Final = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\b": " ", "\\f": " ", '\\"': '"'}
-_ESCAPED: Final = re.compile(rb"\\[nrtbf]([A-Za-z0-9\x80-\xff]+)")
-_CODE: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
-_QUOTED: Final = re.compile(r'"([^"]+)"')
-_SPACE: Final = re.compile(r"\s+")
-_TOKEN: Final = re.compile(rb"[a-z0-9\x80-\xff]+")
+_SINGLE_CHARACTER_PATTERN: Final = re.compile(f"[{_UNSPACED_SCRIPTS}\u3005\u3006\u30fc{_SYMBOLS}]")
+_JOINING_CHARACTERS: Final = "./:@+~-"
+_ASCII_NAME_PATTERN: Final = re.compile(rf"[A-Za-z0-9_]++(?:[{_JOINING_CHARACTERS}]++[A-Za-z0-9_]++)*+")
+_SPLIT_PATTERNS: Final = re.compile(r"[:@+~]+"), re.compile(r"/+"), re.compile(r"[.-]+")
+_HUMP_PATTERN: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_HUMP_OR_UNDERSCORE_PATTERN: Final = re.compile(f"_+|{_HUMP_PATTERN.pattern}")
+_ESCAPE_CHARACTERS: Final = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\b": " ", "\\f": " ", '\\"': '"'}
+_ESCAPE_PATTERN: Final = re.compile(rb"\\[nrtbf]([A-Za-z0-9\x80-\xff]+)")
+_UNICODE_ESCAPE_PATTERN: Final = re.compile(r"\\u([0-9a-fA-F]{4})")
+_PHRASE_PATTERN: Final = re.compile(r'"([^"]+)"')
+_SPACE_PATTERN: Final = re.compile(r"\s+")
+_TOKEN_PATTERN: Final = re.compile(rb"[a-z0-9\x80-\xff]+")
 # Lower case and digits as `a`, upper case as `A`, what stands between tokens as a space.
-_CLASSES: Final = bytes(
+_CHARACTER_CLASSES: Final = bytes(
     ord(("A" if chr(code).isupper() else "a" if chr(code).isalnum() else " ") if code < 0x80 else "x")
     for code in range(256)
 )
@@ -83,18 +83,18 @@ def count_terms(text: str) -> dict[str, int]:
 
 def parse(query: str) -> Query:
     """Return the query as literal words. No character in it is an operator; an odd quote is just a character."""
-    phrases = dict.fromkeys(fold(phrase) for phrase in _QUOTED.findall(query))
+    phrases = dict.fromkeys(fold(phrase) for phrase in _PHRASE_PATTERN.findall(query))
     phrases.pop("", None)
     names: dict[str, QueryName] = {}
     for name in _names(query):
         terms = _terms(name)
-        if _UNSPACED_RUN.search(name):
+        if _UNSPACED_RUN_PATTERN.search(name):
             # A sentence without spaces is no name: each pair of characters counts by itself.
             pairs = [term for term in terms if len(term) > 1] or terms
             names.update((pair, QueryName(pair)) for pair in pairs)
         else:
             # `app.py:42` helps most when it stands there whole, but either half by itself is worth finding.
-            halves = [half for half in _SPLITS[0].split(name) if half.strip(_JOINERS)]
+            halves = [half for half in _SPLIT_PATTERNS[0].split(name) if half.strip(_JOINING_CHARACTERS)]
             found = [_named(half) for half in halves]
             names.update((one.whole, one) for one in ([QueryName(terms[0])] if len(halves) > 1 else []) + found)
     if not names and not phrases and (literal := fold(query)):
@@ -105,7 +105,7 @@ def parse(query: str) -> Query:
 def fold(text: str) -> str:
     """Return the text as phrases are compared: without case, Unicode form, width and kinds of white space."""
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return _SPACE.sub(" ", folded).strip()
+    return _SPACE_PATTERN.sub(" ", folded).strip()
 
 
 def holds(text: str, phrases: tuple[str, ...]) -> bool:
@@ -118,9 +118,9 @@ def unescape(text: str) -> str:
     r"""Return the other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
     if "\\" not in text:
         return text
-    for escape, sign in _ESCAPES.items():
+    for escape, sign in _ESCAPE_CHARACTERS.items():
         text = text.replace(escape, sign)
-    return _CODE.sub(lambda match: chr(int(match[1], 16)), text)
+    return _UNICODE_ESCAPE_PATTERN.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def prepare(text: str) -> bytes:
@@ -128,7 +128,7 @@ def prepare(text: str) -> bytes:
     data = _spread(text)
     more: list[bytes] = []
     if b"\\" in data:
-        more = _ESCAPED.findall(data)
+        more = _ESCAPE_PATTERN.findall(data)
         if b"\\u" in data:
             more += [_spread(unescape(word)) for word in data.decode().split() if "\\u" in word]
     data = b" ".join([data, *more, b""])
@@ -137,41 +137,44 @@ def prepare(text: str) -> bytes:
 
 def tokens_of(prepared: bytes) -> set[bytes]:
     """Return the tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
-    return {token if len(token) <= LONGEST else shorten(token) for token in _TOKEN.findall(prepared.lower())}
+    return {
+        token if len(token) <= MAX_TOKEN_CHARACTERS else shorten(token)
+        for token in _TOKEN_PATTERN.findall(prepared.lower())
+    }
 
 
 def shorten(token: bytes) -> bytes:
     """Return the beginning by which a long token is known."""
-    return token.decode("utf-8", "replace")[:LONGEST].encode()
+    return token.decode("utf-8", "replace")[:MAX_TOKEN_CHARACTERS].encode()
 
 
 def tokens_for(term: str) -> frozenset[str]:
     """Return the tokens that every text has in which this (folded) term stands."""
-    found = _TOKEN.findall(_spread(term).lower())
-    return frozenset(token.decode()[:LONGEST] for token in found)
+    found = _TOKEN_PATTERN.findall(_spread(term).lower())
+    return frozenset(token.decode()[:MAX_TOKEN_CHARACTERS] for token in found)
 
 
 def tokens_within(phrase: str) -> frozenset[str]:
     """Return the tokens of every text that has this (folded) phrase, even if it begins or ends inside a word."""
     spread = _spread(phrase).lower()
     found: set[str] = set()
-    for match in _TOKEN.finditer(spread):
+    for match in _TOKEN_PATTERN.finditer(spread):
         token = match[0].decode()
-        if _ALONE.match(token) or (match.start() > 0 and match.end() < len(spread)):
-            found.add(token[:LONGEST])
+        if _SINGLE_CHARACTER_PATTERN.match(token) or (match.start() > 0 and match.end() < len(spread)):
+            found.add(token[:MAX_TOKEN_CHARACTERS])
     return frozenset(found)
 
 
 def stands_alone(term: str) -> bool:
     """Return whether the term is of an unspaced script, or a symbol: it stands wherever its characters do."""
-    return _ALONE.match(term) is not None
+    return _SINGLE_CHARACTER_PATTERN.match(term) is not None
 
 
 def _spread(text: str) -> bytes:
     """Return the text with signs beyond ASCII only where they are part of words, and unspaced scripts in pieces."""
     if text.isascii():
         return text.encode()
-    return unicodedata.normalize("NFKC", text).encode("ascii", _SPREADING)
+    return unicodedata.normalize("NFKC", text).encode("ascii", _ERROR_HANDLER_NAME)
 
 
 def _spread_there(error: UnicodeError) -> tuple[bytes, int]:
@@ -181,13 +184,13 @@ def _spread_there(error: UnicodeError) -> tuple[bytes, int]:
     return _spread_run(error.object[error.start : error.end]), error.end
 
 
-_SPREADING: Final = "unabridged.spread"
-codecs.register_error(_SPREADING, _spread_there)
+_ERROR_HANDLER_NAME: Final = "unabridged.spread"
+codecs.register_error(_ERROR_HANDLER_NAME, _spread_there)
 
 
 @lru_cache(maxsize=1 << 14)
 def _spread_run(run: str) -> bytes:
-    pieces = _UNSPACED_RUN.split(run.casefold())
+    pieces = _UNSPACED_RUN_PATTERN.split(run.casefold())
     pieces[::2] = (sign().sub(lambda match: f" {match[0]} " if stands_alone(match[0]) else " ", p) for p in pieces[::2])
     pieces[1::2] = (f" {' '.join(_pairs(piece))} " for piece in pieces[1::2])
     return "".join(pieces).encode("utf-8", "replace")
@@ -195,7 +198,7 @@ def _spread_run(run: str) -> bytes:
 
 def _humps_in(data: bytes) -> set[bytes]:
     """Return the humps of every name in the data, which ends with a space; found by the places where they meet."""
-    classes = data.translate(_CLASSES)
+    classes = data.translate(_CHARACTER_CLASSES)
     find, before = classes.find, classes.rfind
     names: set[bytes] = set()
     for meeting in (b"aA", b"AAa"):
@@ -205,13 +208,13 @@ def _humps_in(data: bytes) -> set[bytes]:
             names.add(data[before(b" ", 0, at) + 1 : end])
             at = find(meeting, end)
     # Where a single letter would stand alone there are none: base64, most often, which is not worth remembering.
-    return {hump for name in names if b"aAAa" not in name.translate(_CLASSES) for hump in _humps_of(name)}
+    return {hump for name in names if b"aAAa" not in name.translate(_CHARACTER_CLASSES) for hump in _humps_of(name)}
 
 
 def count_humps(text: str) -> Counter[str]:
     """Return how often each hump (folded) of a name stands in this text of ASCII."""
     data = f"{text} ".encode()
-    classes = data.translate(_CLASSES)
+    classes = data.translate(_CHARACTER_CLASSES)
     names: dict[int, bytes] = {}
     for meeting in (b"aA", b"AAa"):
         at = classes.find(meeting)
@@ -229,13 +232,13 @@ def _humps_of(name: bytes) -> tuple[bytes, ...]:
 
 def humps_of(token: str) -> list[str]:
     """Return the humps of a token; none where single letters would stand alone, or in bulk data."""
-    humps = _HUMP.split(token) if len(token) <= LONGEST else []
+    humps = _HUMP_PATTERN.split(token) if len(token) <= MAX_TOKEN_CHARACTERS else []
     return humps if min(map(len, humps), default=0) > 1 else []
 
 
 def is_hump(text: str, at: int) -> bool:
     """Return whether another hump of a name begins at this place."""
-    return _HUMP.match(text, at) is not None
+    return _HUMP_PATTERN.match(text, at) is not None
 
 
 def _count(text: str) -> dict[str, int]:
@@ -249,14 +252,14 @@ def _count(text: str) -> dict[str, int]:
 
 def _names(text: str) -> list[str]:
     if text.isascii():
-        return _ASCII_NAME.findall(text)
+        return _ASCII_NAME_PATTERN.findall(text)
     return _name().findall(unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(maxsize=1 << 16)
 def _terms(name: str) -> tuple[str, ...]:
     """Return what the name is indexed by, each once: itself first, then its pieces, down to words and their parts."""
-    if name.isascii() or not (runs := _UNSPACED_RUN.split(name))[1:]:
+    if name.isascii() or not (runs := _UNSPACED_RUN_PATTERN.split(name))[1:]:
         return tuple(_pieces(name))
     found: dict[str, None] = {}
     for index, run in enumerate(runs):
@@ -269,20 +272,20 @@ def _pairs(run: str) -> list[str]:
 
 
 def _pieces(name: str) -> list[str]:
-    if name.islower() and name.isalpha() and len(name) <= LONGEST:
+    if name.islower() and name.isalpha() and len(name) <= MAX_TOKEN_CHARACTERS:
         return [_term(name)]
-    pieces = [name.strip(_JOINERS)]
+    pieces = [name.strip(_JOINING_CHARACTERS)]
     found = dict.fromkeys(pieces)
     for path in (piece for piece in pieces if "/" in piece):
         steps = path.split("/")
         found.update(dict.fromkeys("/".join(steps[at:]) for at in range(1, len(steps))))
-    for joiner in _SPLITS:
+    for joiner in _SPLIT_PATTERNS:
         pieces = [part for piece in pieces for part in joiner.split(piece) if part]
         found.update(dict.fromkeys(pieces))
     for word in pieces:
         found.update(dict.fromkeys(_humps(word)))
     terms = list(dict.fromkeys(_term(piece) for piece in found if piece))
-    return [*terms, CUT] if any(len(piece) > LONGEST for piece in pieces) else terms
+    return [*terms, CUT_MARK] if any(len(piece) > MAX_TOKEN_CHARACTERS for piece in pieces) else terms
 
 
 def _named(name: str) -> QueryName:
@@ -298,14 +301,14 @@ def _leaves(name: str) -> tuple[str, ...]:
 
 def _humps(word: str) -> list[str]:
     """Return the parts of `getUserName` and `user_name`; none where one would be a single letter, or in bulk data."""
-    if len(word) > LONGEST:
+    if len(word) > MAX_TOKEN_CHARACTERS:
         return []
-    parts = [part for part in _HUMPS.split(word) if part]
+    parts = [part for part in _HUMP_OR_UNDERSCORE_PATTERN.split(word) if part]
     return parts if all(len(part) > 1 for part in parts) else []
 
 
 def _term(piece: str) -> str:
-    return (piece.lower() if piece.isascii() else piece.casefold())[:LONGEST]
+    return (piece.lower() if piece.isascii() else piece.casefold())[:MAX_TOKEN_CHARACTERS]
 
 
 @cache
@@ -318,7 +321,7 @@ def _marks() -> str:
 @cache
 def _name() -> re.Pattern[str]:
     word = f"[\\w{_marks()}]+"
-    return re.compile(f"{word}(?:[{_JOINERS}]+{word})*|[{_SYMBOLS}]")
+    return re.compile(f"{word}(?:[{_JOINING_CHARACTERS}]+{word})*|[{_SYMBOLS}]")
 
 
 @cache
@@ -331,7 +334,7 @@ def standing(term: str) -> re.Pattern[str]:
     """Return a (folded) term of ASCII where it stands by itself, in a folded text of ASCII."""
     literal = re.escape(term)
     left = f"(?<![a-z0-9]{literal})" if term[0].isalnum() else ""
-    right = "(?![a-z0-9])" if term[-1].isalnum() and len(term) < LONGEST else ""
+    right = "(?![a-z0-9])" if term[-1].isalnum() and len(term) < MAX_TOKEN_CHARACTERS else ""
     return re.compile(f"{literal}{right}{left}")  # the literal first: it is what is looked for fastest
 
 
@@ -344,4 +347,4 @@ def sign() -> re.Pattern[str]:
 @cache
 def run() -> re.Pattern[str]:
     """Return a token of a folded text, at the place where it begins."""
-    return re.compile(f"(?:(?![{_UNSPACED}\u3005\u3006\u30fc_])[\\w{_marks()}])+")
+    return re.compile(f"(?:(?![{_UNSPACED_SCRIPTS}\u3005\u3006\u30fc_])[\\w{_marks()}])+")

@@ -23,7 +23,7 @@ S = TypeVar("S")
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.001, 0.05
 """Between two tries to take a lock beside an event loop: at first, and at most."""
 
-LOOP: ContextVar[AbstractEventLoop | None] = ContextVar("unabridged_loop", default=None)
+own_loop: ContextVar[AbstractEventLoop | None] = ContextVar("unabridged_loop", default=None)
 """In a worker thread, the event loop that started it."""
 
 
@@ -95,7 +95,7 @@ def find_free_loop() -> AbstractEventLoop | None:
     """Return the caller's event loop; None where there is none, or where this very call keeps it from running."""
     import asyncio  # noqa: PLC0415 - see above
 
-    loop = LOOP.get()
+    loop = own_loop.get()
     if loop is None or not loop.is_running():
         return None
     try:
@@ -105,10 +105,10 @@ def find_free_loop() -> AbstractEventLoop | None:
 
 
 async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Call the function in a thread, as `asyncio.to_thread` does, with the loop known to it in `LOOP`."""
+    """Call the function in a thread, as `asyncio.to_thread` does, with the loop known to it in `own_loop`."""
     import asyncio  # noqa: PLC0415 - see above
 
-    LOOP.set(asyncio.get_running_loop())
+    own_loop.set(asyncio.get_running_loop())
     return await asyncio.to_thread(function, *arguments, **options)
 
 

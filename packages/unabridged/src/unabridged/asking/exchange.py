@@ -23,7 +23,7 @@ from unabridged.asking.failures import classify_failure, describe_kind, is_lasti
 from unabridged.asking.model_calls import CallableModel, Work, fits_window, start_call
 from unabridged.asking.overflow import Overflow, is_overflow
 
-FIRST_SHARE = 0.6
+FIRST_MODEL_SHARE = 0.6
 """Of the time left, what one call may take while there is another model to turn to."""
 MAX_ABANDONED_CALLS = 4
 """Blocking calls that never returned, after which no more are made."""
@@ -104,7 +104,7 @@ class Exchange:
         """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""
         model, number = self.asker.models[place], 0
         while True:
-            seconds = self._seconds_left() * (1.0 if is_last else FIRST_SHARE)
+            seconds = self._seconds_left() * (1.0 if is_last else FIRST_MODEL_SHARE)
             self._check(model, seconds)
             try:
                 reply = yield seconds, partial(start_call, model, replace(ask, deadline=seconds))

@@ -12,7 +12,7 @@ COUNTED_SHARE, UNCOUNTED_SHARE = 0.95, 0.80
 """Of what was refused, the most that is sent later: where the provider gave its numbers, and where it did not."""
 SMALLEST_BUDGET_TOKENS = 64
 """No request can be made for less."""
-HALVES = (0.5, 0.65)
+LIMIT_SHARES = (0.5, 0.65)
 """Of what was refused without numbers, the most that is sent in its place: a second refusal is the last, so it must
 fit. Half; where what can't go takes more, two thirds."""
 
@@ -79,7 +79,7 @@ def list_limits_to_try(overflow: Overflow, sent: int, settings: Settings, learne
     """
     if overflow.requested is not None or (overflow.limit is not None and overflow.limit < sent):
         return [learned]
-    halves = [find_lower_limits(overflow, sent, settings, learned, share) for share in HALVES]
+    halves = [find_lower_limits(overflow, sent, settings, learned, share) for share in LIMIT_SHARES]
     return [*(limits for limits in halves if limits is not None), learned]
 
 

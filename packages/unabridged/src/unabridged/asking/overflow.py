@@ -45,7 +45,7 @@ _ACCOUNT_LIMIT_CODES = frozenset(
         "permission_error", "invalid_api_key", 401, 402, 403, 404, 429, 503, 529,
     }
 )  # fmt: skip
-_ACCOUNT_LIMIT = re.compile(
+_ACCOUNT_LIMIT_PATTERN = re.compile(
     r"tokens? per (?:min|day|hour|sec)|\b[TR]P[MD]\b|rate limit|quota|throttl|too many requests|please wait",
     re.IGNORECASE,
 )
@@ -67,7 +67,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 # The first that matches counts; those with numbers come before those without.
-_PATTERNS = tuple(
+_OVERFLOW_PATTERNS = tuple(
     _pattern(text)
     for text in (
         # OpenAI chat and what copies it; vLLM old and new; SGLang
@@ -187,12 +187,12 @@ class _Report:
 
     def is_account_limit(self) -> bool:
         """Return whether it says that the account, not the window, is at its limit."""
-        is_limit = bool(self.codes & _ACCOUNT_LIMIT_CODES) or any(map(_ACCOUNT_LIMIT.search, self.texts))
+        is_limit = bool(self.codes & _ACCOUNT_LIMIT_CODES) or any(map(_ACCOUNT_LIMIT_PATTERN.search, self.texts))
         return is_limit and not self.codes & _OVERFLOW_CODES
 
     def find_overflow(self) -> Overflow | None:
         """Return what it says about the request being too long; None where it says nothing of that."""
-        matches = (pattern.search(text) for text in self.texts for pattern in _PATTERNS)
+        matches = (pattern.search(text) for text in self.texts for pattern in _OVERFLOW_PATTERNS)
         match = next(filter(None, matches), None)
         if match is None and not self.codes & _OVERFLOW_CODES:
             return None

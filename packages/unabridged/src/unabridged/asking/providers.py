@@ -23,8 +23,8 @@ from unabridged.tokens.calibrate import usage_of
 if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
-EXTRA = "unabridged[models]"
-LOCAL = {
+EXTRA_NAME = "unabridged[models]"
+LOCAL_URLS = {
     "ollama": "http://127.0.0.1:11434/v1",
     "vllm": "http://127.0.0.1:8000/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
@@ -90,11 +90,11 @@ def open_model(
     try:
         from pydantic_ai.exceptions import UserError  # noqa: PLC0415 - heavy, and an extra
     except ImportError as error:
-        raise NotInstalled(repr(shown), EXTRA, error) from error
+        raise NotInstalled(repr(shown), EXTRA_NAME, error) from error
     try:
-        opened = _infer_model(provider, bare, base_url or LOCAL.get(provider), api_key)
+        opened = _infer_model(provider, bare, base_url or LOCAL_URLS.get(provider), api_key)
     except ImportError as error:
-        raise NotInstalled(f"the provider {provider!r}", EXTRA, error) from error
+        raise NotInstalled(f"the provider {provider!r}", EXTRA_NAME, error) from error
     except (UserError, ValueError, TypeError) as error:
         raise SettingsError(f"{shown!r} can't be used: {error}") from error
     return ProviderModel(name, opened, dict(options or {}))
@@ -106,7 +106,7 @@ def _infer_model(provider: str, name: str, base_url: str | None, api_key: str | 
 
     if base_url is None and api_key is None:
         return infer_model(f"{provider}:{name}")
-    if provider in LOCAL or (provider in {"openai", "openai-chat"} and base_url is not None):
+    if provider in LOCAL_URLS or (provider in {"openai", "openai-chat"} and base_url is not None):
         from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
         from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
 

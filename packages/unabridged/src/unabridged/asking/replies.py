@@ -10,7 +10,7 @@ from unabridged.asking.ask import Reply, Stop
 from unabridged.formats.fields import get
 from unabridged.tokens.calibrate import Usage, usage_of
 
-_STOPS: dict[str, Stop] = {
+_STOP_REASONS: dict[str, Stop] = {
     "stop": "end",
     "end_turn": "end",
     "stop_sequence": "end",
@@ -27,7 +27,7 @@ _STOPS: dict[str, Stop] = {
     "refusal": "refusal",
     "safety": "refusal",
 }
-_CALLS = ("tool_use", "_call")
+_CALL_TYPE_ENDINGS = ("tool_use", "_call")
 """How the kinds of content blocks and output items end that call a tool."""
 
 
@@ -81,7 +81,7 @@ def reply_of(response: Any) -> Reply:
 def stop_of(reason: Any) -> Stop | None:
     """Return why a model stopped, from its provider's word for it; None where there is no word."""
     reason = getattr(reason, "value", reason)  # some SDKs have a word of their own for each, as an enumeration
-    return None if reason is None else _STOPS.get(str(reason).lower(), "other")
+    return None if reason is None else _STOP_REASONS.get(str(reason).lower(), "other")
 
 
 def _read_choice(choice: Any) -> Reply:
@@ -117,7 +117,7 @@ def _read_blocks(blocks: Sequence[Any]) -> Reply:
     return Reply(
         "".join(texts("text", "text", "output_text")) or refusal,
         "refusal" if refusal else None,
-        calls=sum(str(kind).endswith(_CALLS) for kind in kinds),
+        calls=sum(str(kind).endswith(_CALL_TYPE_ENDINGS) for kind in kinds),
         reasoning="\n".join(texts("thinking", "thinking")),
     )
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 from unabridged.messages import View
 from unabridged.text_cache import remembered
 
-_OURS = "[unabridged "
-_LONGEST_JSON = 20_000
+_OWN_FRAME_START = "[unabridged "
+_MAX_JSON_CHARACTERS = 20_000
 """Characters of a result that is parsed for an exit code."""
-_BLANKS = re.compile(r"\s+")
-_OPENING = re.compile(r"\s*<([\w.:-]{1,60})[^<>\n]{0,200}>")
+_BLANKS_PATTERN = re.compile(r"\s+")
+_OPENING_TAG_PATTERN = re.compile(r"\s*<([\w.:-]{1,60})[^<>\n]{0,200}>")
 
 
 class TurnBlock(NamedTuple):
@@ -35,7 +35,7 @@ def frame_table() -> dict[str, Any]:
 def split_blocks(view: View) -> list[TurnBlock]:
     """Return the text of a turn in blocks, by who wrote them."""
     text, found = view.text, list[TurnBlock]()
-    if text.startswith(_OURS):
+    if text.startswith(_OWN_FRAME_START):
         return [TurnBlock("person", text)]  # a summary of ours only if the archive knows it
     for start, stop in pairwise([0, *view.starts, len(text) + 1]):
         whole = "whole_turn" in _summary_frame(text[start:stop])
@@ -65,7 +65,7 @@ def _end_of_host_tags(text: str) -> int:
     """Return where the host's tagged blocks end that a text opens with; 0 without one."""
     names, stop = frame_table()["tags"]["hosts"].split(), 0
     while not _summary_frame(text, stop):
-        opening = _OPENING.match(text, stop)
+        opening = _OPENING_TAG_PATTERN.match(text, stop)
         if opening is None or opening[1].lower() not in names:
             break
         closing = text.find(f"</{opening[1]}>", stop)
@@ -75,7 +75,7 @@ def _end_of_host_tags(text: str) -> int:
 
 def _summary_frame(text: str, start: int = 0) -> dict[str, Any]:
     """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
-    if blanks := _BLANKS.match(text, start):
+    if blanks := _BLANKS_PATTERN.match(text, start):
         start = blanks.end()
     return next((dict(frame) for frame in frame_table()["summaries"] if text.startswith(frame["opens"], start)), {})
 
@@ -101,7 +101,7 @@ def find_block_author(text: str) -> str:
 
 def find_other_summary(view: View) -> str:
     """Return what another system's summaries in a turn say, without the words of their frames."""
-    if view.text.startswith(_OURS):
+    if view.text.startswith(_OWN_FRAME_START):
         return ""
     if view.origin == "summary":
         found = [block.text for block in split_blocks(view) if block.author == "summary"] or [view.text]
@@ -140,7 +140,7 @@ def find_exit_code(text: str) -> int | None:
     for pattern in _exit_codes():
         if found := pattern.search(edges):
             return int(found[1])
-    if text[:1] != "{" or len(text) > _LONGEST_JSON:
+    if text[:1] != "{" or len(text) > _MAX_JSON_CHARACTERS:
         return None
     try:
         value = json.loads(text)

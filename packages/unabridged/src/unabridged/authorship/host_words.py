@@ -13,12 +13,12 @@ from unabridged.authorship.frames import frame_table
 from unabridged.text_cache import remembered
 from unabridged.text_tools import find_fences
 
-_TAG = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
-_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
+_TAG_PATTERN = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
+_ANY_TAG_PATTERN = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
 _HOST_TAGS, _OWN_TAGS = (frozenset(frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
 """Tags that only hosts write; tags that a host puts around what the person says."""
-_LINES = re.compile(rf"^(?:{'|'.join(map(re.escape, frame_table()['host_lines']))})[^\n]*", re.MULTILINE)
-_BLOCKS = [
+_HOST_LINE_PATTERN = re.compile(rf"^(?:{'|'.join(map(re.escape, frame_table()['host_lines']))})[^\n]*", re.MULTILINE)
+_HOST_BLOCK_PATTERNS = [
     (
         re.compile(f"^{re.escape(block['opens'])}", re.MULTILINE),
         re.compile(f"^(?:{'|'.join(map(re.escape, block['until']))})", re.MULTILINE),
@@ -27,7 +27,7 @@ _BLOCKS = [
 ]
 """How a host's blocks open, and with which words it, or the person, speaks again."""
 _LOCAL_COMMANDS = frozenset(frame_table()["local_commands"].split())
-_INDENT = 40
+_MAX_INDENT = 40
 """Blanks that may stand before a tag which opens a line."""
 
 Part = tuple[int, int]
@@ -37,7 +37,7 @@ Part = tuple[int, int]
 @remembered
 def host_parts(text: str) -> tuple[Part, ...]:
     """Return the parts of a turn that are the host's, in order and apart."""
-    lines = [found.span() for found in _LINES.finditer(text)]
+    lines = [found.span() for found in _HOST_LINE_PATTERN.finditer(text)]
     apart: list[Part] = []
     for start, stop in sorted([*_tagged(text), *_untagged(text), *lines]):
         if apart and start < apart[-1][1]:
@@ -80,7 +80,7 @@ def _tagged(text: str) -> Iterator[Part]:
         return
     closings, fences, end_of_last, local = _closings(text), deque(find_fences(text)), 0, False
     alone = "<local-command-stdout>" in text and text.count("<command-name>") == 1
-    for opening in _TAG.finditer(text):
+    for opening in _TAG_PATTERN.finditer(text):
         name, start, body = opening[1].lower(), opening.start(), opening.end()
         while fences and (fences[0][1] <= start or fences[0][0] < end_of_last):
             fences.popleft()
@@ -91,7 +91,7 @@ def _tagged(text: str) -> Iterator[Part]:
         if name == "command-name":  # `/exit`: the host carries it out itself and asks nothing of the model
             local = alone or text[body:close].strip() in _LOCAL_COMMANDS
         hosts = name in _HOST_TAGS or name.startswith("local-command-") or (local and name.startswith("command-"))
-        opens_line = text[max(end_of_last, start - _INDENT) : start].rstrip(" \t")[-1:] in {"", "\n"}
+        opens_line = text[max(end_of_last, start - _MAX_INDENT) : start].rstrip(" \t")[-1:] in {"", "\n"}
         if hosts and (close >= 0 or opens_line):
             yield start, stop
             end_of_last = stop
@@ -117,7 +117,7 @@ def _closings(text: str) -> dict[int, int]:
     found: dict[int, int] = {}
     last: dict[str, int] = {}
     opened: set[str] = set()
-    for tag in reversed(list(_ANY_TAG.finditer(text))):
+    for tag in reversed(list(_ANY_TAG_PATTERN.finditer(text))):
         name = tag[2].lower()
         if not tag[1]:
             found[tag.start()] = last.get(name, -1)
@@ -130,7 +130,7 @@ def _closings(text: str) -> dict[int, int]:
 
 def _untagged(text: str) -> Iterator[Part]:
     """Yield the blocks of a host that have no tags, each down to where somebody speaks again or the turn ends."""
-    for opens, speaks in _BLOCKS:
+    for opens, speaks in _HOST_BLOCK_PATTERNS:
         stop = 0
         for opening in opens.finditer(text):
             if opening.start() >= stop:

@@ -21,9 +21,9 @@ TurnCounts = Mapping[str, int]
 """How many turns of the assistant there were (`turns`), how many ended in a fence (`fenced`), and whether any message
 called a tool (`calls`)."""
 NO_TURNS: TurnCounts = {}
-_FEWEST = 3
+_MIN_OBSERVATIONS = 3
 """Turns of the assistant from which on fences may be actions."""
-_OBSERVATIONS = tuple(frame_table()["observations"])
+_OBSERVATION_PREFIXES = tuple(frame_table()["observations"])
 
 
 def with_origins(
@@ -36,7 +36,7 @@ def with_origins(
     found = [_by_frames(view) for view in views]
     counts = count_turns(views, range(len(views)), before)
     if not counts.get("calls"):
-        fences_act = counts["turns"] >= _FEWEST and 4 * counts["fenced"] >= 3 * counts["turns"]
+        fences_act = counts["turns"] >= _MIN_OBSERVATIONS and 4 * counts["fenced"] >= 3 * counts["turns"]
         for i, view in enumerate(found):
             if view.role == "user" and view.origin in {"person", "summary"} and _is_observation(views, i, fences_act):
                 found[i] = views[i].said_by("tool")
@@ -75,7 +75,7 @@ def _is_observation(views: Sequence[View], index: int, fences_act: bool) -> bool
     if before is None or not _is_models(before):
         return False
     text = views[index].text
-    framed = text.lstrip()[:40].startswith(_OBSERVATIONS) or is_cleared(views[index])
+    framed = text.lstrip()[:40].startswith(_OBSERVATION_PREFIXES) or is_cleared(views[index])
     return framed or ends_in_action(before.text) or (fences_act and ends_in_fence(before.text))
 
 

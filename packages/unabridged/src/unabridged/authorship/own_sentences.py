@@ -14,21 +14,21 @@ from unabridged.authorship.frames import frame_table
 from unabridged.authorship.host_words import Part, blank_parts, find_closed_blocks, host_parts
 from unabridged.text_tools import bare, blank_fences, find_fences, sentences
 
-LONGEST = 60_000
+MAX_CHARACTERS = 60_000
 """Characters of a message that are read, at its beginning and its end: what is longer was pasted."""
-BLANK = "\ufffc"
+BLANK_CHARACTER = "\ufffc"
 """Stands for each character of a quotation, so that places stay true."""
 
-_QUOTED_LINE = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
-_HELD_UP = re.compile("|".join(frame_table()["held_up"]), re.MULTILINE)
-_QUOTED = re.compile(
+_QUOTED_LINE_PATTERN = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
+_QUOTING_PATTERN = re.compile("|".join(frame_table()["held_up"]), re.MULTILINE)
+_QUOTATION_PATTERN = re.compile(
     r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
     r"|\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d"
     r"|\u201e[^\u201c\u201d\u201e]*[\u201c\u201d]|«[^«»]*»|[\u300c\u300e][^\u300c-\u300f]*[\u300d\u300f]"
     r"|(?<![\w'])'(?=\S)(?:[^'\n]|(?<=\w)'(?=\w)){2,4000}'(?![\w'])"
     r"|\u2018(?:[^\u2018\u2019\n]|\u2019(?=\w)){2,4000}\u2019|`[^`\n]+`"
 )
-_MORE_THAN_A_NAME = frozenset(" \t(){}<>=;\\")
+_CHARACTERS_NOT_IN_NAMES = frozenset(" \t(){}<>=;\\")
 
 
 class Sentence(NamedTuple):
@@ -42,16 +42,16 @@ class Sentence(NamedTuple):
 
 def own_sentences(text: str) -> Iterator[Sentence]:
     """Yield the person's own sentences in a message."""
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST * 2 // 3]}\n{text[-LONGEST // 3 :]}"
+    if len(text) > MAX_CHARACTERS:
+        text = f"{text[: MAX_CHARACTERS * 2 // 3]}\n{text[-MAX_CHARACTERS // 3 :]}"
     if text.startswith("[unabridged summary"):
         return
     said = blank_parts(text, host_parts(text))
     said = blank_fences(blank_parts(said, _blocks_outside_fences(said)))
-    for pattern in (_QUOTED_LINE, _HELD_UP):
+    for pattern in (_QUOTED_LINE_PATTERN, _QUOTING_PATTERN):
         said = pattern.sub(lambda found: "\n" * len(found[0]), said)
     said = blank_parts(said, find_closed_blocks(said))
-    own = _QUOTED.sub(lambda found: _blank_quotation(found[0]), said)
+    own = _QUOTATION_PATTERN.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
     for sentence in sentences(own):
         stop = own.index(sentence, stop) + len(sentence)
@@ -70,5 +70,5 @@ def _blocks_outside_fences(text: str) -> Iterator[Part]:
 
 def _blank_quotation(quotation: str) -> str:
     """Return a quotation blanked; a name in code stays, for it is what a sentence is about."""
-    is_name = quotation[0] == "`" and _MORE_THAN_A_NAME.isdisjoint(quotation)
-    return quotation if is_name else BLANK * len(quotation)
+    is_name = quotation[0] == "`" and _CHARACTERS_NOT_IN_NAMES.isdisjoint(quotation)
+    return quotation if is_name else BLANK_CHARACTER * len(quotation)

@@ -10,19 +10,21 @@ import re
 from unabridged.authorship.frames import frame_table
 from unabridged.text_cache import remembered
 
-_LAST = 4_000
+_TAIL_CHARACTERS = 4_000
 """Characters at the end of a turn in which its action is looked for."""
-_FORMS = {kind: "|".join(words) for kind, words in frame_table()["actions"].items()}
-_TAGS = re.compile(rf"(?<!`)</(?:{_FORMS['tags']})>")
+_ACTION_WORDS = {kind: "|".join(words) for kind, words in frame_table()["actions"].items()}
+_CLOSING_TAG_PATTERN = re.compile(rf"(?<!`)</(?:{_ACTION_WORDS['tags']})>")
 _BEGINS, _ENDS = (tuple(frame_table()["actions"][kind]) for kind in ("begins", "ends"))
-_LABEL = re.compile(rf"^[ \t]*(?:{_FORMS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
-_KEYS = re.compile(rf'"(?:{_FORMS["keys"]})"\s?:')
+_LABEL_PATTERN = re.compile(rf"^[ \t]*(?:{_ACTION_WORDS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
+_KEY_PATTERN = re.compile(rf'"(?:{_ACTION_WORDS["keys"]})"\s?:')
 """Keys of an object that orders something."""
-_MORE_KEYS = re.compile(rf'"(?:{_FORMS["keys_alone"]})"\s?:')
+_LONE_KEY_PATTERN = re.compile(rf'"(?:{_ACTION_WORDS["keys_alone"]})"\s?:')
 """Keys that do so where the object stands without a fence."""
-_CALL = re.compile(r"\[?[A-Za-z_][\w.]*[(\[].*[)\]];?\]?\Z")
-_CODE = re.compile(r"(?:import|from|def|class|for|with|while|if|try|print)\b.*[\w):\"']\Z|[A-Za-z_][\w.]* ?= ?\S|#")
-_COMMAND = re.compile(r"[ \t]*[$!] ?\S")
+_CALL_PATTERN = re.compile(r"\[?[A-Za-z_][\w.]*[(\[].*[)\]];?\]?\Z")
+_CODE_LINE_PATTERN = re.compile(
+    r"(?:import|from|def|class|for|with|while|if|try|print)\b.*[\w):\"']\Z|[A-Za-z_][\w.]* ?= ?\S|#"
+)
+_COMMAND_PATTERN = re.compile(r"[ \t]*[$!] ?\S")
 
 
 @remembered
@@ -34,17 +36,21 @@ def ends_in_fence(text: str) -> bool:
 @remembered
 def ends_in_action(text: str) -> bool:
     """Return whether a turn ends in an action of a known form."""
-    end = text.rstrip()[-_LAST:]
-    if end.endswith(_ENDS) or end.startswith(_BEGINS) or _TAGS.search(end):
+    end = text.rstrip()[-_TAIL_CHARACTERS:]
+    if end.endswith(_ENDS) or end.startswith(_BEGINS) or _CLOSING_TAG_PATTERN.search(end):
         return True
     if end.endswith("```"):
         opened = end.rfind("```", 0, len(end) - 3)
         fence = end[opened:]
-        if fence.startswith("```tool_code") or ("{" in fence and _KEYS.search(fence)):
+        if fence.startswith("```tool_code") or ("{" in fence and _KEY_PATTERN.search(fence)):
             return True
         above = end[:opened].rstrip().rpartition("\n\n")[2]  # "Action:" with a block below it
-        return above.endswith(":") and _LABEL.search(f"{above} -") is not None
-    return _LABEL.search(end.rpartition("\n\n")[2]) is not None or _is_object(end) or _is_code(end, len(text) <= _LAST)
+        return above.endswith(":") and _LABEL_PATTERN.search(f"{above} -") is not None
+    return (
+        _LABEL_PATTERN.search(end.rpartition("\n\n")[2]) is not None
+        or _is_object(end)
+        or _is_code(end, len(text) <= _TAIL_CHARACTERS)
+    )
 
 
 def _is_object(end: str) -> bool:
@@ -52,7 +58,7 @@ def _is_object(end: str) -> bool:
     if not end.endswith(("}", "]")):
         return False
     found = end if end.startswith(("{", "[")) else end[end.rfind("\n{") + 1 :]
-    return found.startswith(("{", "[{")) and bool(_KEYS.search(found) or _MORE_KEYS.search(found))
+    return found.startswith(("{", "[{")) and bool(_KEY_PATTERN.search(found) or _LONE_KEY_PATTERN.search(found))
 
 
 def _is_code(end: str, whole: bool) -> bool:
@@ -60,7 +66,7 @@ def _is_code(end: str, whole: bool) -> bool:
     lines = [line for line in end.splitlines() if line.strip()]
     if not lines or "](" in lines[-1]:
         return False
-    is_call = _CALL.match(lines[-1]) is not None
-    if (is_call and (len(lines) == 1 or not lines[-1].endswith(("()", "[]")))) or _COMMAND.match(lines[-1]):
+    is_call = _CALL_PATTERN.match(lines[-1]) is not None
+    if (is_call and (len(lines) == 1 or not lines[-1].endswith(("()", "[]")))) or _COMMAND_PATTERN.match(lines[-1]):
         return True
-    return whole and len(lines) > 1 and all(_CODE.match(line.strip()) for line in (lines[0], lines[-1]))
+    return whole and len(lines) > 1 and all(_CODE_LINE_PATTERN.match(line.strip()) for line in (lines[0], lines[-1]))

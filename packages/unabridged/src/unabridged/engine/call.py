@@ -33,7 +33,7 @@ from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation,
 from unabridged.events import Receipt, Unchanged
 from unabridged.formats import Format, Message, detect
 from unabridged.history.difference import digest_prefixes
-from unabridged.history.replay import UNNAMED
+from unabridged.history.replay import UNNAMED_THREAD_PREFIX
 from unabridged.legality import find_waiting
 from unabridged.results import Compaction, Outlook, Plan
 from unabridged.settings import Limits
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("unabridged")
 
 T = TypeVar("T")
-LEASE = "a summary made early"
+BACKGROUND_LEASE_KEY = "a summary made early"
 UNNAMED_KEY_MESSAGES = 4
 """Messages by which a conversation without a name is distinguished from others, where that only saves work."""
 RESERVE_STEPS = 64
@@ -83,7 +83,7 @@ class MeasuredCall:
         if request.scope.thread:
             return request.scope
         meanings = (request.format.read(message).meaning for message in request.original[:UNNAMED_KEY_MESSAGES])
-        return request.scope._replace(thread=f"{UNNAMED}{digest_prefixes(meanings, '')[-1][:16]}")
+        return request.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{digest_prefixes(meanings, '')[-1][:16]}")
 
     @property
     def tokens_before(self) -> int:
@@ -361,7 +361,7 @@ class CallRunner:
         def make() -> str:
             has_lease = False
             try:
-                has_lease = archive.lease(scope, LEASE, self.settings.deadline)
+                has_lease = archive.lease(scope, BACKGROUND_LEASE_KEY, self.settings.deadline)
                 if not has_lease:
                     return "made elsewhere"
                 own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
@@ -371,7 +371,7 @@ class CallRunner:
             finally:
                 if has_lease:
                     with suppress(ArchiveError):  # it runs out by itself
-                        archive.release(scope, LEASE)
+                        archive.release(scope, BACKGROUND_LEASE_KEY)
 
         def work() -> None:
             if not make() and attempts.begun_at == call.estimate:  # else the list was changed meanwhile

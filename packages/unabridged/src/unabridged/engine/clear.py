@@ -14,19 +14,19 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from unabridged.engine.stubs import build_media_stub, build_stub, names_of, shorten_arguments, words_of
-from unabridged.engine.trigger import LEAST_CLEARED_SHARE
-from unabridged.formats.base import LEGACY, Edit, Slot
+from unabridged.engine.trigger import MIN_CLEARED_SHARE
+from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Slot
 from unabridged.marks import is_shortened, is_stub
 from unabridged.messages import Call, Media, View
 from unabridged.settings import Clear, Prices
 from unabridged.tokens.models import ModelInfo
 
-_ANY_RECORD = "0" * 12 + "/9999"
+_SAMPLE_RECORD_ID = "0" * 12 + "/9999"
 """Stands for the id of a record and a turn until they are known: as long as most."""
 STUB_TOKENS = 60
 """What a stub is taken to cost until it is made: only the stubs of what goes are made and counted."""
 
-PATIENCE = 0.5
+PATIENCE_SHARE = 0.5
 """What carrying the bulk must have cost, as a share of what the rewrite will, before it goes because it pays."""
 
 # Provider-defined tools whose calls or outputs have a structure of their own: there is no text to put a stub into.
@@ -68,14 +68,14 @@ class ClearingTerms(NamedTuple):
     prices: Prices | None
     over: int = 0
     idle: float = 0.0
-    patience: float = PATIENCE
+    patience: float = PATIENCE_SHARE
 
     def start(self, pieces: Sequence[_Piece], sizes: Sequence[int], turns: float) -> int | None:
         """Return the first message to change, from which on everything clearable goes; None to leave all as it is."""
         whole = sum(sizes)
         if self.over > 0 or self.prices is None:
             freed = sum(piece.freed for piece in pieces)
-            return pieces[0].message if freed >= max(self.over, LEAST_CLEARED_SHARE * whole, 1) else None
+            return pieces[0].message if freed >= max(self.over, MIN_CLEARED_SHARE * whole, 1) else None
         ahead = [0, *accumulate(sizes)]
         rewriting, carrying = self.prices.rewriting(self.idle), self.prices.read
         best: tuple[float, int] | None = None
@@ -91,7 +91,7 @@ class ClearingTerms(NamedTuple):
             # At break-even the next break-even is a few turns away, and the prefix would be rewritten over and over for
             # nothing. So the rewrite also waits until waiting has cost a good part of it.
             due = self.patience * price <= waste * carrying
-            pays = price < gain and due and freed >= LEAST_CLEARED_SHARE * whole
+            pays = price < gain and due and freed >= MIN_CLEARED_SHARE * whole
             if pays and (best is None or gain - price >= best[0]):
                 best = (gain - price, piece.message)
         return None if best is None else best[1]
@@ -170,8 +170,8 @@ class _Piece(NamedTuple):
 
     def build_stub(self) -> str:
         if self.slot.kind == "media":
-            return "\n".join(build_media_stub(item, record=_ANY_RECORD) for item in self.media)
-        details = (None, self.names, _ANY_RECORD)
+            return "\n".join(build_media_stub(item, record=_SAMPLE_RECORD_ID) for item in self.media)
+        details = (None, self.names, _SAMPLE_RECORD_ID)
         if self.slot.kind == "call":
             return shorten_arguments(self.text, *details)
         return build_stub(self.calls[0] if self.calls else None, self.text, *details)
@@ -244,7 +244,7 @@ def _pieces_of(
         elif slot.kind == "answer":
             goes = not fixed
         elif call is not None:
-            goes = call.name not in _FIXED_CALLS and not call.id.startswith(LEGACY)
+            goes = call.name not in _FIXED_CALLS and not call.id.startswith(LEGACY_CALL_PREFIX)
         else:  # what a provider's own tools gave, not a person's documents
             goes = view.origin in {"model", "tool"}
         if text and goes:

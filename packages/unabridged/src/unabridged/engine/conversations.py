@@ -33,8 +33,8 @@ _CONTENT_READERS: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 """The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
 _MISSING = object()
-MOST_CONVERSATIONS = 512
-UNNAMED_COMPARED = 64
+MAX_CONVERSATIONS = 512
+MAX_UNNAMED_COMPARED = 64
 """So many conversations without a name, the newest, are compared with a list for the one that it goes on."""
 
 
@@ -263,12 +263,12 @@ class _UnnamedKey(NamedTuple):
 class ConversationCaches:
     """The most recently used conversations, at most `most` of them; one lock each."""
 
-    def __init__(self, most: int = MOST_CONVERSATIONS) -> None:
+    def __init__(self, most: int = MAX_CONVERSATIONS) -> None:
         self._most = most
         self._guard = threading.Lock()
         self._number = 0
         self._caches: OrderedDict[object, ConversationCache] = OrderedDict()
-        _alive.add(self)
+        _live_caches.add(self)
 
     def find(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
         """Return the cache of the thread; without a name, of the conversation that the list goes on, else a new one."""
@@ -282,7 +282,7 @@ class ConversationCaches:
     def _find_unnamed(self, namespace: str, messages: Sequence[Message]) -> ConversationCache:
         with self._guard:
             unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
-            for key in unnamed[: -UNNAMED_COMPARED - 1 : -1]:
+            for key in unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]:
                 if self._caches[key].may_begin(messages) and self._touch(key):
                     return self._caches[key]
             self._number += 1
@@ -338,11 +338,11 @@ def _content_of(message: Message) -> Any:
     return get(message, "output") or get(message, "arguments") or get(message, "parts")
 
 
-_alive: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()
+_live_caches: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()
 
 
 def _renew_all() -> None:
-    for caches in list(_alive):
+    for caches in list(_live_caches):
         caches.renew()
 
 

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 StateProvider = Callable[[str], str | Awaitable[str | None] | None]
 """Returns the host's state for a thread's name; None or an empty text where there is none."""
 
-MOST_STUCK = 4
+MAX_STUCK_PROVIDERS = 4
 """Calls of one provider that never returned, after which it is not asked again."""
-MOST_STATE_SHARE = 0.2
+MAX_STATE_SHARE = 0.2
 """The share of the summary turn that the state may take."""
-SMALLEST_STATE_TOKENS = 24
+MIN_STATE_TOKENS = 24
 """Tokens below which a shortened state says nothing."""
 
-_HEADING = "## State as of message {turn} (told by the host, not by the user)"
-_NOTE = "[… the middle of the host's state of {tokens} tokens is left out …]"
+_STATE_HEADING = "## State as of message {turn} (told by the host, not by the user)"
+_CUT_NOTE = "[… the middle of the host's state of {tokens} tokens is left out …]"
 
 
 class HookRaised(Exception):  # noqa: N818 - never leaves the engine
@@ -197,14 +197,14 @@ def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -
     text = "\n".join(neutral(line) for line in text.strip().splitlines())
     if not text:
         return ""
-    heading = _HEADING.format(turn=turn)
+    heading = _STATE_HEADING.format(turn=turn)
     part = f"{heading}\n{fenced(text)}"
     if count(part) <= room:
         return part
     left = room - count(f"{heading}\n{fenced('')}") - 4
-    if left < SMALLEST_STATE_TOKENS:
+    if left < MIN_STATE_TOKENS:
         return ""
-    part = f"{heading}\n{fenced(cut_middle(text, left, count, _NOTE))}"
+    part = f"{heading}\n{fenced(cut_middle(text, left, count, _CUT_NOTE))}"
     return part if count(part) <= room else ""
 
 
@@ -215,8 +215,8 @@ def _call_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
     from concurrent.futures import Future  # noqa: PLC0415 - likewise
     from contextvars import copy_context  # noqa: PLC0415 - likewise
 
-    _stuck[:] = [(one, worker) for one, worker in _stuck if worker.is_alive()]
-    if (left := sum(one == provider for one, _ in _stuck)) >= MOST_STUCK:
+    _stuck_providers[:] = [(one, worker) for one, worker in _stuck_providers if worker.is_alive()]
+    if (left := sum(one == provider for one, _ in _stuck_providers)) >= MAX_STUCK_PROVIDERS:
         raise TimeoutError(f"{left} earlier calls of the state provider never returned: it is not asked again")
     loop, done = find_free_loop(), Future[Any]()
 
@@ -240,9 +240,9 @@ def _call_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
         return done.result(seconds)
     except TimeoutError:
         if not done.done():
-            _stuck.append((provider, worker))
+            _stuck_providers.append((provider, worker))
         raise TimeoutError(f"the state provider told nothing within {seconds:g} s") from None
 
 
-_stuck: list[tuple[StateProvider, Thread]] = []
+_stuck_providers: list[tuple[StateProvider, Thread]] = []
 """Calls that were left behind, each with its provider."""

@@ -33,7 +33,7 @@ from unabridged.engine.trigger import find_goal, may_clear_enough
 from unabridged.engine.write import count_people_tokens, report_failed_models, write
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Compacting
-from unabridged.history.replay import UNNAMED
+from unabridged.history.replay import UNNAMED_THREAD_PREFIX
 from unabridged.languages import detect_language, labels
 from unabridged.legality import repair
 from unabridged.marks import is_our_summary, marked_ids, shortening_note, summary_text
@@ -46,7 +46,7 @@ ENOUGH_CLEARED_SHARE = 0.05
 """The share of the budget that clearing must free to be all that the trigger will need: one turn may go beyond it."""
 TRY_GROWTH, TRY_SPARE_TOKENS = 1.05, 64
 """By how much the budget grows, as a factor and in tokens, where only an estimate says that a request won't fit."""
-NO_RECORD = "0" * 12
+NO_RECORD_ID = "0" * 12
 """Stands for the id of a record until it is known."""
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
@@ -253,7 +253,7 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     """Return the state in the terms of a plan; limits are scaled to the meter's tokens, less `slack`."""
     factor, pin, aim, limits = setup.calibration.factor, setup.settings.pin, setup.limits.target_tokens, setup.limits
     messages, views = state.working.messages, state.working.views
-    piece = setup.meter.text(shortening_note(NO_RECORD)) + 30
+    piece = setup.meter.text(shortening_note(NO_RECORD_ID)) + 30
     pins = render_pins([*setup.settings.pins, *state.read_pins(setup)])
     return Situation(
         views=views,
@@ -284,11 +284,11 @@ def _alternates(setup: Setup, state: State) -> bool:
 def _measure_frame(setup: Setup, state: State) -> FrameSizes:
     """Return what a summary turn of the list takes besides its body."""
     language = detect_language(view.text for view in state.working.views if view.origin == "person")
-    scope = state.scope if state.is_named else state.scope._replace(thread=f"{UNNAMED}{'0' * 16}")
+    scope = state.scope if state.is_named else state.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{'0' * 16}")
     preface = setup.preface(language, scope, state.read_pins(setup))
     text, words = state.format.text, labels(language)
     frame = [
-        text("user", summary_text(NO_RECORD, preface, 9_999, 99_999, language)),
+        text("user", summary_text(NO_RECORD_ID, preface, 9_999, 99_999, language)),
         text("assistant", words["acknowledgment"]),
         text("user", words["bridge"]),
     ]
@@ -323,7 +323,7 @@ def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Re
     return build(setup, state, replace(draft, edited=edited))
 
 
-def _shortener(setup: Setup, state: State, index: int, record_id: str = NO_RECORD) -> Shortener:
+def _shortener(setup: Setup, state: State, index: int, record_id: str = NO_RECORD_ID) -> Shortener:
     """Return what cuts the message at this index down for a record."""
     views, records = state.working.views, state.restored.records
     view = views[index]

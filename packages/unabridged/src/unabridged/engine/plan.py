@@ -25,9 +25,9 @@ from unabridged.results import Plan
 from unabridged.settings import Limits
 from unabridged.text_tools import level
 
-SMALLEST_SUMMARY = 80
+MIN_SUMMARY_TOKENS = 80
 """Tokens below which a summary says nothing."""
-MOST_AFTERWARDS = 2 / 3
+MAX_SHARE_AFTERWARDS = 2 / 3
 """The share of the trigger that a request may take after a compaction for all of `keep` to stay: the rest is for what
 comes next, or every other round would be summarised again. The summary gives way to it, down to a half of its room."""
 
@@ -165,7 +165,7 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
         room = max(0, min(bound, now.bounds.aim) - stays - now.summary)
         tail = Tail(room, at_most=True)
     else:
-        room = max(0, int(bound * MOST_AFTERWARDS) - stays - now.summary // 2)
+        room = max(0, int(bound * MAX_SHARE_AFTERWARDS) - stays - now.summary // 2)
         limits = now.limits
         tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.goal.most_in_tail)
     quarter = sum(now.sizes) // 4
@@ -209,12 +209,12 @@ def _summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
     if now.goal.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
         smaller = now.bounds.target - (now.total - now.size(cut.gone)) - now.frame.header
     if bound is not None and now.bounds.aim is None:
-        rest = int(bound * MOST_AFTERWARDS) - (now.total - now.size(cut.gone)) - now.frame.header
+        rest = int(bound * MAX_SHARE_AFTERWARDS) - (now.total - now.size(cut.gone)) - now.frame.header
         smaller = min(smaller, max(rest, now.summary // 2))
     return Plan(
         gone=cut.gone,
         place=min(cut.gone[0], *kept) if kept else cut.gone[0],
-        summary=min(now.summary, max(SMALLEST_SUMMARY, smaller)),
+        summary=min(now.summary, max(MIN_SUMMARY_TOKENS, smaller)),
         kept=kept,
         tail=cut.tail,
         replaced=now.bounds.limit if now.goal.fewest_gone else now.size(cut.gone),
@@ -250,7 +250,7 @@ def _squeeze_within(now: Situation) -> Plan:
     fixed = now.fixed()
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     newest, others = movable & now.newest, movable - now.newest
-    smallest = SMALLEST_SUMMARY if cut else 0
+    smallest = MIN_SUMMARY_TOKENS if cut else 0
     room = (
         now.bounds.limit
         - now.overhead

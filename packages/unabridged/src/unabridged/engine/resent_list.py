@@ -20,7 +20,7 @@ from unabridged.formats.base import Format, Message, read_at
 from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.history.difference import find_difference, transplant
 
-_PLAIN = (str, int, float, type(None))
+_IMMUTABLE_TYPES = (str, int, float, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,9 @@ def _copy(value: Any) -> tuple[Any, bool]:
     if isinstance(value, list):
         copies = [_copy(item) for item in value]
         return [copy for copy, _ in copies], all(is_plain for _, is_plain in copies)
-    if not isinstance(value, _PLAIN) and hasattr(type(value), "model_fields"):  # an SDK's object, of plain fields
+    if not isinstance(value, _IMMUTABLE_TYPES) and hasattr(
+        type(value), "model_fields"
+    ):  # an SDK's object, of plain fields
         with suppress(Exception):  # one that can't be copied is read each time
             return deepcopy(value), True
-    return value, isinstance(value, _PLAIN)
+    return value, isinstance(value, _IMMUTABLE_TYPES)

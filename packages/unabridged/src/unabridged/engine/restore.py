@@ -12,7 +12,13 @@ from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
 from unabridged.events import receipt_from
 from unabridged.history.lookup import apply_record, compute_keys, find_free_id, find_longest_record
-from unabridged.history.replay import UNNAMED, AppliedRecord, RecordCache, find_applied_record, find_inserted_meanings
+from unabridged.history.replay import (
+    UNNAMED_THREAD_PREFIX,
+    AppliedRecord,
+    RecordCache,
+    find_applied_record,
+    find_inserted_meanings,
+)
 from unabridged.legality.reasoning import strip_from
 from unabridged.marks import is_ours
 from unabridged.messages import View
@@ -40,7 +46,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     applied = find_applied_record(setup.archive, state.scope, state.working.views, records)
     if applied is not None:
         state.scope = applied.record.scope
-        state.is_named = state.is_named or not state.scope.thread.startswith(UNNAMED)
+        state.is_named = state.is_named or not state.scope.thread.startswith(UNNAMED_THREAD_PREFIX)
     state.restored = RestoredHistory(
         records=records,
         inserted=frozenset(find_inserted_meanings(records, applied)),

@@ -29,7 +29,7 @@ from unabridged.summary.summary_body import SummaryWriter, render_pins
 from unabridged.tokens.calibrate import Calibration
 from unabridged.tokens.meter import Meter
 
-MOST_TRANSCRIPT_SHARE = 0.1
+MAX_TRANSCRIPT_SHARE = 0.1
 """The share of the trigger that the line naming the transcript may take: it must not keep a request from fitting."""
 
 
@@ -135,7 +135,7 @@ class Setup:
         if self.transcripts is None:
             return ""
         line = labels(language)["transcript"].format(path=self.transcripts.name(scope))
-        most = self.named_limits.below_trigger * MOST_TRANSCRIPT_SHARE
+        most = self.named_limits.below_trigger * MAX_TRANSCRIPT_SHARE
         return line if self.meter.text(line) <= most else ""
 
     def seed(self, scope: Scope, format_: Format) -> str:

@@ -19,29 +19,42 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from unabridged.authorship import find_exit_code
-from unabridged.marks import CLEARED, stub_line
+from unabridged.marks import CLEARED_PREFIX, stub_line
 from unabridged.messages import Call, Media
 from unabridged.text_cache import remembered
 from unabridged.text_tools import map_strings
 
 MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
-MOST_OF_HEAD = 160
+MAX_HEAD_CHARACTERS = 160
 """Characters kept of a long string in a call's arguments: its beginning says what it was."""
-MOST_NAMES = 12
+MAX_NAMES = 12
 """Names kept of one piece: they cost 1 to 2 % of a run and hold most of what the agent asks for next."""
 
-_TALLY = re.compile(r"^.*?\b\d+ (?:passed|failed|errors?)\b.*$", re.IGNORECASE | re.MULTILINE)
-_RAISED = re.compile(r"^(?:E[ \t]+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
-_FAILED = re.compile(
+_TALLY_PATTERN = re.compile(r"^.*?\b\d+ (?:passed|failed|errors?)\b.*$", re.IGNORECASE | re.MULTILINE)
+_EXCEPTION_PATTERN = re.compile(r"^(?:E[ \t]+)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
+_FAILURE_PATTERN = re.compile(
     r"^.*?\b(?:(?:error|fatal|failed|failure)[ \t]*[:!\]]|command not found|no such file|permission denied).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_TARGETS = ("path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id")
+_TARGET_FIELDS = (
+    "path",
+    "file_path",
+    "filename",
+    "file",
+    "command",
+    "cmd",
+    "code",
+    "query",
+    "pattern",
+    "url",
+    "name",
+    "id",
+)
 # File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
-_PATH = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
-_WORD = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
-_NAME = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]|^[A-Z]{2,}\d{2,}$")
+_PATH_PATTERN = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
+_WORD_PATTERN = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]|^[A-Z]{2,}\d{2,}$")
 
 
 def build_stub(
@@ -79,7 +92,7 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
 @remembered
 def words_of(text: str) -> frozenset[str]:
     """Return every name in the text: what need not be repeated in a stub while the text stays."""
-    return frozenset((*_WORD.findall(text), *(path.rpartition("/")[2] for path in _PATH.findall(text))))
+    return frozenset((*_WORD_PATTERN.findall(text), *(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))))
 
 
 def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
@@ -88,7 +101,7 @@ def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
     for name in _by_use(text):
         if name not in known and not any(name in kept for kept in names):
             names.append(name)
-        if len(names) == MOST_NAMES:
+        if len(names) == MAX_NAMES:
             break
     return tuple(names)
 
@@ -96,18 +109,18 @@ def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
 @remembered
 def _by_use(text: str) -> tuple[str, ...]:
     """Return the file names and identifiers in the text, those it uses most often first."""
-    uses = Counter(path.rpartition("/")[2] for path in _PATH.findall(text))
-    uses.update(word for word in _WORD.findall(text) if _NAME.search(word))
+    uses = Counter(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))
+    uses.update(word for word in _WORD_PATTERN.findall(text) if _NAME_PATTERN.search(word))
     return tuple(name for name, _ in uses.most_common() if len(name) <= 48)
 
 
 def _beginning(text: str, notes: list[str]) -> str:
     """Return the text's beginning and how much is gone; the first one shortened takes the notes for the whole call."""
-    note = f"… {CLEARED}{len(text) - MOST_OF_HEAD:,} more characters{notes[0] if notes else ''}]"
-    if len(text) <= MOST_OF_HEAD + 2 * len(note):
+    note = f"… {CLEARED_PREFIX}{len(text) - MAX_HEAD_CHARACTERS:,} more characters{notes[0] if notes else ''}]"
+    if len(text) <= MAX_HEAD_CHARACTERS + 2 * len(note):
         return text
     notes.clear()
-    return text[:MOST_OF_HEAD] + note
+    return text[:MAX_HEAD_CHARACTERS] + note
 
 
 def _as_json(value: Any, otherwise: str) -> str:
@@ -134,7 +147,7 @@ def _target(arguments: str) -> str:
         value = arguments
     if not isinstance(value, dict):
         return _quoted(arguments)
-    for item in [*(value[key] for key in _TARGETS if key in value), *value.values()]:
+    for item in [*(value[key] for key in _TARGET_FIELDS if key in value), *value.values()]:
         if isinstance(item, str | int | float) and item != "":
             return _quoted(str(item))
     return ""
@@ -154,7 +167,11 @@ def _outcome(text: str) -> tuple[str, ...]:
     """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
     code = find_exit_code(text)
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
-    lines = _TALLY.findall(text)[-1:] or _RAISED.findall(text)[-1:] or _FAILED.findall(text)[: code != 0]
+    lines = (
+        _TALLY_PATTERN.findall(text)[-1:]
+        or _EXCEPTION_PATTERN.findall(text)[-1:]
+        or _FAILURE_PATTERN.findall(text)[: code != 0]
+    )
     return (*[f"exit {code}"] * (code is not None), *(_line(line, MOST_OF_OUTCOME) for line in lines))
 
 

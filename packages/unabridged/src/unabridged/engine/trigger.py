@@ -18,13 +18,13 @@ RETRY_GROWTH = 1.05
 """After a try that came to nothing, the conversation grows by this much before the next, while it fits."""
 LOOK_AGAIN_TOKENS = 1_000
 """Tokens that are new since the last look whether clearing pays, before the next look."""
-LEAST_FREED_SHARE = 0.05
+MIN_FREED_SHARE = 0.05
 """The share of the window, or of a lower trigger, that must be freed, unless the request is over the budget."""
-LEAST_FREED_SHARE_ABOVE = 0.5
+MIN_FREED_SHARE_ABOVE_LIMIT = 0.5
 """The same where the trigger can't be met whatever goes: it would only be pulled again at once."""
-LEAST_CLEARED_SHARE = 0.20
+MIN_CLEARED_SHARE = 0.20
 """A clearing that frees less of the conversation than this is not worth a record, whatever it pays."""
-WAITING_FOR_BACKGROUND = "a summary is being made in the background, and the request still fits"
+WAITING_REASON = "a summary is being made in the background, and the request still fits"
 MADE_EARLY = 1 << 62
 """As the size at which a summary was begun in the background: it is made, and the list has not changed since."""
 
@@ -57,7 +57,7 @@ class Decision(NamedTuple):
     why: str = ""
 
 
-NOTHING = Decision("nothing")
+DO_NOTHING = Decision("nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +88,19 @@ class TriggerInput:
 def decide(now: TriggerInput) -> Decision:
     """Return whether to compact, to wait, to begin in the background, to look for what clearing pays, or nothing."""
     if not (now.asked_why or now.limits.trigger):
-        return NOTHING
+        return DO_NOTHING
     reason = now.asked_why or find_trigger_reason(now.limits, now.size, is_over=now.is_over)
     if reason is None:
         if now.background_share is not None and now.size.tokens >= now.background_share * now.limits.below_trigger:
             # While a summary is there or under way, nothing is cleared: it would not be found again.
             may_begin = not now.is_in_background and has_grown(now.estimate, now.attempts.begun_at)
-            return Decision("begin") if may_begin else NOTHING
-        return Decision("clear") if _may_pay(now) else NOTHING
+            return Decision("begin") if may_begin else DO_NOTHING
+        return Decision("clear") if _may_pay(now) else DO_NOTHING
     if now.size.tokens <= now.limits.budget and not now.is_forced:  # it fits
         if not has_grown(now.estimate, now.attempts.failed_at):
             return Decision("wait", now.attempts.failed_why)
         if now.is_in_background:
-            return Decision("wait", WAITING_FOR_BACKGROUND)
+            return Decision("wait", WAITING_REASON)
     return Decision("compact", reason)
 
 
@@ -137,7 +137,7 @@ def _may_pay(now: TriggerInput) -> bool:
 
 def may_clear_enough(sizes: Sequence[int], least: int) -> bool:
     """Return whether clearing could free enough, if all messages of at least so many tokens could go."""
-    return sum(size for size in sizes if size >= least) >= LEAST_CLEARED_SHARE * sum(sizes)
+    return sum(size for size in sizes if size >= least) >= MIN_CLEARED_SHARE * sum(sizes)
 
 
 class Goal(NamedTuple):
@@ -175,5 +175,5 @@ def is_worth_it(
         return gone >= goal.fewest_gone
     if is_forced or is_over:
         return freed >= 1
-    share = LEAST_FREED_SHARE if meets_trigger else LEAST_FREED_SHARE_ABOVE
+    share = MIN_FREED_SHARE if meets_trigger else MIN_FREED_SHARE_ABOVE_LIMIT
     return freed >= int(share * min(limits.window, limits.below_trigger))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.authorship import find_rejection
-from unabridged.engine.hooks import MOST_STATE_SHARE, ask_state, blame, render_state
+from unabridged.engine.hooks import MAX_STATE_SHARE, ask_state, blame, render_state
 from unabridged.engine.state import Setup, State
 from unabridged.errors import SummaryFailed
 from unabridged.history.lookup import get_depth, read_cleared
@@ -270,7 +270,7 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
             state.host_state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)
             setup.host.emit_failure(state.scope, "state", error, goes_on=True)
-    part = render_state(state.host_state, turn, int(budget * MOST_STATE_SHARE), setup.meter.text)
+    part = render_state(state.host_state, turn, int(budget * MAX_STATE_SHARE), setup.meter.text)
     if state.host_state.strip() and not part:
         note = f"no room for the host's state in a summary of {budget:,} tokens"
         state.report.notes += [note] * (note not in state.report.notes)

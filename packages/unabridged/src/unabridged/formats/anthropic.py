@@ -33,7 +33,7 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.parts import Content, Editor
 from unabridged.formats.rules import (
-    CONTINUE,
+    CONTINUE_TEXT,
     begin_with_user,
     find_first_assistant,
     leave_out,
@@ -44,15 +44,15 @@ from unabridged.messages import Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
-_THINKING = frozenset({"thinking", "redacted_thinking"})
-_OPAQUE = frozenset({
+_THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
+_OPAQUE_TYPES = frozenset({
     "compaction", "container_upload", "mid_conversation_system", "fallback", "tool_addition", "tool_removal",
 })  # fmt: skip
-_OWN_BLOCKS = _THINKING | _OPAQUE | {
+_OWN_BLOCK_TYPES = _THINKING_TYPES | _OPAQUE_TYPES | {
     "tool_use", "tool_result", "server_tool_use", "document", "image", "search_result",
 }  # fmt: skip
 """Blocks that no other format has."""
-_SPOKEN = frozenset({"text"})
+_SPOKEN_TYPES = frozenset({"text"})
 _REQUIRED_FIELDS = {
     "text": ("text",), "tool_use": ("name", "input"), "server_tool_use": ("name", "input"), "thinking": ("thinking",),
     "image": ("source",), "document": ("source",), "search_result": ("source", "title", "content"),
@@ -60,20 +60,20 @@ _REQUIRED_FIELDS = {
 """Fields of a block that are not taken as missing, besides ids and signatures, which have rules of their own."""
 
 MAX_CACHE_MARKS = 4
-_FIRST_ADAPTIVE = (4, 6)
+_FIRST_WITH_ADAPTIVE_THINKING = (4, 6)
 """The first version that thinks when it likes, and that takes no prefill."""
 _FIRST_WITH_SYSTEM_MESSAGES = (4, 8)
 """The first version that takes system messages among the others."""
-_FIRST_BOUND_THINKING = (5, 1)
+_FIRST_WITH_BOUND_THINKING = (5, 1)
 """The version whose thinking is bound to everything before it, and of all that came after."""
 
 # A date (`claude-opus-4-20250514`) is no minor version: that has one or two digits.
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?v?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_VERSION_PATTERN = re.compile(r"claude-(?:[a-z]+-)?v?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 def claude_version(model: str | None) -> tuple[int, int] | None:
     """Return major and minor version of a Claude in any provider's spelling; None for others and for bare aliases."""
-    match = _VERSION.search(model.lower()) if model else None
+    match = _VERSION_PATTERN.search(model.lower()) if model else None
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
@@ -84,7 +84,7 @@ def _is_before(model: str | None, version: tuple[int, int]) -> bool:
 
 def thinks_first(model: str | None) -> bool:
     """Return whether the model thinks on demand, and then at the beginning of a message."""
-    return _is_before(model, _FIRST_ADAPTIVE)
+    return _is_before(model, _FIRST_WITH_ADAPTIVE_THINKING)
 
 
 # -- rules that hold for Claude behind other providers too ------------------------------------------------------------
@@ -197,7 +197,7 @@ def _block_fault(block: Any) -> str:
         return "" if get(block, "text") else "empty-text"
     if kind == "compaction":
         return "compaction-empty" if get(block, "content") == "" else ""
-    if kind in _THINKING:
+    if kind in _THINKING_TYPES:
         return "" if get(block, "signature" if kind == "thinking" else "data") else "unsigned-thinking"
     return ""
 
@@ -236,7 +236,7 @@ def _has_blank_text(message: Message) -> bool:
 
 def _ends_in_thinking(message: Message) -> bool:
     last = _blocks(message)[-1:]
-    return get(message, "role") == "assistant" and any(get(block, "type") in _THINKING for block in last)
+    return get(message, "role") == "assistant" and any(get(block, "type") in _THINKING_TYPES for block in last)
 
 
 def _find_cache_marks(outgoing: Outgoing) -> Iterator[Finding]:
@@ -275,7 +275,7 @@ class Claude(Provider):
         """Return `bound` from 5.1 on, and for a name without a version, which is taken for the newest."""
         if "claude" not in model.lower():
             return None
-        return "signed" if _is_before(model, _FIRST_BOUND_THINKING) else "bound"
+        return "signed" if _is_before(model, _FIRST_WITH_BOUND_THINKING) else "bound"
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
@@ -288,7 +288,7 @@ class Claude(Provider):
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Put a user's turn first and, where the model demands it, last; system messages and cache marks in place."""
         outgoing = begin_with_user(outgoing)
-        go_on = outgoing.format.text("user", CONTINUE)
+        go_on = outgoing.format.text("user", CONTINUE_TEXT)
         if outgoing.own:
             messages = [message for _, message in outgoing.wire()]
             outgoing = outgoing.having(_trim_end(messages, more=outgoing.pending))
@@ -384,7 +384,7 @@ class Anthropic(BlockFormat):
         origin, content = _ORIGINS[role], get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, origin, content or "")
-        blocks = _ClaudeBlocks(_SPOKEN).add_all(content)
+        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
         return blocks.view(role, "tool" if role == "user" and blocks.is_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
@@ -393,7 +393,7 @@ class Anthropic(BlockFormat):
         if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
             return False
         kinds = {word(block, "type") for block in content}
-        return not kinds.isdisjoint(_OWN_BLOCKS) or any(get(block, "cache_control") for block in content)
+        return not kinds.isdisjoint(_OWN_BLOCK_TYPES) or any(get(block, "cache_control") for block in content)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """Return a user message with a result, marked as an error."""
@@ -442,7 +442,7 @@ class Anthropic(BlockFormat):
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking, or what stands for it sealed."""
-        return word(block, "type") in _THINKING
+        return word(block, "type") in _THINKING_TYPES
 
     def text_of(self, block: Any) -> str:
         """Return the text of a text block; "" of any other."""
@@ -493,7 +493,7 @@ class _ClaudeBlocks(Content):
             self.reasoning.append(Reasoning(text_at(part, "thinking"), text_at(part, "signature")))
         elif kind == "redacted_thinking":
             self.reasoning.append(Reasoning("", text_at(part, "data")))
-        elif kind in _OPAQUE:
+        elif kind in _OPAQUE_TYPES:
             self.opaque = True
             self.resets = self.resets or resets(part)
             self.attach(part)
@@ -511,4 +511,4 @@ def _edit_block(block: Any, edit: Edit) -> Any:
         content, slot = get(block, "content"), Slot("answer", id_at(block, "tool_use_id"))
         edited = Editor(edit, slot, slot).content(content)
         return block if edited is content else {**plain(block), "content": edited}
-    return block if kind in _THINKING or kind in _OPAQUE else Editor(edit, spoken=_SPOKEN).part(block)
+    return block if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES else Editor(edit, spoken=_SPOKEN_TYPES).part(block)

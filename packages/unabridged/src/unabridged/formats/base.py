@@ -17,7 +17,7 @@ from unabridged.messages import Answer, Call, View
 Message = Any
 """One of the caller's own messages: a dict, or a response object of an SDK. Never converted, only read."""
 
-LEGACY = "function:"
+LEGACY_CALL_PREFIX = "function:"
 """How the ids begin that Chat's old function calls are read with; they are paired by name, and nobody checks them."""
 
 Family = Literal["openai", "gpt-4", "claude", "claude-3", "other", "unknown"]
@@ -208,8 +208,8 @@ class Format(Protocol):
 
     def split(self, index: int, message: Message, view: View) -> list[Unit]:
         """Return the units of a message that mending may move apart."""
-        calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY))
-        answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY)), None)
+        calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY_CALL_PREFIX))
+        answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY_CALL_PREFIX)), None)
         return [Unit(message, view.role, calls, answer, index)]
 
     def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts

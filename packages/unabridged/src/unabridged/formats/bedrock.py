@@ -36,8 +36,8 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.parts import ROLES, Content, edit_leaves
 from unabridged.formats.rules import (
-    ACKNOWLEDGED,
-    CONTINUE,
+    ACKNOWLEDGEMENT_TEXT,
+    CONTINUE_TEXT,
     begin_with_user,
     find_first_assistant,
     insert,
@@ -47,16 +47,16 @@ from unabridged.formats.rules import (
 )
 from unabridged.messages import Call, Media, MediaKind, Reasoning, View
 
-_MEDIA_BLOCKS: tuple[MediaKind, ...] = ("image", "document", "video", "audio")
-_OPAQUE = frozenset({"toolAddition", "toolRemoval"})
-_BLOCKS = (
+_MEDIA_BLOCK_TYPES: tuple[MediaKind, ...] = ("image", "document", "video", "audio")
+_OPAQUE_TYPES = frozenset({"toolAddition", "toolRemoval"})
+_BLOCK_TYPES = (
     "text", "toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent",
-    "searchResult", "json", *_MEDIA_BLOCKS, *_OPAQUE,
+    "searchResult", "json", *_MEDIA_BLOCK_TYPES, *_OPAQUE_TYPES,
 )  # fmt: skip
-_NEVER_EDITED = _OPAQUE | {"reasoningContent", "cachePoint"}
-_NO_TEXT = frozenset({"format", "toolUseId", "name", "status", "type", "citations", "qualifiers"})
+_UNEDITED_TYPES = _OPAQUE_TYPES | {"reasoningContent", "cachePoint"}
+_FIELDS_WITHOUT_TEXT = frozenset({"format", "toolUseId", "name", "status", "type", "citations", "qualifiers"})
 """Fields of blocks that are no text."""
-_TEXT_DOCUMENTS = {"txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
+_TEXT_DOCUMENT_TYPES = {"txt": "text/plain", "md": "text/markdown", "html": "text/html", "csv": "text/csv"}
 _REQUIRED_FIELDS = {
     "toolUse": ("name", "input"), "toolResult": ("content",), "image": ("format", "source"),
     "document": ("name", "source"), "video": ("format", "source"), "audio": ("format", "source"),
@@ -67,7 +67,7 @@ _OWN_TEXT = Slot("text")
 
 def _block_kind(block: Any) -> str:
     """Return the key that names the block; "" for what is none of Converse's."""
-    return next((kind for kind in _BLOCKS if kind in block), "") if isinstance(block, Mapping) else ""
+    return next((kind for kind in _BLOCK_TYPES if kind in block), "") if isinstance(block, Mapping) else ""
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -191,7 +191,10 @@ class Bedrock(Provider):
             return begin_with_user(outgoing)
         # A result that was left out may have left a cache point alone.
         outgoing = begin_with_user(leave_out(outgoing, lambda i, _: not _has_content((outgoing.messages or ())[i])))
-        go_on, noted = outgoing.format.text("user", CONTINUE), outgoing.format.text("assistant", ACKNOWLEDGED)
+        go_on, noted = (
+            outgoing.format.text("user", CONTINUE_TEXT),
+            outgoing.format.text("assistant", ACKNOWLEDGEMENT_TEXT),
+        )
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.having([*before, _strip_end(last)])
@@ -355,7 +358,7 @@ def _attached_fields(block: Any) -> dict[str, Any]:
     inside = block.get(kind) if kind else block
     inside = get(inside, "text") if kind == "guardContent" else inside
     fields = inside if isinstance(inside, Mapping) else block
-    return {key: value for key, value in fields.items() if key not in _NO_TEXT}
+    return {key: value for key, value in fields.items() if key not in _FIELDS_WITHOUT_TEXT}
 
 
 def _read_thinking(thinking: Any) -> Reasoning:
@@ -369,7 +372,7 @@ def _read_thinking(thinking: Any) -> Reasoning:
 
 def _read_media(block: Any) -> Media | None:
     """Return the image, sound, film or document that the block is; None where it is made of text, or is no such."""
-    kind = next((kind for kind in _MEDIA_BLOCKS if kind in block), None)
+    kind = next((kind for kind in _MEDIA_BLOCK_TYPES if kind in block), None)
     if kind is None:
         return None
     media = block[kind]
@@ -380,7 +383,7 @@ def _read_media(block: Any) -> Media | None:
     if isinstance(data, bytes | bytearray):
         data = b64encode(data).decode()
     data = data or text_at(get(source, "s3Location") or get(source, "location") or {}, "uri")
-    mime = _TEXT_DOCUMENTS.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
+    mime = _TEXT_DOCUMENT_TYPES.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
     return Media(kind, mime if form else "", data, name=text_at(media, "name"))
 
 
@@ -416,7 +419,7 @@ class _ConverseBlocks(Content):
         elif (media := _read_media(part)) is not None:
             self.media.append(media)
         elif kind != "cachePoint":
-            self.opaque = self.opaque or kind in _OPAQUE
+            self.opaque = self.opaque or kind in _OPAQUE_TYPES
             self.attach(_attached_fields(part))
 
     def _say_inside(self, part: Any, inside: Any) -> None:
@@ -454,7 +457,7 @@ def _edit_block(block: Any, edit: Edit, own: Slot = _OWN_TEXT) -> Any:
         return _edit_call(block, edit)
     if kind == "toolResult" and own is _OWN_TEXT:
         return _edit_result(block, edit)
-    if kind in _NEVER_EDITED:
+    if kind in _UNEDITED_TYPES:
         return block
     media = _read_media(block[kind] if kind == "guardContent" else block)
     if media is not None:

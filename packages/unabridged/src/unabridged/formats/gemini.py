@@ -33,7 +33,14 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.parts import Content, edit_leaves
-from unabridged.formats.rules import CONTINUE, begin_with_user, find_first_assistant, insert, leave_out, says_nothing
+from unabridged.formats.rules import (
+    CONTINUE_TEXT,
+    begin_with_user,
+    find_first_assistant,
+    insert,
+    leave_out,
+    says_nothing,
+)
 from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -57,14 +64,14 @@ _REQUIRED_FIELDS = {
 """Fields of what a part may hold that are not taken as missing."""
 _FIELDS_BESIDE = frozenset({"thought", "thought_signature", "thoughtSignature", "text"})
 
-_VERSION = re.compile(r"gemini-(\d{1,2})(?!\d)")
+_VERSION_PATTERN = re.compile(r"gemini-(\d{1,2})(?!\d)")
 _FIRST_WITH_SIGNED_CALLS = 3
 """The version that signs its calls, and of all that came after."""
 _STAND_IN_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini takes in place of a signature that is not to be had."""
 
 
-_REST_NAMES = {
+_CAMEL_CASE_NAMES = {
     name: name.split("_")[0] + "".join(word.title() for word in name.split("_")[1:])
     for name in (
         "function_call", "function_response", "inline_data", "file_data", "file_uri", "mime_type", "display_name",
@@ -82,7 +89,7 @@ def at(holder: Any, key: str) -> Any:
     if not isinstance(holder, Mapping):
         return getattr(holder, key, None)
     value = holder.get(key)
-    return holder.get(_REST_NAMES.get(key, key)) if value is None else value
+    return holder.get(_CAMEL_CASE_NAMES.get(key, key)) if value is None else value
 
 
 def put(holder: Any, **fields: Any) -> Any:
@@ -93,7 +100,7 @@ def put(holder: Any, **fields: Any) -> Any:
         return holder.model_copy(update=fields)
     new = dict(holder)
     for key, value in fields.items():
-        name = key if key in new or any("_" in other for other in new) else _REST_NAMES.get(key, key)
+        name = key if key in new or any("_" in other for other in new) else _CAMEL_CASE_NAMES.get(key, key)
         new[name] = value
         if value is None:
             del new[name]
@@ -118,7 +125,7 @@ def signature_of(part: Any) -> str:
 
 def _signs_calls(model: str | None) -> bool:
     """Return whether the model is a Gemini that signs its calls."""
-    version = _VERSION.search(model.lower()) if model else None
+    version = _VERSION_PATTERN.search(model.lower()) if model else None
     return version is not None and int(version[1]) >= _FIRST_WITH_SIGNED_CALLS
 
 
@@ -231,7 +238,7 @@ class Gemini(Provider):
         for finding in _find_unsigned_calls(outgoing):
             messages[finding.index] = _sign(messages[finding.index])
         outgoing = outgoing.having(messages)
-        go_on = outgoing.format.text("user", CONTINUE)
+        go_on = outgoing.format.text("user", CONTINUE_TEXT)
         return insert(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
 
 

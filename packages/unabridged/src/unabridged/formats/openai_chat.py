@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from unabridged.formats.base import LEGACY, Edit, Format, Message, Outgoing, Provider, Slot
+from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Outgoing, Provider, Slot
 from unabridged.formats.fields import (
     Unreadable,
     absent,
@@ -158,7 +158,7 @@ class OpenAIChat(Format):
 def _call_id(message: Message) -> str:
     """Return which call a result is to; an old function's is known by its name only."""
     if word(message, "role") == "function":
-        return LEGACY + text_at(message, "name")
+        return LEGACY_CALL_PREFIX + text_at(message, "name")
     return id_at(message, "tool_call_id")
 
 
@@ -175,7 +175,7 @@ def _reasoning(message: Message) -> list[Reasoning]:
 def _calls(message: Message) -> list[Call]:
     if function := get(message, "function_call"):
         name = text_at(function, "name")
-        return [Call(LEGACY + name, name, as_json(get(function, "arguments") or ""))]
+        return [Call(LEGACY_CALL_PREFIX + name, name, as_json(get(function, "arguments") or ""))]
     raw_calls, calls = list_at(message, "tool_calls"), list[Call]()
     try:
         for call in raw_calls:

@@ -40,14 +40,14 @@ ROLES: dict[str, tuple[Role, Origin]] = {
     "assistant": ("assistant", "model"),
 }
 """Where in the protocol a message of OpenAI's stands, and whose words it is, by the role it names."""
-SPOKEN = frozenset({"text", "input_text"})
+SPOKEN_TYPES = frozenset({"text", "input_text"})
 """Parts of a `user` message that are its author's own words."""
-TEXT_TYPES = SPOKEN | {"output_text", "refusal", "summary_text", "reasoning_text"}
+TEXT_TYPES = SPOKEN_TYPES | {"output_text", "refusal", "summary_text", "reasoning_text"}
 
 
 def spoken_by(role: str) -> frozenset[str]:
     """Return the kinds of parts that are the own words of whoever has this role: what a model writes is no user's."""
-    return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN
+    return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN_TYPES
 
 
 def missing_in_parts(message: Any) -> Iterator[str]:
@@ -116,7 +116,7 @@ class Content:
         for key, leaf in _leaves({"text": get(part, "text") or get(part, "refusal")} if plainly else part):
             if isinstance(leaf, Media):
                 self.media.append(leaf)
-            elif key.startswith(_SEALED):
+            elif key.startswith(_ENCRYPTED_PREFIX):
                 self.sealed += len(leaf)
             elif leaf:
                 texts.append(leaf)
@@ -217,19 +217,19 @@ class Editor(NamedTuple):
         return text if new == text else new
 
 
-_NO_TEXT = frozenset(
+_FIELDS_WITHOUT_TEXT = frozenset(
     {"type", "id", "role", "status", "cache_control", "citations", "signature", "caller", "fingerprint",
      "media_type", "mime_type"}
 )  # fmt: skip
 """Fields of blocks that are no text: how a block is addressed, marked or sealed."""
-_ADDRESSES = ("url", "uri", "name", "source", "path")
+_ADDRESS_FIELDS = ("url", "uri", "name", "source", "path")
 """Ends of the names of fields that are taken as they are or not at all: counted, never shortened."""
-_CALLED = frozenset({"arguments", "input", "code", "action", "queries"})
+_CALL_FIELDS = frozenset({"arguments", "input", "code", "action", "queries"})
 """What a provider's own tool was called with: counted, never shortened."""
-_MARKS = frozenset({"id", "tool_use_id", "call_id", "cache_control", "status", "caller", "created_by"})
+_IDENTIFIER_FIELDS = frozenset({"id", "tool_use_id", "call_id", "cache_control", "status", "caller", "created_by"})
 """Fields that may differ where the content is the same."""
-_SEALED = "encrypted_"
-_SHOWN = frozenset({
+_ENCRYPTED_PREFIX = "encrypted_"
+_SHOWN_FIELDS = frozenset({
     "source", "title", "url", "image_url", "file", "input_audio", "file_data", "file_url", "filename", "detail",
     "result", "output_format",
 })  # fmt: skip
@@ -300,7 +300,7 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
         if media is not None:
             yield "", media
         for name, item in fields.items():
-            if not _is_mark(name) and not (media is not None and name in _SHOWN):
+            if not _is_mark(name) and not (media is not None and name in _SHOWN_FIELDS):
                 yield from _leaves(item, name)
 
 
@@ -312,13 +312,13 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _is_mark(key: str) -> bool:
-    return key in _NO_TEXT or key.endswith(("_id", "_ids"))
+    return key in _FIELDS_WITHOUT_TEXT or key.endswith(("_id", "_ids"))
 
 
 def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any:
     """Return the value of the field `key` with its texts edited where they stand; itself when nothing changed."""
     if isinstance(value, str):
-        fixed = key.startswith(_SEALED) or key.endswith(_ADDRESSES) or value.startswith("data:")
+        fixed = key.startswith(_ENCRYPTED_PREFIX) or key.endswith(_ADDRESS_FIELDS) or value.startswith("data:")
         new = value if fixed or not value else on_text(value)
         return value if new == value else new
     if isinstance(value, list | tuple):
@@ -326,7 +326,7 @@ def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any
         return value if same_objects(items, value) else items
     if (fields := _fields(value)) is None:
         return value
-    kept = _CALLED | _SHOWN if read_media(value) is not None else _CALLED
+    kept = _CALL_FIELDS | _SHOWN_FIELDS if read_media(value) is not None else _CALL_FIELDS
     edited = {k: item if k in kept or _is_mark(k) else edit_leaves(item, on_text, k) for k, item in fields.items()}
     return value if same_objects([*edited.values()], [*fields.values()]) else edited
 
@@ -337,5 +337,5 @@ def _bare(value: Any) -> Any:
     if (fields := _fields(value)) is None:
         return value
     referred = fields.get("type") == "item_reference" or [*fields] == ["id"]
-    marks = _MARKS - {"id"} if referred else _MARKS
+    marks = _IDENTIFIER_FIELDS - {"id"} if referred else _IDENTIFIER_FIELDS
     return {key: _bare(item) for key, item in fields.items() if key not in marks and item is not None}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from unabridged.formats.base import Finding, Message, Outgoing, Rule
 from unabridged.messages import View
 
-OPENING = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
-CONTINUE = "<system-reminder>Continue.</system-reminder>"
+OPENING_TEXT = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
+CONTINUE_TEXT = "<system-reminder>Continue.</system-reminder>"
 """Turns that are put in: plainly the host's words, where only a user's can stand."""
-ACKNOWLEDGED = "Understood."
+ACKNOWLEDGEMENT_TEXT = "Understood."
 """The assistant's turn that is put in where two of the user's meet."""
 
 
@@ -37,7 +37,7 @@ def begin_with_user(outgoing: Outgoing) -> Outgoing:
     """Put a user's turn in front of what begins with the assistant; of system messages, too, if they come with it."""
     for finding in find_first_assistant(outgoing):
         index = finding.index if not outgoing.format.lone_system else 0
-        return insert(outgoing, {index: outgoing.format.text("user", OPENING)})
+        return insert(outgoing, {index: outgoing.format.text("user", OPENING_TEXT)})
     return outgoing
 
 

@@ -14,13 +14,13 @@ from unabridged.authorship import separate_inserted
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import apply_forward, digest_prefixes, find_exchanged, replace_call_ids, transplant
-from unabridged.history.replay import UNNAMED, AppliedRecord, RecordCache, fetch_messages
+from unabridged.history.replay import UNNAMED_THREAD_PREFIX, AppliedRecord, RecordCache, fetch_messages
 from unabridged.marks import marked_ids
 from unabridged.messages import View
 
-FIRST_KEYS = 250
+FIRST_KEY_COUNT = 250
 """Keys of so many messages are asked for at once; each time none is found, of four times as many."""
-_CLEARED = "cleared: "
+_CLEARED_PREFIX = "cleared: "
 """Part of every stub."""
 
 
@@ -59,7 +59,7 @@ def choose_thread(archive: Archive, scope: Scope, applied: AppliedRecord | None,
     newest = next(archive.newest(applied.record.scope), None) if applied is not None else None
     if applied is not None and newest is not None and newest.id == applied.record.id:
         return newest.scope
-    return Scope(scope.namespace, f"{UNNAMED}{key[:16]}")
+    return Scope(scope.namespace, f"{UNNAMED_THREAD_PREFIX}{key[:16]}")
 
 
 def find_longest_record(archive: Archive, scope: Scope, seed: str, views: Sequence[View]) -> Record | None:
@@ -67,7 +67,7 @@ def find_longest_record(archive: Archive, scope: Scope, seed: str, views: Sequen
 
     A compacted list is short, and what covers its beginning is found there: the rest is looked at only if nothing is.
     """
-    first, size = 0, FIRST_KEYS
+    first, size = 0, FIRST_KEY_COUNT
     while first <= len(views):
         stop = min(len(views) + 1, first + size)
         keys = compute_keys(views[:stop], seed)[first:stop]
@@ -133,7 +133,7 @@ def read_cleared(
 ) -> dict[int, View]:
     """Return what those of these messages said that were cleared before: a summary is made from that."""
     originals_by_index: dict[int, View] = {}
-    left = {i: views[i] for i in wanted if _CLEARED in views[i].whole_text()}
+    left = {i: views[i] for i in wanted if _CLEARED_PREFIX in views[i].whole_text()}
     while left:  # once for each clearing that took something out of the same message
         hashes: dict[Scope, dict[int, str]] = {}
         for i, view in left.items():
@@ -145,7 +145,7 @@ def read_cleared(
             originals = fetch_messages(archive, scope, digests.values())
             left |= {i: format_.read(originals[digest]) for i, digest in digests.items()}
         originals_by_index |= {i: separate_inserted(view).said_by(views[i].origin) for i, view in left.items()}
-        left = {i: view for i, view in left.items() if _CLEARED in view.whole_text()}
+        left = {i: view for i, view in left.items() if _CLEARED_PREFIX in view.whole_text()}
     return originals_by_index
 
 

@@ -23,13 +23,13 @@ from unabridged.history.difference import apply_backward, digest_prefixes, find_
 from unabridged.marks import asks_for_summary, framed_id, marked_ids
 from unabridged.messages import View
 
-UNNAMED = "from-"
+UNNAMED_THREAD_PREFIX = "from-"
 """How the names of threads begin that were named by what was compacted first."""
 _UNDONE_KEY = "undone"
 """Under which a thread keeps the ids of records that were undone and left no name."""
-MOST_UNDONE_IDS = 256
+MAX_UNDONE_IDS = 256
 """So many of them are kept for a thread, the newest."""
-MOST_UNNAMED_RECORDS = 64
+MAX_UNNAMED_RECORDS = 64
 """Of the newest records, so many are read for one that left no name in the list, before a compaction."""
 
 
@@ -57,10 +57,10 @@ def find_record(archive: Archive, scope: Scope, record_id: str) -> Record | None
     """Return the record with this id: of the thread; of the one it branched off; of any, where no thread is named."""
     if scope.thread:
         record = archive.record(scope, record_id)
-        if record is not None or not scope.thread.startswith(UNNAMED):
+        if record is not None or not scope.thread.startswith(UNNAMED_THREAD_PREFIX):
             return record
     elsewhere = archive.locate(scope.namespace, record_id)
-    if elsewhere is None or (scope.thread and not elsewhere.thread.startswith(UNNAMED)):
+    if elsewhere is None or (scope.thread and not elsewhere.thread.startswith(UNNAMED_THREAD_PREFIX)):
         return None
     return archive.record(elsewhere, record_id)
 
@@ -84,7 +84,7 @@ def find_applied_record(
 ) -> AppliedRecord | None:
     """Return the newest compaction whose result is in the list, whatever ids the texts claim."""
     rows = [_to_row(None, view) for view in views]
-    return _RecordSearch(archive, scope, records, most=MOST_UNNAMED_RECORDS).find_newest(rows)
+    return _RecordSearch(archive, scope, records, most=MAX_UNNAMED_RECORDS).find_newest(rows)
 
 
 def find_inserted_meanings(records: RecordCache, applied: AppliedRecord | None) -> set[str]:
@@ -104,7 +104,7 @@ def note_undone(archive: Archive, record: Record) -> None:
         return
     known = kept_for(archive, record.scope, _UNDONE_KEY)
     if record.id not in known:
-        keep_for(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MOST_UNDONE_IDS:])
+        keep_for(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MAX_UNDONE_IDS:])
 
 
 def take_back(

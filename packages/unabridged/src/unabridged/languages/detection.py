@@ -13,7 +13,7 @@ from functools import cache
 from unabridged.languages.language_files import language_tables
 from unabridged.text_cache import remembered
 
-_SCRIPTS = {
+_SCRIPT_PATTERNS = {
     "ko": re.compile(r"[\uac00-\ud7af\u1100-\u11ff]"),
     "cyrillic": re.compile(r"[\u0400-\u052f]"),
     "arabic": re.compile(r"[\u0600-\u06ff\u0750-\u077f]"),
@@ -23,11 +23,11 @@ _SCRIPTS = {
     "thai": re.compile(r"[\u0e00-\u0e7f]"),
 }
 """Scripts of one language, or of several that are not distinguished."""
-_HAN = re.compile(r"[\u3400-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_LETTER = re.compile(r"[^\W\d_]")
-_WORD = re.compile(r"(?<![\w'\u2019./\\-])[^\W\d_]+(?![\w/\\(=])")
-_CODE = re.compile(
+_HAN_PATTERN = re.compile(r"[\u3400-\u9fff]")
+_KANA_PATTERN = re.compile(r"[\u3040-\u30ff]")
+_LETTER_PATTERN = re.compile(r"[^\W\d_]")
+_WORD_PATTERN = re.compile(r"(?<![\w'\u2019./\\-])[^\W\d_]+(?![\w/\\(=])")
+_CODE_PATTERN = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\"[^\"\n]{0,300}\"|\u201c[^\u201d\n]{0,300}\u201d", re.DOTALL
 )
 _SAMPLE_CHARACTERS = 20_000
@@ -64,13 +64,13 @@ def certain_language(texts: Iterable[str]) -> str:
 @remembered
 def _language_of(sample: str) -> tuple[str, bool]:
     """Return the most likely language, and whether it is certain."""
-    sample = _CODE.sub(" ", sample)
-    letters, han, kana = (len(pattern.findall(sample)) for pattern in (_LETTER, _HAN, _KANA))
+    sample = _CODE_PATTERN.sub(" ", sample)
+    letters, han, kana = (len(pattern.findall(sample)) for pattern in (_LETTER_PATTERN, _HAN_PATTERN, _KANA_PATTERN))
     # A sign says what a whole word says elsewhere: where they are a sixth of the letters they are most of the text.
     if letters and (han + kana) * 6 >= letters:
         return "ja" if kana * 8 >= han + kana else "zh", letters >= 8
-    words = [word.lower() for word in _WORD.findall(sample)]
-    for name, script in _SCRIPTS.items():
+    words = [word.lower() for word in _WORD_PATTERN.findall(sample)]
+    for name, script in _SCRIPT_PATTERNS.items():
         if letters and len(script.findall(sample)) * 3 >= letters:
             # A file whose commonest words are in this script tells its language; else the script is all that is known.
             known = {code: common for code, common in _common().items() if script.search("".join(common))}

@@ -8,9 +8,19 @@ one provider demands stands in its place in `unabridged.formats`; `docs/legality
 from __future__ import annotations
 
 from unabridged.formats.base import Finding
-from unabridged.legality.form import BY_HAND
+from unabridged.legality.form import UNREPAIRABLE_RULES
 from unabridged.legality.pairing import find_waiting
 from unabridged.legality.rejoin import NO_RESULT
 from unabridged.legality.repair import PROVIDERS, Repaired, check, check_views, repair
 
-__all__ = ["BY_HAND", "NO_RESULT", "PROVIDERS", "Finding", "Repaired", "check", "check_views", "find_waiting", "repair"]
+__all__ = [
+    "NO_RESULT",
+    "PROVIDERS",
+    "UNREPAIRABLE_RULES",
+    "Finding",
+    "Repaired",
+    "check",
+    "check_views",
+    "find_waiting",
+    "repair",
+]

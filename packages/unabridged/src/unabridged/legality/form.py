@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from unabridged.formats.base import Finding, Outgoing
 from unabridged.formats.fields import get
 
-BY_HAND = frozenset({"empty-conversation", "unknown-role", "missing-field", "system-unsupported"})
+UNREPAIRABLE_RULES = frozenset({"empty-conversation", "unknown-role", "missing-field", "system-unsupported"})
 """The rules whose faults `repair` can't mend."""
 
 

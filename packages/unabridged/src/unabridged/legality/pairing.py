@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from unabridged.formats.base import LEGACY, Finding, Outgoing
+from unabridged.formats.base import LEGACY_CALL_PREFIX, Finding, Outgoing
 from unabridged.messages import Answer, Call, View
 
 
@@ -27,8 +27,15 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
     while start < len(views):
         stop = _calls_stop(views, start, items=items)
         end = _answers_stop(views, stop)
-        calls = [(i, call) for i in range(start, stop) for call in views[i].calls if not call.id.startswith(LEGACY)]
-        answers = [(i, a) for i in range(stop, end) for a in views[i].answers if not a.call_id.startswith(LEGACY)]
+        calls = [
+            (i, call)
+            for i in range(start, stop)
+            for call in views[i].calls
+            if not call.id.startswith(LEGACY_CALL_PREFIX)
+        ]
+        answers = [
+            (i, a) for i in range(stop, end) for a in views[i].answers if not a.call_id.startswith(LEGACY_CALL_PREFIX)
+        ]
         if calls or answers:
             yield CallRound(calls, answers, end)
         start = max(end, start + 1)
@@ -92,7 +99,7 @@ def _missing_ids(outgoing: Outgoing) -> Iterator[Finding]:
     """Find calls without an id, and answers that do not say which call they are to."""
     for index, view in enumerate(outgoing.views):
         calls = any(not call.id for call in view.calls)
-        if calls or any(answer.call_id in {"", LEGACY} for answer in view.answers):
+        if calls or any(answer.call_id in {"", LEGACY_CALL_PREFIX} for answer in view.answers):
             what = "calls a tool without an id" if calls else "has a result without the id of its call"
             yield Finding("missing-id", index, f"message {index} {what}: give the call and its result the same id")
 

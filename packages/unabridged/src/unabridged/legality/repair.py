@@ -9,7 +9,7 @@ from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
-from unabridged.formats.rules import ACKNOWLEDGED, CONTINUE, insert
+from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert
 from unabridged.legality.form import find_malformed
 from unabridged.legality.pairing import find_gaps, find_unpaired, strict_alternation
 from unabridged.legality.reasoning import reasoning_rule, strip_from
@@ -145,7 +145,7 @@ def _arrange(outgoing: Outgoing) -> Outgoing:
     outgoing = outgoing.provider.arrange(outgoing)
     if not outgoing.strict:
         return outgoing
-    texts = {"user": CONTINUE, "assistant": ACKNOWLEDGED}
+    texts = {"user": CONTINUE_TEXT, "assistant": ACKNOWLEDGEMENT_TEXT}
     return insert(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in find_gaps(outgoing.views)})
 
 

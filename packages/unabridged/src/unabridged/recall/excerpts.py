@@ -24,15 +24,15 @@ from unabridged.messages import Media, View
 from unabridged.text_tools import neutral, one_line
 
 TOOL_OUTPUT: Final = "tool output"
-ATTACHED: Final = "attached material, nobody's words"
-_WHOSE: Final = {
+ATTACHED_MATERIAL: Final = "attached material, nobody's words"
+_AUTHOR_LABELS: Final = {
     "person": "the user wrote",
     "model": "the assistant wrote",
     "tool": TOOL_OUTPUT,
     "host": "the host wrote",
     "summary": "a summary said",
 }
-_UNKNOWN: Final = "text of unknown origin"
+_UNKNOWN_AUTHOR: Final = "text of unknown origin"
 _MAX_OCCURRENCES: Final = 50_000
 """Looked at in one text: enough to find a good stretch in nearly any."""
 
@@ -54,10 +54,10 @@ class MatchPosition(NamedTuple):
 
 def split_by_voice(part: Part, format_: Format | None = None) -> list[AttributedText]:
     """Return the message in pieces, at least one."""
-    view, whose = _read(part, format_), _WHOSE.get(part.origin, _UNKNOWN)
+    view, whose = _read(part, format_), _AUTHOR_LABELS.get(part.origin, _UNKNOWN_AUTHOR)
     if view is None:
         # Its text is complete but unsorted: called a person's, it would make a tool's words beside theirs one's, too.
-        return [AttributedText(_UNKNOWN if part.origin == "person" else whose, part.text)]
+        return [AttributedText(_UNKNOWN_AUTHOR if part.origin == "person" else whose, part.text)]
     pieces = [AttributedText("the assistant thought", block.text) for block in view.reasoning if block.text]
     if view.text:
         pieces.append(AttributedText(whose, view.text))
@@ -66,7 +66,9 @@ def split_by_voice(part: Part, format_: Format | None = None) -> list[Attributed
         for c in view.calls
     ]
     pieces += [AttributedText(f"{TOOL_OUTPUT}, an error" if a.error else TOOL_OUTPUT, a.text) for a in view.answers]
-    pieces += [AttributedText(TOOL_OUTPUT if view.role == "assistant" else ATTACHED, text) for text in view.attached]
+    pieces += [
+        AttributedText(TOOL_OUTPUT if view.role == "assistant" else ATTACHED_MATERIAL, text) for text in view.attached
+    ]
     pieces += [AttributedText(f"an attached {media.kind}", _describe_media(media)) for media in view.media]
     return pieces or [AttributedText(whose, part.text)]
 

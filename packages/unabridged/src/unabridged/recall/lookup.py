@@ -40,7 +40,7 @@ _LONG_CHARACTERS: Final = 1_500
 """Above these, the best stretch of a message counts instead of its length."""
 _SCORED_STRETCHES: Final = 40
 """The archive's best hits whose stretches are compared."""
-_ECHO: Final = re.compile(r"\s*(?:\[recall\]|[\w.-]{0,80}(?:search|read)_history\b)")
+_ECHO_PATTERN: Final = re.compile(r"\s*(?:\[recall\]|[\w.-]{0,80}(?:search|read)_history\b)")
 
 
 def search(
@@ -184,8 +184,8 @@ def rank(hits: Sequence[Hit], query: str) -> list[Hit]:
     What is beside other good matches comes first: a question and its answer share few words. One sentence in a long log
     counts as much as if it stood alone. What an agent looked up before is archived, too, and comes last.
     """
-    originals = [hit for hit in hits if _ECHO.match(hit.text) is None]
-    echoes = [hit for hit in hits if _ECHO.match(hit.text) is not None]
+    originals = [hit for hit in hits if _ECHO_PATTERN.match(hit.text) is None]
+    echoes = [hit for hit in hits if _ECHO_PATTERN.match(hit.text) is not None]
     scores = _score_with_stretches(originals, query)
     by_turn: dict[int, float] = {}
     for hit, score in zip(originals, scores, strict=True):

@@ -15,7 +15,7 @@ from unabridged.archive.protocol import Archive, Hit, Part, Scope
 from unabridged.archive.references import reference
 from unabridged.formats import Format
 from unabridged.recall.excerpts import find_best_stretch, split_by_voice
-from unabridged.recall.results import LIVE, Found, Neighbour, Result
+from unabridged.recall.results import LIVE_LABEL, Found, Neighbour, Result
 from unabridged.text_tools import quote
 
 MAX_RESULTS: Final = 20
@@ -24,7 +24,7 @@ _CHARACTERS_EACH: Final = 1_400
 """What a result may take, on average, when few are asked for."""
 _LINE_CHARACTERS: Final = 160
 """Of a long message that is shown in a line."""
-_WIDE: Final = re.compile("[^\u0000-\u2e7f]")
+_WIDE_CHARACTER_PATTERN: Final = re.compile("[^\u0000-\u2e7f]")
 
 
 @dataclass(slots=True)
@@ -180,7 +180,7 @@ class _PassageBuilder:
         if len(part.text) <= self._beside:
             return self._build_neighbour(part)
         result = self._build_result(hit, part, _LINE_CHARACTERS)
-        live = f"{LIVE} " if result.live else ""
+        live = f"{LIVE_LABEL} " if result.live else ""
         return Neighbour(hit.turn, result.ref, f"[{hit.turn}] {live}{result.whose} {quote(f'…{result.excerpt}…')}")
 
     def _build_neighbour(self, part: Part) -> Neighbour:
@@ -188,11 +188,11 @@ class _PassageBuilder:
         width = self._beside if len(part.text) <= self._beside else min(self._beside, _LINE_CHARACTERS)
         shown = ", ".join(f"{piece.whose} {quote(piece.text, width)}" for piece in pieces[:2])
         more = f" and {len(pieces) - 2} more" if len(pieces) > 2 else ""
-        live = f"{LIVE} " if part.hash in self._live_hashes else ""
+        live = f"{LIVE_LABEL} " if part.hash in self._live_hashes else ""
         ref = reference(self._scope, part.turn, part.hash)
         return Neighbour(part.turn, ref, f"[{part.turn}] {live}{shown}{more}")
 
 
 def _weigh(text: str) -> int:
     """Count characters, those of scripts without spaces three times: they take as many tokens."""
-    return len(text) if text.isascii() else len(text) + 2 * len(_WIDE.findall(text))
+    return len(text) if text.isascii() else len(text) + 2 * len(_WIDE_CHARACTER_PATTERN.findall(text))

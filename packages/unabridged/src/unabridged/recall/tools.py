@@ -18,28 +18,28 @@ from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import FORMATS, Format
 from unabridged.recall import lookup
 from unabridged.recall.passages import MAX_RESULTS
-from unabridged.recall.results import MARK, Found
+from unabridged.recall.results import RECALL_MARK, Found
 from unabridged.text_tools import quote
 
-MCP: Final = "mcp"
-SEARCH: Final = "search_history"
-READ: Final = "read_history"
+MCP_DIALECT: Final = "mcp"
+SEARCH_TOOL: Final = "search_history"
+READ_TOOL: Final = "read_history"
 
-DESCRIPTIONS: Final = {
-    SEARCH: (
+TOOL_DESCRIPTIONS: Final = {
+    SEARCH_TOOL: (
         "Search the part of this conversation that left the context when it was compacted: every message and tool "
         "output is kept there word for word. Use it when the summary names something without the detail you need "
         "(an exact id, path, number, command, error or wording), before asking the user again or redoing work. Search "
         "is literal: words, file names, identifiers or parts of them, and phrases in double quotes. Each result has "
         "its turn, whose words it is, what stood around it, and a ref for read_history."
     ),
-    READ: (
+    READ_TOOL: (
         "Read one message that left the context, exactly as it was. Takes a ref from search_history (12-9f3ac1d2ab), "
         "or the number of a turn as it stands in brackets in the summary, for example 12 for [12]."
     ),
 }
-PARAMETERS: Final[dict[str, dict[str, Any]]] = {
-    SEARCH: {
+TOOL_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    SEARCH_TOOL: {
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "What to look for: the most telling words or names."},
@@ -53,7 +53,7 @@ PARAMETERS: Final[dict[str, dict[str, Any]]] = {
         "required": ["query"],
         "additionalProperties": False,
     },
-    READ: {
+    READ_TOOL: {
         "type": "object",
         "properties": {
             "ref": {"type": "string", "description": "A ref that search_history gave, or a turn's number."},
@@ -94,9 +94,9 @@ class Tools:
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
         """Return both tools as requests of this wire format offer them, or as MCP does."""
-        if dialect != MCP and dialect not in FORMATS:
-            raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join((*FORMATS, MCP))}")
-        return [_schema(name, dialect) for name in (SEARCH, READ)]
+        if dialect != MCP_DIALECT and dialect not in FORMATS:
+            raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join((*FORMATS, MCP_DIALECT))}")
+        return [_schema(name, dialect) for name in (SEARCH_TOOL, READ_TOOL)]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
         """Return the tool's answer as text; never raise: what is wrong with the call or the archive is the answer."""
@@ -104,14 +104,14 @@ class Tools:
 
     def answer(self, name: str, arguments: Mapping[str, Any] | str | None) -> ToolAnswer:
         """Return what `call` does, and whether it is an error: for hosts that mark it."""
-        answers = {SEARCH: self._search, READ: self._read}
+        answers = {SEARCH_TOOL: self._search, READ_TOOL: self._read}
         if name not in answers:
-            text = f"{MARK} there is no tool {quote(str(name), 60)}: call {SEARCH} or {READ}."
+            text = f"{RECALL_MARK} there is no tool {quote(str(name), 60)}: call {SEARCH_TOOL} or {READ_TOOL}."
             return ToolAnswer(text, error=True)
         try:
-            return ToolAnswer(answers[name](parse_arguments(arguments, PARAMETERS[name])))
+            return ToolAnswer(answers[name](parse_arguments(arguments, TOOL_PARAMETERS[name])))
         except (WrongArguments, UnabridgedError) as error:
-            return ToolAnswer(f"{MARK} {error}", error=True)
+            return ToolAnswer(f"{RECALL_MARK} {error}", error=True)
 
     def _search(self, arguments: Mapping[str, Any]) -> str:
         return self.search(*parse_search(arguments)).text()
@@ -127,7 +127,9 @@ class Tools:
         if isinstance(ref, int) and not isinstance(ref, bool):
             ref = str(ref) if abs(ref) < 10**9 else "too large"
         if not isinstance(ref, str) or not ref.strip():
-            raise WrongArguments(f'{READ} needs `ref`, one that {SEARCH} gave, or a turn\'s number: {{"ref": "12"}}.')
+            raise WrongArguments(
+                f'{READ_TOOL} needs `ref`, one that {SEARCH_TOOL} gave, or a turn\'s number: {{"ref": "12"}}.'
+            )
         offset = _read_whole_number(arguments, "offset", 0, (0, 10**12))
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
@@ -139,13 +141,13 @@ def parse_search(arguments: Mapping[str, Any]) -> tuple[str, int]:
     """Return the query and the limit of a search; raise `WrongArguments` where they can't be used."""
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
-        raise WrongArguments(f'{SEARCH} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
+        raise WrongArguments(f'{SEARCH_TOOL} needs `query`, the words to look for: {{"query": "invoice 4711"}}.')
     return query, _read_whole_number(arguments, "limit", lookup.DEFAULT_RESULTS, (1, MAX_RESULTS))
 
 
 def _schema(name: str, dialect: str) -> dict[str, Any]:
-    description, parameters = DESCRIPTIONS[name], deepcopy(PARAMETERS[name])
-    if dialect == MCP:
+    description, parameters = TOOL_DESCRIPTIONS[name], deepcopy(TOOL_PARAMETERS[name])
+    if dialect == MCP_DIALECT:
         return {"name": name, "description": description, "inputSchema": parameters}
     return FORMATS[dialect].tool_schema(name, description, parameters)
 

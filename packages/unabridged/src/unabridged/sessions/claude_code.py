@@ -25,7 +25,7 @@ from unabridged.sessions.base import (
 )
 from unabridged.sessions.text import HOOK_PREFIX, is_summary, time_now
 
-_FACTS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
+_COPIED_FIELDS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
 
 
 def is_own_line(line: Entry) -> bool:
@@ -82,7 +82,7 @@ class _MainThread:
             return
         self.places[own] = len(self.chain)
         self.chain.append((number, own, parent if isinstance(parent, str) else None))
-        self.facts = self.facts or {name: entry[name] for name in _FACTS if name in entry}
+        self.facts = self.facts or {name: entry[name] for name in _COPIED_FIELDS if name in entry}
         message = entry.get("message")
         if entry.get("type") == "system" and entry.get("subtype") == "compact_boundary":
             self.boundaries[number] = _as_object(entry.get("compactMetadata"))

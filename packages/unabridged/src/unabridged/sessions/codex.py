@@ -13,7 +13,7 @@ from unabridged.sessions.text import HOOK_PREFIX, dump_line, time_now
 
 _FORMAT = FORMATS[OpenAIResponses.name]
 _CONTEXT_PREFIXES = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
-_NOT_SENT = frozenset({"ghost_snapshot", "other"})
+_UNSENT_ITEM_TYPES = frozenset({"ghost_snapshot", "other"})
 _USAGE_FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
 _BYTES_PER_TOKEN = 4
 """The client's own rule."""
@@ -56,7 +56,7 @@ def read(entries: Iterable[Entry]) -> ClientSession:
         kind, payload = entry.get("type"), entry.get("payload")
         if not isinstance(payload, dict):
             continue
-        if kind == "response_item" and payload.get("type") not in _NOT_SENT:
+        if kind == "response_item" and payload.get("type") not in _UNSENT_ITEM_TYPES:
             session.messages.append(payload)
         elif kind == "compacted":
             session.messages = list(_left_by(payload, session.messages))

@@ -17,12 +17,12 @@ from unabridged.formats.fields import plain
 from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, Match, SessionFileError
 from unabridged.sessions.text import Progress, collect_entries, dump_line, encode_json, read_lines
 
-_SPACE = re.compile(r"[ \t\r\n]*")
+_SPACE_PATTERN = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 _ROLES = frozenset({"system", "developer", "user", "assistant", "model", "tool", "function"})
 _SYSTEM_FIELDS = {"input": "instructions", "contents": "systemInstruction"}
 """The field of a request's system prompt, by the name of its list."""
-_ITEMS = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
+_ITEM_TYPES = frozenset({"message", "reasoning", "item_reference", "compaction", "compaction_summary"})
 
 
 def is_message(value: Any) -> bool:
@@ -32,7 +32,7 @@ def is_message(value: Any) -> bool:
     if "role" in value:
         return value["role"] in _ROLES
     kind = value.get("type")
-    return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_call_output", "_list_tools")))
+    return isinstance(kind, str) and (kind in _ITEM_TYPES or kind.endswith(("_call", "_call_output", "_list_tools")))
 
 
 def detect_wire_format(messages: Sequence[Message], name: str | None, holder: Mapping[str, Any]) -> str:
@@ -202,5 +202,5 @@ def _members(text: str, at: int) -> Iterator[tuple[str | None, slice]]:
 
 
 def _skip(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
+    space = _SPACE_PATTERN.match(text, at)
     return space.end() if space else at

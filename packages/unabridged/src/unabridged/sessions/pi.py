@@ -17,7 +17,7 @@ from unabridged.sessions.base import ClientSession, Entry, Match, SessionCompact
 from unabridged.sessions.text import is_summary, link_entries, time_now
 
 _FORMAT = FORMATS[Anthropic.name]
-_OURS = "unabridged"
+_CUSTOM_TYPE = "unabridged"
 _MESSAGE_TYPES = frozenset({"message", "custom_message", "branch_summary", "compaction"})
 _USAGE_FIELDS = {
     "input": "input_tokens",
@@ -175,7 +175,7 @@ def append(session: ClientSession, matches: Sequence[Match], tokens_before: int)
     leaf = session.facts["leaf"]
     if not matches or not is_summary(matches[0], _FORMAT):
         copies = [entry for match in matches for entry in _entries_of(session, match)]
-        note, *copied = link_entries([_entry("custom") | {"customType": _OURS}, *copies], "id", "parentId", None)
+        note, *copied = link_entries([_entry("custom") | {"customType": _CUSTOM_TYPE}, *copies], "id", "parentId", None)
         return iter([note | {"data": {"leaf": leaf, "copies": [entry["id"] for entry in copied]}}, *copied])
     summary, matches = _FORMAT.read(matches[0].message).text, matches[1:]
     compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
@@ -183,7 +183,7 @@ def append(session: ClientSession, matches: Sequence[Match], tokens_before: int)
     copies = [] if first else [entry for match in matches for entry in _entries_of(session, match)]
     head, *copied = link_entries([compaction, *copies], "id", "parentId", leaf)
     # Where all is copied it names no entry: nothing before it was kept.
-    kept = {"firstKeptEntryId": first or "", "details": {_OURS: {"copies": [entry["id"] for entry in copied]}}}
+    kept = {"firstKeptEntryId": first or "", "details": {_CUSTOM_TYPE: {"copies": [entry["id"] for entry in copied]}}}
     return iter([head | kept, *copied])
 
 
@@ -207,7 +207,7 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     if compaction is None:
         return None
     entry = tree[compaction]
-    ours = entry.get("data") if entry["type"] == "custom" else get(entry.get("details"), _OURS)
+    ours = entry.get("data") if entry["type"] == "custom" else get(entry.get("details"), _CUSTOM_TYPE)
     leaf = get(ours, "leaf") if entry["type"] == "custom" else entry.get("parentId")
     listed = get(ours, "copies")
     copies = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
@@ -218,7 +218,7 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
 
 
 def _is_compaction(entry: Entry) -> bool:
-    ours = entry.get("type") == "custom" and entry.get("customType") == _OURS
+    ours = entry.get("type") == "custom" and entry.get("customType") == _CUSTOM_TYPE
     return isinstance(entry.get("id"), str) and (ours or entry.get("type") == "compaction")
 
 
@@ -228,7 +228,7 @@ def _entries_of(session: ClientSession, match: Match) -> list[Entry]:
     if match.is_unchanged and all(entry["type"] in {"message", "custom_message"} for entry in was):
         return was
     if match.index in session.origins:
-        custom = {"customType": _OURS, "content": get(match.message, "content"), "display": True}
+        custom = {"customType": _CUSTOM_TYPE, "content": get(match.message, "content"), "display": True}
         return [_entry("custom_message") | custom]
     facts = was[0].get("message") if was else None
     return [_entry("message") | {"message": body} for body in _bodies(session, match, facts or {})]

@@ -6,21 +6,40 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from unabridged.summary.ledger import CHANGES, Action, Deed, Ledger
+from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed, Ledger
 from unabridged.summary.names import shorten_root
-from unabridged.summary.outcomes import NOTHING
+from unabridged.summary.outcomes import NO_MATCH
 from unabridged.text_tools import head_and_tail, neutral, one_line, quote, with_line_ends
 
-TIMES = "\u00d7"
-_SHELL = frozenset({"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"})
-_BARE = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
-_SEVERAL = re.compile(r"; | && ")
-_CHECKS = frozenset("test tests pytest tox jest lint eslint golangci-lint ruff mypy tsc vet clippy check build".split())  # noqa: SIM905 - a list of words reads best as a line
+TIMES_SIGN = "\u00d7"
+_SHELL_TOOLS = frozenset(
+    {"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"}
+)
+_SELF_EXPLANATORY_TOOLS = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
+_COMMAND_SEPARATOR_PATTERN = re.compile(r"; | && ")
+_CHECK_COMMANDS = frozenset(
+    {
+        "test",
+        "tests",
+        "pytest",
+        "tox",
+        "jest",
+        "lint",
+        "eslint",
+        "golangci-lint",
+        "ruff",
+        "mypy",
+        "tsc",
+        "vet",
+        "clippy",
+    }
+    | {"check", "build"}
+)
 """The words by which a command that checks the work is known, among its first four."""
-_OTHERS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
+_OTHER_COMMANDS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
 """Words of commands that check nothing, whatever they name."""
-_MOST_DUE = 5
-_TARGET = 180
+_MAX_OPEN_CHECKS = 5
+_MAX_TARGET_CHARACTERS = 180
 """Characters of a command: what it was for and what came of it tell more."""
 
 
@@ -30,7 +49,9 @@ class ActionLines:
     def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str) -> None:
         self._words, self._root = words, root
         # What a tool says every time ("File updated. Please review …") tells nothing.
-        repeated = Counter(action.outcome for action in ledger.actions if action.deed in CHANGES and not action.failed)
+        repeated = Counter(
+            action.outcome for action in ledger.actions if action.deed in CHANGING_DEEDS and not action.failed
+        )
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
 
     def action(self, action: Action, width: int, *, gist: bool = False) -> str:
@@ -48,7 +69,7 @@ class ActionLines:
         if action.status:
             status = self._words["failed"] if action.status == "error" else action.status
             return f" → {status}" + (f": {outcome}" if action.outcome else "")
-        if action.outcome == NOTHING:
+        if action.outcome == NO_MATCH:
             return f" → {self._words['nothing']}"
         return f" → {outcome}" if action.outcome and action.outcome not in self._usual else ""
 
@@ -56,7 +77,7 @@ class ActionLines:
         told = f"{_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        return neutral(one_line(with_line_ends(self._short(told)), min(width, _TARGET)))
+        return neutral(one_line(with_line_ends(self._short(told)), min(width, _MAX_TARGET_CHARACTERS)))
 
     def _short(self, text: str) -> str:
         return shorten_root(text, self._root)
@@ -64,19 +85,19 @@ class ActionLines:
 
 def deed_of(action: Action) -> Deed:
     """Return the deed it counts as: several commands that looked, ran and cleared away are no search or deletion."""
-    several = action.tool.lower() in _SHELL and _SEVERAL.search(action.target)
+    several = action.tool.lower() in _SHELL_TOOLS and _COMMAND_SEPARATOR_PATTERN.search(action.target)
     return "run" if several and action.deed in {"create", "delete", "search", "list", "read"} else action.deed
 
 
 def _label(action: Action) -> Deed:
     """Return the deed it is called: a command that is shown as it was written was run, whatever it did."""
-    is_command = action.tool.lower() in _SHELL and " " in action.target
+    is_command = action.tool.lower() in _SHELL_TOOLS and " " in action.target
     return "run" if is_command else deed_of(action)
 
 
 def _tool(action: Action) -> str:
     """Return the tool's own name, where deed and target don't show it."""
-    if action.tool.lower() in _SHELL or action.tool.lower() in _BARE:
+    if action.tool.lower() in _SHELL_TOOLS or action.tool.lower() in _SELF_EXPLANATORY_TOOLS:
         return ""
     plain = action.paths and action.deed not in {"call", "run", "search"}
     return "" if plain else f"{action.tool} " if action.target else action.tool
@@ -88,7 +109,9 @@ def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[
     Of the latter the command as it was written. Nothing ran and nothing is due where nothing was edited,
     or checked after it.
     """
-    edits = [i for i, action in enumerate(actions) if action.deed in CHANGES and action.paths and not action.failed]
+    edits = [
+        i for i, action in enumerate(actions) if action.deed in CHANGING_DEEDS and action.paths and not action.failed
+    ]
     earlier, since = dict[str, tuple[str, Action]](), dict[str, Action]()
     for i, action in enumerate(actions):
         if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:
@@ -97,15 +120,15 @@ def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[
                     earlier[kind] = (command, action)
                 else:
                     since[kind] = action
-    due = [earlier[kind] for kind in earlier if kind not in since][-_MOST_DUE:]
+    due = [earlier[kind] for kind in earlier if kind not in since][-_MAX_OPEN_CHECKS:]
     return actions[edits[-1]].turn if edits else -1, list(dict.fromkeys(since.values())), due
 
 
 def _checks_of(action: Action) -> Iterator[tuple[str, str]]:
     """Yield the checks in a command, each by its program and as it was written, without where its output went."""
-    for part in _SEVERAL.split(action.target):
+    for part in _COMMAND_SEPARATOR_PATTERN.split(action.target):
         command = part.partition(" | ")[0].partition(" 2>")[0].strip()
         words = command.split()[:4]
-        known = [i for i, word in enumerate(words) if word.rpartition("/")[2].partition(":")[0] in _CHECKS]
-        if known and not _OTHERS & {*words}:
+        known = [i for i, word in enumerate(words) if word.rpartition("/")[2].partition(":")[0] in _CHECK_COMMANDS]
+        if known and not _OTHER_COMMANDS & {*words}:
             yield " ".join(words[: known[0] + 1]), command

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from unabridged.authorship import find_rejection
 from unabridged.messages import Answer, Call, View
-from unabridged.summary.ledger import CHANGES, Action, Deed
+from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed
 from unabridged.summary.outcomes import LIMIT, REPORT, outcome
 from unabridged.summary.shell import (
     EDITOR,
-    TABLE,
+    TOOL_TABLE,
     Effect,
     deeds_of,
     is_program,
@@ -36,26 +36,28 @@ _LONG_TASK, _SIGNATURE = 200, "\nagentId: "
 
 _DEED_OF, _SHELLS = deeds_of("verbs"), words_of("shells")
 """The words in the names of tools that tell their deed; of several, the first deed."""
-_COMMAND_KEYS, _PATH_KEYS = TABLE["command_keys"].split(), TABLE["path_keys"].split()
-_PATCHED = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
-_OLD_KEY = re.compile(r"old|search|find|before", re.IGNORECASE)
-_NEW_KEY = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
-_TODO = re.compile(r"todo|update_plan|write_plan|Task(?:Create|Update|List|Get)\Z", re.IGNORECASE)
-_READS = re.compile(r"(?:list|get|read)\Z", re.IGNORECASE)
-_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
+_COMMAND_KEYS, _PATH_KEYS = TOOL_TABLE["command_keys"].split(), TOOL_TABLE["path_keys"].split()
+_PATCHED_FILE_PATTERN = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
+_OLD_TEXT_KEY_PATTERN = re.compile(r"old|search|find|before", re.IGNORECASE)
+_NEW_TEXT_KEY_PATTERN = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
+_TODO_TOOL_PATTERN = re.compile(r"todo|update_plan|write_plan|Task(?:Create|Update|List|Get)\Z", re.IGNORECASE)
+_READING_TOOL_PATTERN = re.compile(r"(?:list|get|read)\Z", re.IGNORECASE)
+_NAME_PART_PATTERN = re.compile(r"[A-Z]?[a-z]+|(?:[A-Z](?![a-z]))+")
 
-_TAGGED = re.compile(
+_TAGGED_COMMAND_PATTERN = re.compile(
     r"<(command|execute\w{0,40}|bash|shell|action|run|tool_call|tool_use|tool_code)\b[^>\n]{0,300}>(.*?)(?:</\1>|\Z)",
     re.DOTALL,
 )
-_FUNCTION = re.compile(r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL)
-_PARAMETER = re.compile(r"(?:=| name=\"?)([\w.-]+)\"?>")
-_REACT = re.compile(
+_FUNCTION_TAG_PATTERN = re.compile(
+    r"<(?:function=|invoke name=\"?)([\w.-]+)\"?>(.*?)(?:</(?:function|invoke)>|\Z)", re.DOTALL
+)
+_PARAMETER_TAG_PATTERN = re.compile(r"(?:=| name=\"?)([\w.-]+)\"?>")
+_REACT_ACTION_PATTERN = re.compile(
     r"^[ \t]*+Action[ \t]*+:[ \t]*+(?=\S)([^\n]*[^ \t\n])[ \t]*+(?:\n[ \t]*+Action Input[ \t]*+:(.*))?\Z",
     re.MULTILINE | re.DOTALL,
 )
-_INVOKED = re.compile(r"([\w.-][\w .-]{0,60}?)(?:\[(.*)\]|\((.*)\))\Z", re.DOTALL)
-_OPEN_FILE = re.compile(r"\(Open file: (?!n/a)([^)\n]{1,400})\)|^\[File: (\S+) \(", re.MULTILINE)
+_INVOCATION_PATTERN = re.compile(r"([\w.-][\w .-]{0,60}?)(?:\[(.*)\]|\((.*)\))\Z", re.DOTALL)
+_OPEN_FILE_PATTERN = re.compile(r"\(Open file: (?!n/a)([^)\n]{1,400})\)|^\[File: (\S+) \(", re.MULTILINE)
 
 
 class ToolUse(NamedTuple):
@@ -76,7 +78,7 @@ def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[Tool
             read, answer = read_call(call.arguments, call.name), answers.get((call.id, i))
             if not view.calls and i + 1 < len(views):
                 answer = Answer("", views[i + 1].text)
-                shown = _OPEN_FILE.search(answer.text)
+                shown = _OPEN_FILE_PATTERN.search(answer.text)
                 current = (shown[1] or shown[2]) if shown else current
             command, _, rest = read.target.partition(" ")
             if not view.calls and not read.touched and current and command in EDITOR:
@@ -94,12 +96,12 @@ def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
 
 def is_todo_tool(tool: str) -> bool:
     """Return whether a tool of this name keeps the assistant's list of what is to be done."""
-    return bool(_TODO.search(tool))
+    return bool(_TODO_TOOL_PATTERN.search(tool))
 
 
 def may_change_todo(tool: str) -> bool:
     """Return whether a tool of this name may change that list; one that lists or gets tasks does not."""
-    return is_todo_tool(tool) and not _READS.search(tool)
+    return is_todo_tool(tool) and not _READING_TOOL_PATTERN.search(tool)
 
 
 def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
@@ -134,7 +136,7 @@ def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None
     text = frame or (answer.text.partition(_SIGNATURE)[0] if reports else answer.text) if answer else ""
     most = REPORT if reports else LIMIT
     ended, status = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", "")
-    if not status and read.deed in CHANGES and any(path in ended for path, _ in read.touched):
+    if not status and read.deed in CHANGING_DEEDS and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
     target, gist = one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
@@ -168,7 +170,7 @@ def _observes(view: View) -> bool:
 def read_call(arguments: str, tool: str) -> Effect:
     """Return what a call does, whatever the agent's tools are called."""
     values = _values(arguments)
-    parts = {part.lower() for part in _NAME_PARTS.findall(tool)}
+    parts = {part.lower() for part in _NAME_PART_PATTERN.findall(tool)}
     if not isinstance(values, dict):
         text = values if isinstance(values, str) else arguments
         if parts & _SHELLS or not parts:
@@ -183,16 +185,16 @@ def read_call(arguments: str, tool: str) -> Effect:
         return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
     deed = _deed_of_tool(tool, values)
     touched = _touched(values, deed, wrote)
-    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGES else "")
+    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGING_DEEDS else "")
 
 
 @remembered
 def written_action(text: str) -> tuple[str, str, str] | None:
     """Return the action a model wrote into its text, as tool, arguments and the words before it; None without one."""
-    if found := _FUNCTION.search(text):
+    if found := _FUNCTION_TAG_PATTERN.search(text):
         arguments = dict(_parameters(found[2]))
         return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
-    if found := _TAGGED.search(text):
+    if found := _TAGGED_COMMAND_PATTERN.search(text):
         tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
         given, before = found[2].strip(), text[: found.start()]
         named = _values(given) if given.startswith("{") else None
@@ -201,7 +203,7 @@ def written_action(text: str) -> tuple[str, str, str] | None:
         return tool, given, before
     if fenced := _last_fence(text):
         return fenced
-    if found := _REACT.search(text.rstrip()):
+    if found := _REACT_ACTION_PATTERN.search(text.rstrip()):
         return *_invoked(found[1], found[2]), text[: found.start()]
     return None
 
@@ -210,7 +212,7 @@ def _parameters(body: str) -> Iterator[tuple[str, str]]:
     """Yield the parameters of a call in tags, those that are closed before the next one begins."""
     for piece in body.split("<parameter")[1:]:
         value, closed, after = piece.partition("</parameter")
-        if closed and after.startswith(">") and (named := _PARAMETER.match(value)):
+        if closed and after.startswith(">") and (named := _PARAMETER_TAG_PATTERN.match(value)):
             yield named[1], value[named.end() :].strip("\n")
 
 
@@ -218,7 +220,7 @@ def _invoked(line: str, given: str | None) -> tuple[str, str]:
     """Return tool and arguments of an `Action:` line: `search[…]`, `read(…)`, a name and its input, or a command."""
     if given is not None:
         return line, given.strip()
-    if found := _INVOKED.match(line):
+    if found := _INVOCATION_PATTERN.match(line):
         return found[1].strip(), (found[2] or found[3] or "").strip()
     name, _, rest = line.partition(" ")
     if not rest:
@@ -257,13 +259,13 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
 def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
     """Return the deed by the verb in the arguments (one editor tool for all), the first word of the name, or any."""
     verb = values.get("command") or values.get("action") or values.get("operation")
-    spoken = _NAME_PARTS.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
-    parts = [part.lower() for part in _NAME_PARTS.findall(tool)]
+    spoken = _NAME_PART_PATTERN.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
+    parts = [part.lower() for part in _NAME_PART_PATTERN.findall(tool)]
     for word in [*map(str.lower, spoken), *parts[:1]]:
         if _DEED_OF.get(word, "run") != "run":
             return _DEED_OF[word]
     found = {_DEED_OF[part] for part in parts if part in _DEED_OF}
-    return next((deed for deed in TABLE["verbs"] if deed in found), "call")
+    return next((deed for deed in TOOL_TABLE["verbs"] if deed in found), "call")
 
 
 def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
@@ -274,7 +276,7 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
             if isinstance(path, str) and _names_file(key, path.strip()):
                 found[path.strip().removeprefix("file://")] = deed
     kinds: dict[str, Deed] = {"Add": "create", "Update": "change", "Delete": "delete"}
-    for kind, path in _PATCHED.findall(wrote) if "File: " in wrote or "+++ " in wrote else ():
+    for kind, path in _PATCHED_FILE_PATTERN.findall(wrote) if "File: " in wrote or "+++ " in wrote else ():
         if path != "/dev/null":
             found[path] = kinds.get(kind, "change")
     if not found:
@@ -287,8 +289,14 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
 def _gist(values: dict[str, Any]) -> str:
     """Return what was written: a whole document, the lines that an edit adds, or else those it takes out."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
-    old = [line.strip() for key, text in texts.items() if _OLD_KEY.match(key) for line in text.splitlines()]
-    new = [text for key, text in texts.items() if _NEW_KEY.search(key) and not _OLD_KEY.match(key)]
+    old = [
+        line.strip() for key, text in texts.items() if _OLD_TEXT_KEY_PATTERN.match(key) for line in text.splitlines()
+    ]
+    new = [
+        text
+        for key, text in texts.items()
+        if _NEW_TEXT_KEY_PATTERN.search(key) and not _OLD_TEXT_KEY_PATTERN.match(key)
+    ]
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
     added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
     if new and not old and any(value.endswith(_DOCUMENTS) for value in texts.values()):
@@ -308,7 +316,11 @@ def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> st
     for key, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         # Beside files only short options: what was written is shown on its own.
-        beside = isinstance(value, str) and len(text) <= 40 and not (_OLD_KEY.match(key) or _NEW_KEY.search(key))
+        beside = (
+            isinstance(value, str)
+            and len(text) <= 40
+            and not (_OLD_TEXT_KEY_PATTERN.match(key) or _NEW_TEXT_KEY_PATTERN.search(key))
+        )
         if text and text not in shown and (beside or not touched):
             alone = len(values) == 1 and isinstance(value, str)
             shown.append(one_line(text, 160) if alone else f"{key}={one_line(text, 120)}")

@@ -28,11 +28,11 @@ from unabridged.tokens.calibrate import Usage
 
 OVERRUN_FACTOR = 1.25
 """Of what a reply may take, up to which it is shortened by rule and not asked for again."""
-MOST_SHRINKS = 3
+MAX_SHRINKS = 3
 """How often a summariser may say that an ask was too long for it before it is given up."""
 
-_TOO_LONG = frozenset({"over-budget", "not-smaller"})
-_NO_ROOM = frozenset({"cut-off", "empty", "reasoning-only"})
+_LENGTH_PROBLEMS = frozenset({"over-budget", "not-smaller"})
+_ROOM_PROBLEMS = frozenset({"cut-off", "empty", "reasoning-only"})
 """The faults of a reply by a model that thinks first and has no room for that."""
 
 _CallUsage = tuple[int | None, Usage | None]
@@ -125,7 +125,7 @@ def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]
 def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Generator[Ask, Reply, None]:
     """Ask for the prose, with smaller asks, or apart from the live prompt, where there was no room."""
     error: SummaryFailed
-    for _ in range(MOST_SHRINKS + 1):
+    for _ in range(MAX_SHRINKS + 1):
         run = _AskRun(brief, model, plan_asks(brief, model), summary)
         try:
             text = yield from run.write()
@@ -136,7 +136,7 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Gen
             summary.fail(*failed.others)
             error, model = failed, _with_smaller_window(model, failed, run.asked_tokens, summary)
         except Rejected as rejected:
-            if not (run.plan.tight and _NO_ROOM & set(rejected.problems)):
+            if not (run.plan.tight and _ROOM_PROBLEMS & set(rejected.problems)):
                 raise
             summary.note(f"asked again apart: {run.plan.reserve:,} tokens were too few for the reply")
             error, model = rejected, replace(model, live=None)
@@ -278,7 +278,7 @@ class _AskRun:
         names = {problem.name for problem in problems}
         fault = "; ".join(problem.message for problem in problems)
         wording = self.plan.wording
-        how = "shorten" if names <= _TOO_LONG and self.is_ours else ""
+        how = "shorten" if names <= _LENGTH_PROBLEMS and self.is_ours else ""
         if names == {"wrong-language"} and language_name(wording.language) and self.is_ours:
             how = "translate"
         if how and self.brief.count(draft) <= self.plan.fold_room:

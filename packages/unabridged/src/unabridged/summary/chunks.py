@@ -11,14 +11,14 @@ from unabridged.authorship import find_block_author
 from unabridged.languages import certain_language
 from unabridged.messages import Media, View
 from unabridged.summary.brief import DEFAULT_RESERVE_TOKENS, SPARE_DIVISOR, Brief, LivePrompt, Summariser
-from unabridged.summary.prompt import KEY, Wording, remove_unsendable
+from unabridged.summary.prompt import KEY_FIELD, Wording, remove_unsendable
 from unabridged.text_tools import Count
 
 T = TypeVar("T")
 
-FEWEST_TOKENS = 256
+MIN_CHUNK_TOKENS = 256
 """Tokens of conversation that must fit into one ask beside the prompt, or asking makes no sense."""
-FEWEST_NOTES = 4
+MIN_NOTES = 4
 """Notes that fit into one fold at least, so that the folds are at most a third of the chunks, and one a level."""
 GOAL_PERCENT = 92
 """The share of its budget that the model is told to use: what is a little longer is cut by rule."""
@@ -31,9 +31,13 @@ FRAME_TOKENS = 12
 RECORD_DENSITY = 3.0
 """Characters a token of a record in a language with spaces has, counted on records that models wrote."""
 
-_FAULT = "word " * 60
+_SAMPLE_FAULT = "word " * 60
 """As long as the fault that a second ask may have to name."""
-_SPEAKERS = {"person": "user", "model": "assistant", "summary": "an earlier summary by another system, not the user"}
+_SPEAKER_LABELS = {
+    "person": "user",
+    "model": "assistant",
+    "summary": "an earlier summary by another system, not the user",
+}
 
 
 # -- how it is cut up -------------------------------------------------------------------------------------------------
@@ -88,10 +92,10 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
     is_short = window < SMALL_WINDOW_TOKENS
     wording = Wording(model.instruction, _language(brief, model), _density(brief), following, is_short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
-    single_room = free - count(wording.record([], tokens=goal, prior=prior, rules=rules, fault=_FAULT).text)
-    chunk_room = free - count(wording.record([], tokens=goal, part=True, fault=_FAULT).text)
-    fold_room = free - count(wording.fold([], tokens=goal, rules=rules, last=True, fault=_FAULT).text)
-    if min(chunk_room, fold_room) < FEWEST_TOKENS:
+    single_room = free - count(wording.record([], tokens=goal, prior=prior, rules=rules, fault=_SAMPLE_FAULT).text)
+    chunk_room = free - count(wording.record([], tokens=goal, part=True, fault=_SAMPLE_FAULT).text)
+    fold_room = free - count(wording.fold([], tokens=goal, rules=rules, last=True, fault=_SAMPLE_FAULT).text)
+    if min(chunk_room, fold_room) < MIN_CHUNK_TOKENS:
         taken = free - min(chunk_room, fold_room)
         raise AskFailed(
             "too-long",
@@ -99,8 +103,8 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
             "are reserved for the reply. Use a summariser with a larger window, a shorter instruction, or a smaller "
             "Settings(summary_reserve=…).",
         )
-    shown = _messages_within(brief, model, max(single_room, FEWEST_TOKENS))
-    note = min(reserve * 4 // 5, fold_room // FEWEST_NOTES - FRAME_TOKENS)
+    shown = _messages_within(brief, model, max(single_room, MIN_CHUNK_TOKENS))
+    note = min(reserve * 4 // 5, fold_room // MIN_NOTES - FRAME_TOKENS)
     plan = AskPlan(reserve, goal, note, fold_room, [[part.text for part in shown]], rules, wording)
     for live in (model.live, model.live.older()) if model.live is not None else ():
         if behind := _plan_behind(plan, brief, window, live):
@@ -128,9 +132,9 @@ def _plan_behind(plan: AskPlan, brief: Brief, window: int, live: LivePrompt) -> 
 
     Near the trigger little room is left.
     """
-    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_FAULT)
+    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_SAMPLE_FAULT)
     left = window - window // 20 - live.tokens - brief.count(bare.text)
-    if left < min(plan.reserve, max(FEWEST_TOKENS, brief.limits.budget // 2)):
+    if left < min(plan.reserve, max(MIN_CHUNK_TOKENS, brief.limits.budget // 2)):
         return None
     reply = min(plan.reserve, left)
     goal = min(brief.limits.budget, reply) * GOAL_PERCENT // 100
@@ -172,7 +176,7 @@ def _density(brief: Brief) -> float:
 
 def _following(brief: Brief, room: int) -> tuple[str, ...]:
     """Return what stays, as the summariser reads it; of a long tail the end."""
-    parts = split_messages(brief.beside.following, brief.count, max(room // 4, FEWEST_TOKENS))
+    parts = split_messages(brief.beside.following, brief.count, max(room // 4, MIN_CHUNK_TOKENS))
     return tuple(part.text for part in _newest_within(parts, room, lambda part: part.tokens))
 
 
@@ -204,7 +208,7 @@ def split_messages(numbered: Sequence[tuple[int, View]], count: Count, room: int
     parts: list[ShownText] = []
     for turn, view in numbered:
         for who, text in _speeches(view, turn, names):
-            parts += _split(f"{KEY} [{turn}] {who}", remove_unsendable(text), count, room)
+            parts += _split(f"{KEY_FIELD} [{turn}] {who}", remove_unsendable(text), count, room)
     return parts
 
 
@@ -221,7 +225,7 @@ def describe(media: Media, turn: int) -> str:
 
 def _speeches(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what a message says with whose words they are: thinking, text, calls, what is attached, answers, media."""
-    who = _SPEAKERS.get(view.origin, view.origin)
+    who = _SPEAKER_LABELS.get(view.origin, view.origin)
     if thinking := "\n".join(block.text for block in view.reasoning if block.text):
         yield f"{who}, thinking", thinking
     if text := "\n".join(filter(None, [view.text, *(describe(item, turn) for item in view.media)])):
@@ -229,7 +233,7 @@ def _speeches(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[st
     for call in view.calls:
         yield f"{who} calls {_tool_name(call.name)}", call.arguments
     for text in view.inserted:
-        yield _SPEAKERS.get(find_block_author(text), "host"), text
+        yield _SPEAKER_LABELS.get(find_block_author(text), "host"), text
     for text in view.attached:
         yield "tool of the provider" if who == "assistant" else f"attached, not the words of the {who}", text
     for answer in view.answers:

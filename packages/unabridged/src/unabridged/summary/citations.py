@@ -24,37 +24,37 @@ from unabridged.summary.headings import level_headings, neutralise_line, without
 from unabridged.summary.names import TextPiece, collect_names, find_paths
 from unabridged.text_cache import remembered
 
-MOST_LISTED = 40
+MAX_LISTED = 40
 """Lines that were left out and are listed one by one."""
-MOST_NAMED = 8
+MAX_NAMED = 8
 """Names and quotations that stand nowhere and are listed one by one."""
-MOST_SHOWN = 160
+MAX_SHOWN_CHARACTERS = 160
 """Characters of a line that a receipt shows."""
-MOST_MARKS = 40
+MAX_MARKS = 40
 """Quotation marks in a line that are tried as the end of what it cites."""
-SHORTEST_PASTE = 16
+MIN_PASTE_CHARACTERS = 16
 """Characters of a quotation from which on it is more than a few words that anybody says."""
 
-_CITED = re.compile(
+_CITATION_PATTERN = re.compile(
     r"\W{0,9}(?:\d{1,3}[.)] )?\W{0,9}\[(?P<turn>\d{1,9}|said)\][^\w\"]{0,9}(?:user\W{0,3})?\"(?P<words>.*)"
 )
-PASTED = "- Pasted in message {}:"
+PASTED_LINE = "- Pasted in message {}:"
 """Before what a line cites that stands in the user's message, but as what somebody else wrote."""
-_LIST_SIGN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
+_LIST_SIGN_PATTERN = re.compile(r"(?<!\S)(?:\d{1,2}[.)]|[-*+\u2022]) ")
 _QUOTATION_MARKS = str.maketrans(
     "\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f\u2018\u2019\u201a\u201b\u2039\u203a",
     '""""""""""' + "''''''",
 )
-_WORD = re.compile(r"\w+")
-_ENDS = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
-_QUOTED = re.compile(r"\"([^\"]{1,400})\"")
-_CODE = re.compile(r"`[^`\n]*`")
-_GAPS = re.compile(r"\n{3,}")
+_WORD_PATTERN = re.compile(r"\w+")
+_END_PUNCTUATION = ".,;:!?\u2026 \u3002\uff01\uff1f\uff0c"
+_QUOTATION_PATTERN = re.compile(r"\"([^\"]{1,400})\"")
+_CODE_PATTERN = re.compile(r"`[^`\n]*`")
+_BLANK_LINES_PATTERN = re.compile(r"\n{3,}")
 # GitHub, JSON, Node.js: nobody's identifier, unless it is written as one.
-_SIMPLE = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
-_NUMBER = re.compile(r"(?<![\w.,/:#\[-])\d[\d,.]*\d(?![\w/:-])")
-_SEPARATOR = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
-_EASTERN = "\u2e80"
+_COMMON_NAME_PATTERN = re.compile(r"[A-Z]?[a-z]+[A-Z][A-Za-z]*|[A-Z]{3,}[a-z]*|[A-Z][a-z]+\.(?:js|io|net|ai)")
+_NUMBER_PATTERN = re.compile(r"(?<![\w.,/:#\[-])\d[\d,.]*\d(?![\w/:-])")
+_THOUSANDS_SEPARATOR_PATTERN = re.compile(r"(?<=\d)[,.' \u00a0\u202f](?=\d{3}(?!\d))")
+_FIRST_EASTERN_CHARACTER = "\u2e80"
 """From here on, scripts without spaces."""
 
 
@@ -82,9 +82,9 @@ def check_prose(text: str, brief: Brief, people: PeopleWords) -> CheckedProse:
         else:
             kept.append(line)
     rest = "\n".join(neutralise_line(line) for line in without_bare_headings(kept)).strip()
-    listed, more = [*reasons][:MOST_LISTED], len(reasons) - MOST_LISTED
+    listed, more = [*reasons][:MAX_LISTED], len(reasons) - MAX_LISTED
     listed += [f"and {more:,} more"] * (more > 0)
-    return CheckedProse(_GAPS.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
+    return CheckedProse(_BLANK_LINES_PATTERN.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
 
 
 def normalise(text: str) -> str:
@@ -94,7 +94,7 @@ def normalise(text: str) -> str:
 
 def _shorten(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= MOST_SHOWN else line[: MOST_SHOWN - 1].rstrip() + "…"
+    return line if len(line) <= MAX_SHOWN_CHARACTERS else line[: MAX_SHOWN_CHARACTERS - 1].rstrip() + "…"
 
 
 # -- what people said -------------------------------------------------------------------------------------------------
@@ -126,13 +126,13 @@ class PeopleWords:
             people.texts[rule.turn].append(rule.text)
         for earlier in [prose.text for prose in brief.earlier.proses] or [brief.earlier.prose]:
             found = (citation for line in earlier.split("\n") for citation in find_citations(line))
-            people.cited.update((turn, words.strip(_ENDS)) for turn, words in found)
+            people.cited.update((turn, words.strip(_END_PUNCTUATION)) for turn, words in found)
         return people
 
     def said(self, words: str, turn: int | None = None) -> bool:
         """Return whether the person's message of this number, or any when None is given, has these very words."""
         texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
-        for wanted in _without_list_signs(normalise(words).strip(_ENDS)):
+        for wanted in _without_list_signs(normalise(words).strip(_END_PUNCTUATION)):
             if wanted and ((turn, wanted) in self.cited or any(says(text, wanted) for text in texts)):
                 return True
         return False
@@ -144,24 +144,24 @@ class PeopleWords:
     def as_pasted(self, line: str) -> str:
         """Return the line as one about words pasted into the message that it cites; "" where they are not there."""
         for turn, words in find_citations(line):
-            wanted = normalise(words).strip(_ENDS)
-            here = self.texts.get(turn, ()) if turn is not None and len(wanted) >= SHORTEST_PASTE else ()
+            wanted = normalise(words).strip(_END_PUNCTUATION)
+            here = self.texts.get(turn, ()) if turn is not None and len(wanted) >= MIN_PASTE_CHARACTERS else ()
             if any(next(_places(normalise(text), wanted), None) is not None for text in here):
                 _, mark, quoted = normalise(line).partition('"')
-                return f"{PASTED.format(turn)} {mark}{quoted}"
+                return f"{PASTED_LINE.format(turn)} {mark}{quoted}"
         return ""
 
 
 def is_citation(line: str) -> bool:
     """Return whether the line begins with the number of a message and a quotation from it."""
-    return _CITED.fullmatch(normalise(line)) is not None
+    return _CITATION_PATTERN.fullmatch(normalise(line)) is not None
 
 
 def find_citations(line: str) -> Iterator[tuple[int | None, str]]:
     """Yield what the line may cite: the message's number and the words, the longest first, for they may hold marks."""
-    found = _CITED.fullmatch(normalise(line))
+    found = _CITATION_PATTERN.fullmatch(normalise(line))
     number, words = found.group("turn", "words") if found else ("", "")
-    for _ in range(MOST_MARKS):
+    for _ in range(MAX_MARKS):
         words = words.rpartition('"')[0].rstrip()
         if words:
             yield (None if number == "said" else int(number)), words
@@ -179,7 +179,11 @@ def _own(text: str) -> tuple[str, str]:
 
 def _without_list_signs(words: str) -> set[str]:
     """Return the words as they are, without a number or dot that began a list, and without any."""
-    return {words, _LIST_SIGN.sub("", words, count=1) if _LIST_SIGN.match(words) else words, _LIST_SIGN.sub("", words)}
+    return {
+        words,
+        _LIST_SIGN_PATTERN.sub("", words, count=1) if _LIST_SIGN_PATTERN.match(words) else words,
+        _LIST_SIGN_PATTERN.sub("", words),
+    }
 
 
 def says(text: str, wanted: str) -> bool:
@@ -204,12 +208,12 @@ def _places(text: str, wanted: str) -> Iterator[int]:
 
 
 def _words(text: str) -> str:
-    return " ".join(_WORD.findall(text))
+    return " ".join(_WORD_PATTERN.findall(text))
 
 
 def _joins(pair: str) -> bool:
     """Return whether two signs stand inside one word."""
-    return len(pair) > 1 and all(sign.isalnum() and sign < _EASTERN for sign in pair)
+    return len(pair) > 1 and all(sign.isalnum() and sign < _FIRST_EASTERN_CHARACTER for sign in pair)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -226,14 +230,14 @@ def _notes(text: str, brief: Brief) -> tuple[str, ...]:
 def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the names and the quotations, of three words or more, in a text that stand in none of the sources."""
     record = normalise("\n".join(sources)).lower()
-    plain = _SEPARATOR.sub("", record)
+    plain = _THOUSANDS_SEPARATOR_PATTERN.sub("", record)
     names: list[str] = []
     for name in _names(text):
         if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
             names.append(name)
-    plainly = _CODE.sub(lambda code: code[0].replace('"', ""), text)  # a mark in code opens and closes nothing
-    quoted = [words for line in plainly.split("\n") for words in _QUOTED.findall(normalise(line))]
-    unsaid = [words for words in quoted if words.count(" ") > 1 and words.lower().strip(_ENDS) not in record]
+    plainly = _CODE_PATTERN.sub(lambda code: code[0].replace('"', ""), text)  # a mark in code opens and closes nothing
+    quoted = [words for line in plainly.split("\n") for words in _QUOTATION_PATTERN.findall(normalise(line))]
+    unsaid = [words for words in quoted if words.count(" ") > 1 and words.lower().strip(_END_PUNCTUATION) not in record]
     if unsaid:  # a line of code stands in the arguments of a call with signs of its own
         spoken = f" {_words(record)} "
         unsaid = [words for words in unsaid if f" {_words(words.lower())} " not in spoken]
@@ -241,16 +245,16 @@ def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[s
 
 
 def _list_some(entries: Sequence[str]) -> str:
-    more = f" and {len(entries) - MOST_NAMED:,} more" if len(entries) > MOST_NAMED else ""
-    return ", ".join(map(_shorten, entries[:MOST_NAMED])) + more
+    more = f" and {len(entries) - MAX_NAMED:,} more" if len(entries) > MAX_NAMED else ""
+    return ", ".join(map(_shorten, entries[:MAX_NAMED])) + more
 
 
 def _names(text: str) -> list[str]:
     """Return what in a text has to be spelled exactly, the longest first."""
     code = " ".join(re.findall(r"`([^`\n]+)`", text))
     spelled = {*find_paths(text, by_name=True), *(entry.text for entry in collect_names([TextPiece(0, "model", text)]))}
-    found = {name for name in spelled if not _SIMPLE.fullmatch(name) or name in code or f"{name}(" in text}
-    found |= {number for number in _NUMBER.findall(text) if len(number) >= 3}
+    found = {name for name in spelled if not _COMMON_NAME_PATTERN.fullmatch(name) or name in code or f"{name}(" in text}
+    found |= {number for number in _NUMBER_PATTERN.findall(text) if len(number) >= 3}
     return sorted(found, key=lambda name: (-len(name), name))
 
 
@@ -259,7 +263,7 @@ def _stands(name: str, record: str, without_separators: str) -> bool:
     if name in record:
         return True
     if name[:1].isdigit() or name[:1] in "$€£¥":
-        return _SEPARATOR.sub("", name).strip("$€£¥% ") in without_separators
+        return _THOUSANDS_SEPARATOR_PATTERN.sub("", name).strip("$€£¥% ") in without_separators
     cuts = [i for i, sign in enumerate(name) if sign == "/" and 0 < i < len(name) - 1]
     return any(name[:i] in record and name[i + 1 :] in record for i in cuts)
 

@@ -10,7 +10,7 @@ from unabridged.marks import is_our_summary
 from unabridged.messages import View
 from unabridged.summary.actions import ToolUse, find_todo, find_tool_uses, is_todo_tool, written_action
 from unabridged.summary.bounds import within_bounds
-from unabridged.summary.ledger import CHANGES, Ledger, Name, fade
+from unabridged.summary.ledger import CHANGING_DEEDS, Ledger, Name, fade
 from unabridged.summary.names import TextPiece, collect_files, collect_names, unite_files
 from unabridged.summary.people import join_people, last_sentences, people_in
 from unabridged.summary.remarks import find_retold, is_talk, remarks_at_work, remarks_in_talk
@@ -32,7 +32,7 @@ def gather(
     todo, todo_turn = find_todo(views, turns)
     pairs = ((step.action, *pair) for step in done for pair in step.touched)
     # An edit that ended in an error changed nothing.
-    touched = [(a.turn, path, deed) for a, path, deed in pairs if not (a.failed and deed in CHANGES)]
+    touched = [(a.turn, path, deed) for a, path, deed in pairs if not (a.failed and deed in CHANGING_DEEDS)]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
     ledger = within_bounds(
         Ledger(

@@ -17,23 +17,23 @@ from unabridged.text_tools import neutral
 HIGHEST_LEVEL = 3
 """The level of the prose's own headings at most: the summary turn's are of level 2."""
 
-_HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
-_BOLD = re.compile(r"\s*\*\*[^*\n]{1,240}\*\*:?\s*\Z")
+_HEADING_PATTERN = re.compile(r"\s*(?:#{1,6}\s+\S|\*\*[^*\n]{1,80}\*\*:?\s*\Z)")
+_BOLD_LINE_PATTERN = re.compile(r"\s*\*\*[^*\n]{1,240}\*\*:?\s*\Z")
 """A line in bold, as long as the longest heading of ours may be."""
-_LISTED = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
+_LIST_ITEM_PATTERN = re.compile(r"\s*(?:[-*+\u2022>]|\d{1,3}[.)])\s|\s*>|\s{2,}\S")
 """An item of a list, a line of a block quotation, or what continues one."""
 
 _TEXT_LEVEL = 8
 """A level below that of every heading."""
 
-_HASHES = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
-_UNDERLINED = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
-_TAGGED = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
-_IN_A_LIST = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
-_CODE = re.compile(r"(`[^`]{1,200}`)")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_CLOSING = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
-_OURS = (
+_HASHES_PATTERN = re.compile(r"(\s*)(#{1,6})(?=\s+\S)")
+_UNDERLINE_PATTERN = re.compile(r" {0,3}(?:=+|-{2,})\s*\Z")
+_HEADING_TAG_PATTERN = re.compile(r"\s*<h([1-6])\b[^<>]*>([^\n]+?)</h\1>\s*\Z", re.IGNORECASE)
+_HEADING_IN_LIST_PATTERN = re.compile(r"\s*(?:[-*+>]\s+)+#{1,6}\s")
+_CODE_PATTERN = re.compile(r"(`[^`]{1,200}`)")
+_FENCE_PATTERN = re.compile(r"\s*(`{3,}|~{3,})")
+_END_MARK_PATTERN = re.compile(r"\[(?=\s*end of summary\b)", re.IGNORECASE)
+_OWN_HEADINGS = (
     "pinned by the host", "state as of message", "told by the host", "decisions of the user",
     "the user's newest messages", "also said by the user", "standing rules",
 )  # fmt: skip
@@ -46,7 +46,7 @@ def level_headings(text: str) -> tuple[list[str], list[str]]:
     code = _lines_in_code(lines)
     posing = [i for i, line in enumerate(lines) if _is_any_heading(lines, i, code) and _poses_as_ours(line)]
     gone = {i for section in under_each(lines, posing, code) for i in section}
-    levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES.match(line))]
+    levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES_PATTERN.match(line))]
     lower = max(0, HIGHEST_LEVEL - min(levels, default=HIGHEST_LEVEL))
     kept = [line if i in code else _lower(line, lower) for i, line in enumerate(lines) if i not in gone]
     return kept, [lines[i] for i in sorted(gone) if lines[i].strip()]
@@ -54,7 +54,7 @@ def level_headings(text: str) -> tuple[list[str], list[str]]:
 
 def is_heading(line: str) -> bool:
     """Return whether the line is a heading, or one in bold."""
-    return _HEADING.match(line) is not None
+    return _HEADING_PATTERN.match(line) is not None
 
 
 def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
@@ -72,11 +72,11 @@ def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int])
         if i == follows and (i in code) == (start in code):
             return found
         begins = i == start + 1 or not lines[i - 1].strip()
-        if (i not in code and is_heading(lines[i])) or (start in code and _FENCE.match(lines[i])):
+        if (i not in code and is_heading(lines[i])) or (start in code and _FENCE_PATTERN.match(lines[i])):
             break
         if lines[i].strip() and begins:
             blocks += 1
-            if blocks > 1 and not _LISTED.match(lines[i]):
+            if blocks > 1 and not _LIST_ITEM_PATTERN.match(lines[i]):
                 break
         found.append(i)
     while len(found) > 1 and not lines[found[-1]].strip():
@@ -103,7 +103,7 @@ def without_bare_headings(lines: Sequence[str]) -> list[str]:
 
 def _level(heading: str) -> int:
     """Return how deep a heading stands: one without hashes is below all that have them."""
-    hashes = _HASHES.match(heading)
+    hashes = _HASHES_PATTERN.match(heading)
     return len(hashes[2]) if hashes is not None else _TEXT_LEVEL - 1
 
 
@@ -111,12 +111,14 @@ def neutralise_line(line: str) -> str:
     """Return the line as `neutral` leaves it, but with its own hashes, and with what it has as code as it is."""
     hashes = re.match(r"\s*#{1,6}\s+", line)
     start = hashes.end() if hashes and not _poses_as_ours(line) else 0
-    parts = _CODE.split(line[start:])  # every other one is code
-    return line[:start] + _CLOSING.sub("(", "".join(part if i % 2 else neutral(part) for i, part in enumerate(parts)))
+    parts = _CODE_PATTERN.split(line[start:])  # every other one is code
+    return line[:start] + _END_MARK_PATTERN.sub(
+        "(", "".join(part if i % 2 else neutral(part) for i, part in enumerate(parts))
+    )
 
 
 def _lower(line: str, lower: int) -> str:
-    found = _HASHES.match(line)
+    found = _HASHES_PATTERN.match(line)
     return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
 
 
@@ -124,12 +126,12 @@ def _with_hashes(lines: list[str]) -> list[str]:
     """Return the lines with a heading that is underlined, or in a tag, as one with hashes."""
     code = _lines_in_code(lines)
     for i, line in enumerate(lines):
-        if i not in code and (tag := _TAGGED.match(line)):
+        if i not in code and (tag := _HEADING_TAG_PATTERN.match(line)):
             lines[i] = f"{'#' * int(tag[1])} {tag[2].strip()}"
     kept: list[str] = []
     for i, (before, line) in enumerate(pairwise(["", *lines])):
-        text = before.strip() and not _LISTED.match(before) and not is_heading(before) and "|" not in before
-        if text and i not in code and i - 1 not in code and _UNDERLINED.match(line):
+        text = before.strip() and not _LIST_ITEM_PATTERN.match(before) and not is_heading(before) and "|" not in before
+        if text and i not in code and i - 1 not in code and _UNDERLINE_PATTERN.match(line):
             kept[-1] = f"{'#' if '=' in line else '##'} {before.strip()}"
         else:
             kept.append(line)
@@ -141,7 +143,7 @@ def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
     inside: set[int] = set()
     opened: tuple[int, str] | None = None
     for i, line in enumerate(lines):
-        found = _FENCE.match(line)
+        found = _FENCE_PATTERN.match(line)
         if opened is None and found is not None:
             opened = (i, found[1])
         elif opened is not None and line.strip() == opened[1]:
@@ -152,19 +154,19 @@ def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
 
 def _is_any_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
     """Return whether the line is a heading; one that ends in a colon before a list is one too."""
-    if is_heading(lines[i]) or _BOLD.match(lines[i]) or _IN_A_LIST.match(lines[i]):
+    if is_heading(lines[i]) or _BOLD_LINE_PATTERN.match(lines[i]) or _HEADING_IN_LIST_PATTERN.match(lines[i]):
         return True
     if i in code:
         return False
     leads = len(lines[i]) <= 240 and lines[i].rstrip().endswith((":", "\uff1a"))
     below = (lines[j] for j in range(i + 1, len(lines)) if lines[j].strip())
-    return leads and _LISTED.match(next(below, "")) is not None
+    return leads and _LIST_ITEM_PATTERN.match(next(below, "")) is not None
 
 
 def _poses_as_ours(heading: str) -> bool:
     """Return whether a heading holds one under which people's words or the host's stand, in any language."""
     plain = " ".join(re.sub(r"[*_`~#\\]", "", fold_case(heading)).split())
-    return any(name in plain for name in (*_OURS, *_names()))
+    return any(name in plain for name in (*_OWN_HEADINGS, *_names()))
 
 
 @cache

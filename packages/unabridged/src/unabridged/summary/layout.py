@@ -24,7 +24,7 @@ class SectionLayout(NamedTuple):
     write: Callable[[Sections, int], str] | None = None
     """The method that writes it within so many tokens; None where it comes as a whole."""
     share: float = 0.0
-    """What it may take of the budget, as far as those before it in `SERVED` left it."""
+    """What it may take of the budget, as far as those before it in `SECTION_ORDER` left it."""
     beside: float = 0.0
     """The same beside a model's prose, which says what was done."""
 
@@ -41,13 +41,13 @@ LAYOUT = (
     SectionLayout("host_state"),
     SectionLayout("newest"),
 )
-SERVED = ("people", "rules", "todo", "checks", "files", "done", "names")
+SECTION_ORDER = ("people", "rules", "todo", "checks", "files", "done", "names")
 """The order in which sections get room. People's words have a room of their own."""
-_GIVEN_UP_FIRST = ("names", "files", "checks", "todo", "newest", "rules", "done", "people")
+_DROP_ORDER = ("names", "files", "checks", "todo", "newest", "rules", "done", "people")
 """What goes first where even the smallest text is too long."""
 _MOST_TRIES, _SLACK_TOKENS = 4, 8
 """How often a text that came out too long is made anew, and the tokens by which it is made shorter each time."""
-NAMES = 1_000
+MAX_NAMES_TOKENS = 1_000
 """Tokens of names at most: what next steps turn out to need is hardly among the others, and more are a burden."""
 
 
@@ -121,9 +121,9 @@ def _render(sections: Sections, budget: int, count: Count, without: Collection[s
     shares = {row.name: row.beside if sections.prose else row.share for row in LAYOUT}
     if "done" in without:  # people's words, which the story would have told, stand apart
         shares["people"] = rows["people"].beside
-    shares["names"] = min(shares["names"], NAMES / max(budget, 1))
+    shares["names"] = min(shares["names"], MAX_NAMES_TOKENS / max(budget, 1))
     saved = 0 if "names" in without else int(budget * shares["names"])
-    for name in SERVED:
+    for name in SECTION_ORDER:
         row = rows[name]
         if name in without or row.write is None or not shares[name]:
             continue
@@ -141,6 +141,6 @@ def _within(rendered: Rendered, budget: int, count: Count) -> Rendered:
     """Return it within the budget: parts may count less than the whole, and then what was served last goes."""
     texts = dict(rendered.sections)
     while texts and count(rendered.text()) > budget:
-        texts.pop(next(name for name in _GIVEN_UP_FIRST if name in texts))
+        texts.pop(next(name for name in _DROP_ORDER if name in texts))
         rendered = rendered._replace(sections=texts)
     return rendered

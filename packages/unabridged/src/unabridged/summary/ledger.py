@@ -25,15 +25,15 @@ Deed = Literal[
     "read", "search", "list", "create", "change", "delete", "move", "run", "fetch", "call", "mention", "attach"
 ]
 
-CHANGES: frozenset[Deed] = frozenset({"create", "change", "delete", "move"})
+CHANGING_DEEDS: frozenset[Deed] = frozenset({"create", "change", "delete", "move"})
 """The deeds after which something is not as it was."""
-HALF_LIFE = 90
+HALF_LIFE_MESSAGES = 90
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 60 to 140 do equally well."""
 
 
 def fade(weight: float, messages: int) -> float:
     """Return what a weight is worth after so many more messages."""
-    return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE)
+    return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE_MESSAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +146,21 @@ class Ledger:
     todo_turn: int = -1
 
 
-_PARTS: dict[str, Any] = {
+_ENTRY_CLASSES: dict[str, Any] = {
     "people": PersonMessage, "rules": Rule, "actions": Action, "remarks": Remark, "files": File, "names": Name,
 }  # fmt: skip
 
 
 def to_json(ledger: Ledger) -> str:
     """Return the ledger as JSON text: a record is read more often than its ledger, which is parsed when needed."""
-    parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _PARTS}
+    parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _ENTRY_CLASSES}
     return json.dumps({**_plain(ledger), **parts}, separators=(",", ":"))
 
 
 def from_json(written: str) -> Ledger:
     """Return the ledger that `to_json` wrote; keys that this version does not know are ignored."""
     data = json.loads(written)
-    parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _PARTS.items()}
+    parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _ENTRY_CLASSES.items()}
     ledger: Ledger = _entry(Ledger, {**data, **parts})
     return ledger
 

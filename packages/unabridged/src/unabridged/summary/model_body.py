@@ -34,8 +34,8 @@ LISTS_IN_PROSE = ("files", "names")
 EARLIER_DIVISOR, EARLIER_DIVISOR_ANEW = 16, 4
 """The share of the summariser's window, one in so many, for the prose of earlier rounds; and when it begins anew."""
 
-BY_A_MODEL = "## Summary by a model (its own words, not the user's)"
-WITH_CITATIONS = f"{BY_A_MODEL[:-1]}, but for the words it quotes as [n] “…”)"
+MODEL_HEADING = "## Summary by a model (its own words, not the user's)"
+CITED_MODEL_HEADING = f"{MODEL_HEADING[:-1]}, but for the words it quotes as [n] “…”)"
 CONSEQUENCE = "While the request fits, history stays as it is; else the summary is model-free"
 
 
@@ -76,7 +76,7 @@ def _with_dollars(cost: dict[str, float], model: str) -> dict[str, float]:
 
 def _write(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
-    quoted = people_size(ledger, people_room(brief), count, kept=brief.beside.kept, prose=BY_A_MODEL)
+    quoted = people_size(ledger, people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))
@@ -90,7 +90,7 @@ def _write(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody
         rules, notes = find_rules(summary.rules, brief.ledger_source(), ledger.rules, ledger.people)
     ledger = replace(ledger, rules=rules)
     cites = any(map(is_citation, summary.text.split("\n")))
-    prose = f"{WITH_CITATIONS if cites else BY_A_MODEL}\n{summary.text.strip()}"
+    prose = f"{CITED_MODEL_HEADING if cites else MODEL_HEADING}\n{summary.text.strip()}"
     is_full = count(prose) * 2 >= most
     without = {*brief.without, *(LISTS_IN_PROSE if cites and is_full else ())}
     shown = with_current_todo(ledger, brief)

@@ -16,33 +16,33 @@ from typing import Literal, NamedTuple
 
 from unabridged.marks import without_ids
 from unabridged.summary.ledger import Deed, File, Name, fade
-from unabridged.summary.shell import TABLE, has_extension
+from unabridged.summary.shell import TOOL_TABLE, has_extension
 from unabridged.text_cache import remembered
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
-WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
+VOICE_WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
 
-_CROWD = 200
+_MAX_NAMES_PER_TEXT = 200
 """Names in one output above which each weighs less."""
 _FEW, _FEW_OF_A_PERSON = 8, 20
 """Names in one piece up to which each is told on its own, and not one of a crowd."""
-_SHORT = 400
+_SHORT_TEXT_CHARACTERS = 400
 """Characters of a tool's output up to which what it names was asked for."""
 
-_WORD = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
+_WORD_PATTERN = re.compile(r"[A-Za-z0-9_]{3,80}+(?![A-Za-z0-9_])")
 # Sizes, times, addresses in memory and pieces of ids have digits too, but nobody needs to spell them.
-_MEASURE = re.compile(TABLE["measures"], re.IGNORECASE)
-_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
-_SPECIAL = re.compile("|".join(TABLE["names"].values()))
+_MEASURE_PATTERN = re.compile(TOOL_TABLE["measures"], re.IGNORECASE)
+_CAMEL_CASE_PATTERN = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_SPECIAL_NAME_PATTERN = re.compile("|".join(TOOL_TABLE["names"].values()))
 # What opens doors is no name: it stays in the archive and is not spread over summaries.
-_SECRET = re.compile(TABLE["secrets"])
-_HASH = re.compile(r"[0-9a-f]{6,40}|\d+")
+_SECRET_PATTERN = re.compile(TOOL_TABLE["secrets"])
+_HASH_PATTERN = re.compile(r"[0-9a-f]{6,40}|\d+")
 """Hashes and bare numbers, of which tools are full: nobody comes back to most of them."""
-_SMALL = re.compile(r"\d{1,7}|0o?\d+|(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,40}")
+_SMALL_NUMBER_PATTERN = re.compile(r"\d{1,7}|0o?\d+|(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,40}")
 """Of those, what nobody needs to spell who only saw it in a call or an output."""
-_FIELD = re.compile(r'"(\w+)"\s*:')
-_TRIGGER = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
-_TRAILING = ".,;:!?)]}'\"`"
+_JSON_FIELD_PATTERN = re.compile(r'"(\w+)"\s*:')
+_SPECIAL_CHARACTER_PATTERN = re.compile(r"[\d@#$€£¥%]|://|--|-\w+-")
+_TRAILING_PUNCTUATION = ".,;:!?)]}'\"`"
 
 
 class TextPiece(NamedTuple):
@@ -59,10 +59,10 @@ class TextPiece(NamedTuple):
 def is_name(word: str) -> bool:
     """Return whether a word of letters, digits and underscores has to be spelled exactly: no language has it."""
     bare = word.strip("_")
-    if bare and ("_" in bare or (word.startswith("__") and len(word) > 4) or _CAMEL.search(word)):
+    if bare and ("_" in bare or (word.startswith("__") and len(word) > 4) or _CAMEL_CASE_PATTERN.search(word)):
         return True
     digits = sum(char.isdigit() for char in word)
-    return bool(bare) and 0 < digits < len(word) >= 4 and not _MEASURE.fullmatch(word)
+    return bool(bare) and 0 < digits < len(word) >= 4 and not _MEASURE_PATTERN.fullmatch(word)
 
 
 def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
@@ -75,12 +75,14 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
         words = _named(text, piece.voice)
         weight = _weight(piece.voice, len(words))
         by_person = piece.voice == "person"
-        few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (piece.voice != "tool" or len(text) <= _SHORT)
+        few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (
+            piece.voice != "tool" or len(text) <= _SHORT_TEXT_CHARACTERS
+        )
         for word in words:
             seen = found.setdefault(word, _Occurrences())
             seen.add(weight, piece.turn)
             seen.asked |= by_person
-            exact = any(map(str.isdigit, word)) and (piece.voice == "model" or not _HASH.fullmatch(word))
+            exact = any(map(str.isdigit, word)) and (piece.voice == "model" or not _HASH_PATTERN.fullmatch(word))
             seen.told |= few and (by_person or exact)
     names = (Name(word, seen.turn, seen.weight, seen.uses, seen.asked, seen.told) for word, seen in found.items())
     return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
@@ -89,28 +91,34 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
 @remembered
 def _named(text: str, voice: Voice) -> frozenset[str]:
     """Return the names in a text."""
-    words = {word for word in set(_WORD.findall(text)) if is_name(word)}
+    words = {word for word in set(_WORD_PATTERN.findall(text)) if is_name(word)}
     if voice != "tool" or len(text) < 2_000:
         special = _specials(text)
         # Commands and logs are full of options and moments: next steps take theirs from elsewhere.
         words |= special if voice == "person" else {w for w in special if w[:2] != "--" and w[10:11] != "T"}
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
-        words.difference_update(_FIELD.findall(text))
+        words.difference_update(_JSON_FIELD_PATTERN.findall(text))
     words -= {word[1:] for word in words if word[0] == "#"}
     if voice in {"tool", "call"}:
-        words = {word for word in words if not _SMALL.fullmatch(word)}
-    return frozenset(word for word in words if len(word) < 14 or not _SECRET.match(word))
+        words = {word for word in words if not _SMALL_NUMBER_PATTERN.fullmatch(word)}
+    return frozenset(word for word in words if len(word) < 14 or not _SECRET_PATTERN.match(word))
 
 
 def _weight(voice: Voice, number: int) -> float:
     """Return what one of so many names in a piece weighs: an output that lists thousands says little about each."""
-    return WEIGHTS[voice] * min(1.0, _CROWD / number) if voice == "tool" and number else WEIGHTS[voice]
+    return (
+        VOICE_WEIGHTS[voice] * min(1.0, _MAX_NAMES_PER_TEXT / number)
+        if voice == "tool" and number
+        else VOICE_WEIGHTS[voice]
+    )
 
 
 def _specials(text: str) -> set[str]:
     """Return everything that is spelled with more than letters, digits and underscores. Each word is searched once."""
-    words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _TRIGGER.search(word))
-    return {found.rstrip(_TRAILING) for found in _SPECIAL.findall(words) if 3 <= len(found) <= 200}
+    words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _SPECIAL_CHARACTER_PATTERN.search(word))
+    return {
+        found.rstrip(_TRAILING_PUNCTUATION) for found in _SPECIAL_NAME_PATTERN.findall(words) if 3 <= len(found) <= 200
+    }
 
 
 class _Occurrences:
@@ -151,18 +159,18 @@ def collect_files(pieces: Iterable[TextPiece], touched: Iterable[tuple[int, str,
 
 # -- files -------------------------------------------------------------------------------------------------------------
 
-_SYSTEM = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
-_PATH = re.compile(r"(?<![\w./~+>\])}*$-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
-_FILE_NAME = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
+_SYSTEM_FOLDERS = frozenset({"/tmp", "/var", "/usr", "/home", "/root", "/opt", "/etc", "/Users", "/private"})  # noqa: S108 - names only
+_PATH_PATTERN = re.compile(r"(?<![\w./~+>\])}*$-])[\w.~+-]{0,80}+/[\w./@+-]{2,240}+")
+_FILE_NAME_PATTERN = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 
 
 @remembered
 def find_paths(text: str, *, by_name: bool) -> frozenset[str]:
     """Return the paths in a text; with `by_name` also file names without a folder."""
-    paths = {clean_path(path) for path in set(_PATH.findall(text))}
+    paths = {clean_path(path) for path in set(_PATH_PATTERN.findall(text))}
     found = {path for path in paths if path and "//" not in path and has_extension(path) and path.count("/") < 20}
     if by_name:
-        found |= {name for name in set(_FILE_NAME.findall(text)) if has_extension(name)}
+        found |= {name for name in set(_FILE_NAME_PATTERN.findall(text)) if has_extension(name)}
     return frozenset(found)
 
 
@@ -214,4 +222,4 @@ def common_root(paths: Iterable[str]) -> str:
     folders = [folder for path in paths if (folder := path.rpartition("/")[0]).startswith("/")]
     counted = Counter(root for folder in folders for root in accumulate(folder.split("/"), "{}/{}".format))
     nearly_all = (root for root, number in counted.items() if number > 2 and number * 5 >= len(folders) * 4)
-    return max((root for root in nearly_all if root not in _SYSTEM), key=len, default="")
+    return max((root for root in nearly_all if root not in _SYSTEM_FOLDERS), key=len, default="")

@@ -1,6 +1,6 @@
 """Every few rounds, begin again from the originals: what is carried from summary to summary would drift.
 
-A round folds the earlier summary and a new block into one. Every `EVERY` rounds the ledger is gathered from the
+A round folds the earlier summary and a new block into one. Every `ROUNDS_BETWEEN_READS` rounds the ledger is made from
 original conversation instead, as the archive holds it, and so is the prose when one ask can show all of it. Where the
 archive no longer holds it, or there is too much to read again, the round goes on with what was carried. In every round
 the model also sees some of the prose of earlier rounds, as it was when it was new.
@@ -19,12 +19,12 @@ from unabridged.messages import View
 from unabridged.summary.ledger import from_json
 from unabridged.text_tools import Count
 
-EVERY = 4
+ROUNDS_BETWEEN_READS = 4
 """Rounds after which a ledger is derived anew."""
-MOST_MESSAGES = 20_000
-MOST_TEXT = 2_000_000
+MAX_MESSAGES = 20_000
+MAX_CHARACTERS = 2_000_000
 """Messages and characters up to which a conversation is read again."""
-MOST_ROUNDS = 64
+MAX_ROUNDS = 64
 """Rounds whose prose is looked for."""
 
 
@@ -47,7 +47,7 @@ def is_due(rounds: int, depth: int) -> bool:
 
     The longer the record, the rarer: reading all of it again then costs each round the same, however long it is.
     """
-    return rounds + 1 >= max(EVERY, depth // 2)
+    return rounds + 1 >= max(ROUNDS_BETWEEN_READS, depth // 2)
 
 
 def read_originals(
@@ -58,7 +58,7 @@ def read_originals(
     None where that is too much to read (the newest record says how many `characters` went so far), and where the
     archive no longer holds it.
     """
-    if not 0 <= last < MOST_MESSAGES or characters > MOST_TEXT:
+    if not 0 <= last < MAX_MESSAGES or characters > MAX_CHARACTERS:
         return None
     try:
         whole, records = take_back(archive, scope, messages, format_, every=True)
@@ -70,7 +70,7 @@ def read_originals(
 def read_earlier_prose(archive: Archive, record: Record | None) -> list[EarlierProse]:
     """Return the prose of this record's round and of those before it, oldest first."""
     proses: list[EarlierProse] = []
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if record is None:
             break
         if text := record.data.get("prose"):

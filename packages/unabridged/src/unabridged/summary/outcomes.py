@@ -7,7 +7,7 @@ import re
 
 from unabridged.authorship import find_exit_code
 from unabridged.summary.ledger import Deed
-from unabridged.summary.shell import TABLE
+from unabridged.summary.shell import TOOL_TABLE
 from unabridged.text_cache import remembered
 from unabridged.text_tools import head_and_tail, one_line, with_line_ends
 
@@ -16,20 +16,22 @@ LIMIT, REPORT = 600, 1_200
 FAILURE, _DECISIVE = 360, 3
 """The same of one that failed: the lines that say where and why, and how many of them."""
 
-NOTHING = "no match"
+NO_MATCH = "no match"
 """The outcome of a search that found nothing: our own word, not the tool's."""
 
-_PROMPT = re.compile(TABLE["lines"]["prompt"])
-_OBSERVED = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
-_RECORD = 20_000
+_PROMPT_PATTERN = re.compile(TOOL_TABLE["lines"]["prompt"])
+_OBSERVATION_PATTERN = re.compile(r"\A\s*(?:Observation|OBSERVATION|Output|Result)[ \t]*:[ \t]*\n?")
+_QUOTED_TEXT_PATTERN = re.compile(r'"((?:[^"\\]|\\(?:.|\Z))*+)(?:"|\Z)', re.DOTALL)
+_MAX_JSON_CHARACTERS = 20_000
 """Characters of an answer that is read as a record."""
-_TALLY, _RAISED, _PLACED = (re.compile(TABLE["lines"][kind], re.MULTILINE) for kind in ("tally", "raised", "placed"))
+_TALLY, _RAISED, _PLACED = (
+    re.compile(TOOL_TABLE["lines"][kind], re.MULTILINE) for kind in ("tally", "raised", "placed")
+)
 """What became of tests, what was raised; lines that name a file and a line in it, and tests that failed."""
-_FAILING = re.compile(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL")
+_FAILURE_COUNT_PATTERN = re.compile(r"\b[1-9]\d* (?:failed|errors?|failing)\b|^FAIL")
 """A tally whose lines about places are quoted with it; nothing is called a failure by it."""
-_FRAME = re.compile(r"\A\s*+<returncode>-?\d+</returncode>\s*+(?:<output>)?")
-_LOOKS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
+_RETURN_CODE_PATTERN = re.compile(r"\A\s*+<returncode>-?\d+</returncode>\s*+(?:<output>)?")
+_READING_DEEDS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
 @remembered
@@ -38,20 +40,22 @@ def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) ->
 
     What a text merely reads like is no error: its lines are quoted, and the reader judges.
     """
-    body = _OBSERVED.sub("", _PROMPT.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text)
+    body = _OBSERVATION_PATTERN.sub(
+        "", _PROMPT_PATTERN.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text
+    )
     code = find_exit_code(body)
-    if opening := _FRAME.match(body):
+    if opening := _RETURN_CODE_PATTERN.match(body):
         body = body[opening.end() :].rstrip().removesuffix("</output>").strip()
     status = f"exit {code}" if code else "error" if error else ""
-    looks = deed in _LOOKS
+    looks = deed in _READING_DEEDS
     if deed == "search" and not status and not body.strip():
-        return NOTHING, ""
+        return NO_MATCH, ""
     judged = body if len(body) <= 6_000 else body[:2_000] + "\n" + body[-4_000:]
     raised = _RAISED.findall(judged) if not looks or status else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
     if status and (record := _record(body)):
         return one_line(record, LIMIT), status
-    if status or raised or (tally and _FAILING.search(tally[-1])):
+    if status or raised or (tally and _FAILURE_COUNT_PATTERN.search(tally[-1])):
         lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:])
         return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), status
     if tally:
@@ -68,7 +72,7 @@ def _last_line(text: str) -> str:
 def _record(body: str) -> str:
     """Return a record from a service without its quotation marks, its error first; "" for anything else."""
     body = body.strip()
-    if not body or body[0] not in "{[" or len(body) > _RECORD:
+    if not body or body[0] not in "{[" or len(body) > _MAX_JSON_CHARACTERS:
         return ""
     try:
         value = json.loads(body)
@@ -77,7 +81,7 @@ def _record(body: str) -> str:
     if isinstance(value, dict):
         value = {**{key: value[key] for key in ("error", "message", "detail") if value.get(key)}, **value}
     text = json.dumps(value, ensure_ascii=False)
-    return _QUOTED.sub(r"\1", text[1:-1] if isinstance(value, dict) else text)
+    return _QUOTED_TEXT_PATTERN.sub(r"\1", text[1:-1] if isinstance(value, dict) else text)
 
 
 def _shown(body: str, *, looks: bool, most: int) -> str:

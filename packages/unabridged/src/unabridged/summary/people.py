@@ -17,21 +17,21 @@ from unabridged.messages import Media, View
 from unabridged.summary.ledger import Action, PersonMessage
 from unabridged.text_tools import Count, fenced, head_and_tail, level, neutral, one_line, quote, sentences, whole_lines
 
-SHORT = 12
+SHORT_REPLY_TOKENS = 12
 """Tokens of a message that says little without what it answers."""
-LEAST = 48
+MIN_QUOTATION_TOKENS = 48
 """Tokens that a message is cut down to before some are dropped: about 30 as models count, for the estimate is high."""
-MOST = 240_000
+MAX_PEOPLE_CHARACTERS = 240_000
 """Characters of all messages of people that a ledger holds."""
 _SHORT_CHARACTERS = 120
 """Characters of a message that is stored with what it answers."""
 _REPLY, _SHORT_REPLY = 300, 80
 """Characters of what a short message answers; the same where room is short."""
-_REJECTED = 120
+_REJECTION_CHARACTERS = 120
 """Characters of a call that a person rejected."""
-_NO_BRACKETS = str.maketrans("[]", "()")
+_BRACKET_TABLE = str.maketrans("[]", "()")
 """A name cannot end the brackets that it stands in."""
-_FENCE = 4
+_FENCE_TOKENS = 4
 """Tokens of the marks around a quotation."""
 
 
@@ -59,7 +59,7 @@ def people_in(
             answered = ""
     for action in actions:
         if action.rejection:
-            call = one_line(f"{action.tool} {action.target}", _REJECTED)
+            call = one_line(f"{action.tool} {action.target}", _REJECTION_CHARACTERS)
             said_in = (
                 turn for turn, view in zip(turns, views, strict=True) if turn > action.turn and _holds(view, action)
             )
@@ -88,7 +88,7 @@ def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) 
             joined[-1] = replace(before, times=times, last=last, reply="")
         elif before is None or message.rejected or message.turn > max(before.turn, before.last):
             joined.append(message)
-    cap = level([len(message.text) for message in joined], MOST)
+    cap = level([len(message.text) for message in joined], MAX_PEOPLE_CHARACTERS)
     return tuple(replace(m, text=head_and_tail(m.text, cap)) if len(m.text) > cap else m for m in joined)
 
 
@@ -109,7 +109,7 @@ def last_sentences(text: str, limit: int = _REPLY) -> str:
 
 def describe(media: Media, turn: int) -> str:
     """Return an attachment by its kind and name, with the number of its message: `[image plan.png, message 3]`."""
-    name = one_line(media.name, 80).translate(_NO_BRACKETS)
+    name = one_line(media.name, 80).translate(_BRACKET_TABLE)
     return f"[{' '.join(filter(None, [media.kind, name]))}, message {turn}]"
 
 
@@ -127,8 +127,8 @@ def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: M
     """Quote every message within so many tokens.
 
     The first, the newest and the newest that is not short are whole up to a quarter of the room each, and more where
-    the others leave it. The others are cut down to one height; at a height of `LEAST` some are dropped, from the middle
-    outward.
+    the others leave it. The others are cut to one height; below `MIN_QUOTATION_TOKENS` some are dropped, from the
+    middle outward.
     """
     if room <= 0:
         return Quotations({}, sum(message.times for message in people))
@@ -138,12 +138,12 @@ def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: M
     left = room - sum(lines.heads[i] + min(lines.sizes[i], quarter) for i in chosen)
     others = list[int]()
     for i in _from_the_ends(range(len(people)), chosen):
-        least = lines.heads[i] + min(lines.sizes[i], LEAST)
+        least = lines.heads[i] + min(lines.sizes[i], MIN_QUOTATION_TOKENS)
         if least > left:
             break
         others.append(i)
         left -= least
-    spare = left + sum(min(lines.sizes[i], LEAST) for i in others)
+    spare = left + sum(min(lines.sizes[i], MIN_QUOTATION_TOKENS) for i in others)
     height = level([lines.sizes[i] for i in others], spare)
     taken = sum(min(lines.sizes[i], height) for i in others) + sum(lines.heads[i] for i in (*chosen, *others))
     most = max(quarter, level([lines.sizes[i] for i in chosen], room - taken))  # what the others leave
@@ -162,7 +162,7 @@ def quote_newest(people: Sequence[PersonMessage], room: int, count: Count, words
     left = room - lines.heads[0] - caps[0]
     for i in range(len(people) - 1, 0, -1):
         cap = min(lines.sizes[i], left - lines.heads[i])
-        if cap < min(lines.sizes[i], LEAST):
+        if cap < min(lines.sizes[i], MIN_QUOTATION_TOKENS):
             break
         caps[i] = cap
         left -= lines.heads[i] + cap
@@ -173,7 +173,7 @@ def quote_newest(people: Sequence[PersonMessage], room: int, count: Count, words
 
 def _principal(lines: _Lines) -> list[int]:
     """Return the places of the first message, the newest, and the newest that is not short."""
-    long = [i for i, size in enumerate(lines.sizes) if size - _FENCE > SHORT]
+    long = [i for i, size in enumerate(lines.sizes) if size - _FENCE_TOKENS > SHORT_REPLY_TOKENS]
     return sorted({*([0] if lines.sizes else []), *([len(lines.sizes) - 1] if lines.sizes else []), *long[-1:]})
 
 
@@ -192,7 +192,7 @@ class _Lines:
 
     def __init__(self, people: Sequence[PersonMessage], count: Count, words: Mapping[str, str], room: int) -> None:
         self._people, self._count, self._words = people, count, words
-        self.sizes = [count(message.text) + _FENCE for message in people]
+        self.sizes = [count(message.text) + _FENCE_TOKENS for message in people]
         for self._reply in (_REPLY, _SHORT_REPLY, 0):
             self.heads = [count(self._head(i)) + 1 for i in range(len(people))]
             if sum(self.heads) + sum(self.sizes) <= room:
@@ -206,7 +206,7 @@ class _Lines:
         who = " ".join(filter(None, [self._words["user"], neutral(message.speaker)]))
         if message.rejected:
             who = self._words["rejecting"].format(user=who, call=quote(message.rejected))
-        elif message.reply and self._reply and self.sizes[index] - _FENCE <= SHORT:
+        elif message.reply and self._reply and self.sizes[index] - _FENCE_TOKENS <= SHORT_REPLY_TOKENS:
             said = last_sentences(message.reply, self._reply)
             who = f"{who}, {self._words['reply']} {quote(said, self._reply)}"
         return f"- [{number}] {who}:"
@@ -222,7 +222,7 @@ class _Lines:
     def _line(self, index: int, cap: int) -> str:
         text = self._people[index].text
         if self.sizes[index] > cap:
-            text = _shortened(text, max(cap - _FENCE, 1), self._count)
+            text = _shortened(text, max(cap - _FENCE_TOKENS, 1), self._count)
         plain = "\n" not in text and neutral(text) == text
         return f"{self._head(index)} \u201c{text}\u201d" if plain else f"{self._head(index)}\n{fenced(text)}"
 

@@ -21,13 +21,13 @@ from pathlib import Path
 
 from unabridged.languages import language_name
 
-PLACE = "{messages}"
+MESSAGES_FIELD = "{messages}"
 """Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
-KEY = "\x00key\x00"
+KEY_FIELD = "\x00key\x00"
 """Stands for the key in what is shown until one is drawn; removed from any text that holds it."""
 
-_SIGNS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_UNSENDABLE = re.compile("[\ud800-\udfff]|\x00")
+_KEY_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_UNSENDABLE_PATTERN = re.compile("[\ud800-\udfff]|\x00")
 
 
 @cache
@@ -78,7 +78,7 @@ class Wording:
     ) -> Prompt:
         """Return the ask to write the record (or, of a `part`, notes) of these messages."""
         if self.own is not None:
-            earlier = [f"{KEY} earlier summary\n{remove_unsendable(prior)}\n"] * bool(prior)
+            earlier = [f"{KEY_FIELD} earlier summary\n{remove_unsendable(prior)}\n"] * bool(prior)
             return _in_own(self.own, [*earlier, *texts])
         following = () if part else self.following
         key = draw_key(*texts, prior, *rules, *following)
@@ -93,7 +93,7 @@ class Wording:
     ) -> Prompt:
         """Return the ask to put notes on consecutive parts together; the `last` time this gives the record."""
         if self.own is not None:
-            heads = [f"{KEY} summary of part {i + 1} of {len(notes)}" for i in range(len(notes))]
+            heads = [f"{KEY_FIELD} summary of part {i + 1} of {len(notes)}" for i in range(len(notes))]
             texts = [f"{head}\n{remove_unsendable(note)}\n" for head, note in zip(heads, notes, strict=True)]
             return _in_own(self.own, texts)
         following = self.following if last else ()
@@ -139,7 +139,7 @@ def _in_own(own: str, texts: Sequence[str]) -> Prompt:
     """Return the caller's prompt with the conversation in the place that it names, else behind it; nothing more."""
     key = draw_key(own, *texts)
     shown = _set_off("conversation", texts, key)
-    head, place, tail = own.partition(PLACE)
+    head, place, tail = own.partition(MESSAGES_FIELD)
     return Prompt(f"{head}{shown}{tail}" if place else "\n\n".join(filter(None, [own, shown])), key)
 
 
@@ -167,8 +167,8 @@ def _fill(part: str, **values: str) -> str:
 def draw_key(*texts: str) -> str:
     """Return a short mark drawn at random that none of these texts contains: nothing in them can be taken for ours."""
     for tries in count():
-        tail = "".join(secrets.choice(_SIGNS) for _ in range(2 + tries // 8))
-        key = f"{secrets.choice(_SIGNS[:26])}{secrets.choice(_SIGNS[26:])}{tail}"
+        tail = "".join(secrets.choice(_KEY_CHARACTERS) for _ in range(2 + tries // 8))
+        key = f"{secrets.choice(_KEY_CHARACTERS[:26])}{secrets.choice(_KEY_CHARACTERS[26:])}{tail}"
         if not any(key in text for text in texts):
             break
     return key
@@ -176,11 +176,11 @@ def draw_key(*texts: str) -> str:
 
 def remove_unsendable(text: str) -> str:
     """Return the text without what no HTTP client could send."""
-    return _UNSENDABLE.sub("\ufffd", text)
+    return _UNSENDABLE_PATTERN.sub("\ufffd", text)
 
 
 def _set_off(label: str, texts: Sequence[str], key: str) -> str:
     """Return the texts between two lines that carry the key; the headers of messages get it too."""
     body = "\n".join(text.strip("\n") for text in texts)
-    body = body.replace(KEY, f"#{key}") if label in {"conversation", "stays"} else remove_unsendable(body)
+    body = body.replace(KEY_FIELD, f"#{key}") if label in {"conversation", "stays"} else remove_unsendable(body)
     return f"<{label} {key}>\n{body}\n</{label} {key}>"

@@ -15,23 +15,23 @@ from unabridged.summary.ledger import Remark
 from unabridged.summary.names import TextPiece
 from unabridged.text_tools import one_line, sentences, whole_lines
 
-LONGEST = 2_000
+MAX_REMARK_CHARACTERS = 2_000
 """Characters of what the assistant said; of a longer text, lines of its beginning and its end."""
-LONGEST_SUMMARY = 2_400
+MAX_SUMMARY_CHARACTERS = 2_400
 """The same of another system's summary."""
 CLOSING_WEIGHT, LONG_WEIGHT, SHORT_WEIGHT, ANNOUNCED_WEIGHT, SUMMARY_WEIGHT = 8.0, 6.0, 1.5, 0.4, 9.0
 """Weights: the last words before a person speaks, a long message, a short one, one that only leads up to a call."""
 _LONG_FROM, _CLOSING_FROM = 350, 120
 """Characters of a long message, and of one that may close a turn."""
 
-TALK = 12
+MIN_TALK_MESSAGES = 12
 """People's messages above which a conversation without any action is mere talk."""
 TALK_LIMIT = 400
 """Characters of a message in mere talk; of a longer one the sentence with the rarest words is kept."""
 _READ_CHARACTERS = 20_000
 """Characters of a message that are read."""
-_LEADS_UP = (":", "\uff1a")
-_TO_REMEMBER = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
+_ANNOUNCING_ENDINGS = (":", "\uff1a")
+_NAME_OR_NUMBER_PATTERN = re.compile(r"(?<=[\w,;] )[^\W\d_a-z]\w+|\d+")
 """Names in the middle of a sentence, and numbers: what one has to remember exactly counts three times."""
 _LENGTH_OFFSET = 100
 """Added to every length, so that a single rare word is not everything."""
@@ -39,14 +39,14 @@ _LENGTH_OFFSET = 100
 
 def is_talk(actions: Sequence[object], people: int) -> bool:
     """Return whether nothing is done in the conversation, and so much said that what was said is the story."""
-    return not actions and people > TALK
+    return not actions and people > MIN_TALK_MESSAGES
 
 
 def find_retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Remark]:
     """Yield what summaries of other systems say; of a long one lines of its beginning and its end."""
     for turn, view in zip(turns, views, strict=True):
         if text := find_other_summary(view):
-            yield Remark(turn, whole_lines(text, LONGEST_SUMMARY), SUMMARY_WEIGHT, retold=True)
+            yield Remark(turn, whole_lines(text, MAX_SUMMARY_CHARACTERS), SUMMARY_WEIGHT, retold=True)
 
 
 def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
@@ -59,14 +59,14 @@ def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
         text = piece.text.strip() if closing else _without_announcement(piece.text.strip())
         weight = SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(len(text) / _LONG_FROM, 1.0)
         weight = CLOSING_WEIGHT if closing and len(text) > _CLOSING_FROM else weight
-        announces = text.endswith(_LEADS_UP) and not closing
+        announces = text.endswith(_ANNOUNCING_ENDINGS) and not closing
         weight = ANNOUNCED_WEIGHT if announces else weight
-        yield Remark(piece.turn, whole_lines(text, LONGEST), weight, closing=closing and not piece.acts)
+        yield Remark(piece.turn, whole_lines(text, MAX_REMARK_CHARACTERS), weight, closing=closing and not piece.acts)
 
 
 def _without_announcement(text: str) -> str:
     """Return a text without the sentence at its end that leads up to a call, where there is another."""
-    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text.endswith(_LEADS_UP) else ""
+    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text.endswith(_ANNOUNCING_ENDINGS) else ""
     return rest or text
 
 
@@ -90,7 +90,7 @@ def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]
 
 
 def _rarity_of(text: str, rarity: dict[str, float]) -> float:
-    exact = {word.casefold() for word in _TO_REMEMBER.findall(text) if not word[0].islower()}
+    exact = {word.casefold() for word in _NAME_OR_NUMBER_PATTERN.findall(text) if not word[0].islower()}
     return sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (
         len(text) + _LENGTH_OFFSET
     )

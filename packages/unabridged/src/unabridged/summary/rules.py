@@ -16,34 +16,36 @@ from unabridged.summary.ledger import PersonMessage, Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.text_tools import bare, sentences
 
-MOST_RULES = 24
+MAX_RULES = 24
 """Rules that one summary may add."""
-LONGEST_LIST = 16_000
+MAX_LIST_CHARACTERS = 16_000
 """Characters of all rules that a reply lists."""
-UNSAID = "listed as a rule and said by no person, left out"
-NOT_LIFTED = "called a rule that no longer holds, without newer words of a person: carried on"
+UNSAID_NOTE = "listed as a rule and said by no person, left out"
+NOT_LIFTED_NOTE = "called a rule that no longer holds, without newer words of a person: carried on"
 
-_TITLE = re.compile(r"#{1,6}[ \t]*\**(?:Standing rules|Rules)\**+(?::\**+)?[ \t]*", re.IGNORECASE)
-_LISTED = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
-_LIFTED = re.compile(
+_TITLE_PATTERN = re.compile(r"#{1,6}[ \t]*\**(?:Standing rules|Rules)\**+(?::\**+)?[ \t]*", re.IGNORECASE)
+_LIST_ITEM_PATTERN = re.compile(r"^[ \t]*(?:[-*+\u2022]|\d{1,3}[.)])?[ \t]*(?:\[\d+\][ \t]*)?(.*)$", re.MULTILINE)
+_LIFTED_RULE_PATTERN = re.compile(
     r"\W{0,4}no longer\b[^\"]{0,20}\"(?P<rule>.*)\"[^\"]{0,30}\b(?:since|because|by)\b[^\"]{0,20}\"(?P<words>.*)\"\W*",
     re.IGNORECASE,
 )
-_GAPS = re.compile(r"\n{3,}")
-_MARKS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
-_SHORTEST = 4
+_BLANK_LINES_PATTERN = re.compile(r"\n{3,}")
+_MARKUP_CHARACTERS = "\"'`\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d*_ \t"
+_MIN_RULE_CHARACTERS = 4
 """Characters of the words that lift a rule."""
 
 
 def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a reply without its list of rules, and the lines listed there; what follows the list stays."""
     lines = text.split("\n")
-    sections = list(under_each(lines, [i for i, line in enumerate(lines) if _TITLE.fullmatch(line)]))
-    below = ("\n".join(lines[i] for i in section[1:])[:LONGEST_LIST] for section in sections)
-    listed = tuple(line.rstrip() for rules in below for line in _LISTED.findall(rules) if line.strip(_MARKS))
+    sections = list(under_each(lines, [i for i, line in enumerate(lines) if _TITLE_PATTERN.fullmatch(line)]))
+    below = ("\n".join(lines[i] for i in section[1:])[:MAX_LIST_CHARACTERS] for section in sections)
+    listed = tuple(
+        line.rstrip() for rules in below for line in _LIST_ITEM_PATTERN.findall(rules) if line.strip(_MARKUP_CHARACTERS)
+    )
     gone = {i for section in sections for i in section}
     rest = "\n".join(line for i, line in enumerate(lines) if i not in gone)
-    return (_GAPS.sub("\n\n", rest).strip() if gone else text), listed
+    return (_BLANK_LINES_PATTERN.sub("\n\n", rest).strip() if gone else text), listed
 
 
 def find_rules(
@@ -65,28 +67,28 @@ def find_rules(
     rules, notes = list(known), list[str]()
     lifts = list[re.Match[str]]()
     for line in listed:
-        if lifted := _LIFTED.fullmatch(normalise(line)):
+        if lifted := _LIFTED_RULE_PATTERN.fullmatch(normalise(line)):
             lifts.append(lifted)
             continue
-        for sentence in sentences(line.strip(_MARKS)):
+        for sentence in sentences(line.strip(_MARKUP_CHARACTERS)):
             plain = _plain(sentence)
             if any(_plain(rule.text) == plain for rule in rules):
                 continue
             if plain not in first_by_plain:
-                notes.append(f"{UNSAID}: {sentence}")
-            elif len(rules) - len(known) < MOST_RULES:
+                notes.append(f"{UNSAID_NOTE}: {sentence}")
+            elif len(rules) - len(known) < MAX_RULES:
                 rules.append(first_by_plain[plain])
     for lifted in lifts:
         gone = [rule for rule in rules if _plain(rule.text) == _plain(lifted["rule"])]
-        words = normalise(lifted["words"]).strip(_MARKS)
+        words = normalise(lifted["words"]).strip(_MARKUP_CHARACTERS)
         newer = [text for turn, text in people if gone and turn > gone[0].turn]
-        if len(words) >= _SHORTEST and any(says(text, words) for text in newer):
+        if len(words) >= _MIN_RULE_CHARACTERS and any(says(text, words) for text in newer):
             rules.remove(gone[0])
         else:
-            notes.append(f"{NOT_LIFTED}: {lifted['rule']}")
+            notes.append(f"{NOT_LIFTED_NOTE}: {lifted['rule']}")
     return tuple(sorted(rules, key=lambda rule: rule.turn)), tuple(notes)
 
 
 def _plain(sentence: str) -> str:
     """Return a sentence as it is compared: without its bullet, its marks and its last stop."""
-    return " ".join(normalise(bare(sentence.strip())).split()).strip(_MARKS + ".!\u3002\uff01")
+    return " ".join(normalise(bare(sentence.strip())).split()).strip(_MARKUP_CHARACTERS + ".!\u3002\uff01")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 
 from unabridged.languages import labels
-from unabridged.summary.action_lines import TIMES, ActionLines, checks_in
+from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, checks_in
 from unabridged.summary.bounds import file_rank, name_rank, names_told
 from unabridged.summary.ledger import Action, Deed, File, Ledger
 from unabridged.summary.names import common_root, shorten_root
@@ -18,13 +18,13 @@ from unabridged.summary.people import Quotations, quote_all, quote_newest
 from unabridged.summary.story import Story
 from unabridged.text_tools import Count, indent, neutral, quote
 
-_NOISE = 0.02
+_MIN_WEIGHT = 0.02
 """The rank of a name not worth its place: it stood once in a list of a thousand."""
 _LINE_CHARACTERS = 120
 """Characters of a check, and of how it ended."""
 _DEED_ORDER: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
 """What is said of a file, the first of these that happened to it."""
-_CHANGED = frozenset({"create", "change", "delete", "move", "attach"})
+_CHANGING_DEEDS = frozenset({"create", "change", "delete", "move", "attach"})
 """What is listed of files beside a model's prose."""
 
 
@@ -128,14 +128,14 @@ class Sections:
         files = sorted(self._ledger.files, key=lambda file: -file_rank(file, self._ledger.end))
         files = [file for file in files if file.deeds]
         if self.prose:
-            files = [file for file in files if any(deed in _CHANGED for deed, _ in file.deeds)]
+            files = [file for file in files if any(deed in _CHANGING_DEEDS for deed, _ in file.deeds)]
             files = files if sum(_base(file) in self.prose for file in files) * 2 < len(files) else []
         for file in files:
             deeds = dict(file.deeds)
             deed: Deed = next((deed for deed in _DEED_ORDER if deed in deeds), "read")
             if _base(file) in self.prose:
                 continue
-            often = f" {TIMES}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
+            often = f" {TIMES_SIGN}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
             text = neutral(shorten_root(file.path, self._root)) + often
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
@@ -159,7 +159,7 @@ class Sections:
         if self.prose:
             listed = told if sum(name.text in self.prose for name in told) * 3 < len(told) else []
         for name in dict.fromkeys(listed):
-            if name.text in self._shown or name_rank(name, end) < _NOISE:
+            if name.text in self._shown or name_rank(name, end) < _MIN_WEIGHT:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
                 break

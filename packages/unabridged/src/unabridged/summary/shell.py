@@ -10,25 +10,25 @@ from typing import Any, NamedTuple
 
 from unabridged.summary.ledger import Deed
 
-LIMIT = 20_000
+MAX_COMMAND_CHARACTERS = 20_000
 """Characters of a command that are read; what comes after is what it feeds to a program."""
 
-_HEREDOC = re.compile(r"(?ms)<<-?\s*+(['\"]?)(\w++)\1(?P<rest>[^\n]{0,1000})\n.*?(?:^[ \t\r]*+\2[ \t\r]*+$|\Z)")
-_EDITED = re.compile(r"\A(\s*(?:edit|insert|append|str_replace)\b[^\n]*)\n.*\Z", re.DOTALL)
-_QUOTED = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
-_SPLIT = re.compile(r"&&|\|\||[;|\n]|&(?!\d|>)")
-_REDIRECT = re.compile(r"(?:^|[^<>&\d])\d?(>>?)\s*([^\s&|;<>()]+)")
-_WRITES = re.compile(
+_HEREDOC_PATTERN = re.compile(r"(?ms)<<-?\s*+(['\"]?)(\w++)\1(?P<rest>[^\n]{0,1000})\n.*?(?:^[ \t\r]*+\2[ \t\r]*+$|\Z)")
+_EDIT_COMMAND_PATTERN = re.compile(r"\A(\s*(?:edit|insert|append|str_replace)\b[^\n]*)\n.*\Z", re.DOTALL)
+_QUOTED_PATTERN = re.compile(r"'[^']*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
+_COMMAND_END_PATTERN = re.compile(r"&&|\|\||[;|\n]|&(?!\d|>)")
+_REDIRECT_PATTERN = re.compile(r"(?:^|[^<>&\d])\d?(>>?)\s*([^\s&|;<>()]+)")
+_PYTHON_WRITE_PATTERN = re.compile(
     r"open\(\s*[rbuf]*(['\"])([^'\"\n]+)\1\s*,\s*(?:mode\s*=\s*)?['\"][wax]|Path\(['\"]([^'\"\n]+)['\"]\)\.write_"
 )
-_WORD = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"])+")
-_PATHLIKE = re.compile(r"\A(?!-)(?!\w+://)(?:[\w.@+~-]*+/)*[\w.@+-]*[\w@+-]/?\Z")
+_WORD_PATTERN = re.compile(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^\s'\"])+")
+_PATH_PATTERN = re.compile(r"\A(?!-)(?!\w+://)(?:[\w.@+~-]*+/)*[\w.@+-]*[\w@+-]/?\Z")
 
 
-_ANY_EXTENSION = re.compile(r"/[^/]*\w\.[A-Za-z]\w{0,6}\Z")
-_ASSIGNMENT = re.compile(r"\A\w+=\S*\Z")
+_EXTENSION_PATTERN = re.compile(r"/[^/]*\w\.[A-Za-z]\w{0,6}\Z")
+_ASSIGNMENT_PATTERN = re.compile(r"\A\w+=\S*\Z")
 
-TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("tools.json").read_text(encoding="utf-8"))
+TOOL_TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("tools.json").read_text(encoding="utf-8"))
 """What is known of programs and tools by name: their deeds; `quiet` ones that say nothing of a file, `patterns` whose
 quoted words are no files, `plain` ones that say no more than their deed and their file, the `editor` of the open file.
 Of a file named without its folder the `extensions`: what often is something else (`django.conf`) is not among them."""
@@ -36,18 +36,18 @@ Of a file named without its folder the `extensions`: what often is something els
 
 def words_of(kind: str) -> frozenset[str]:
     """Return the words of this kind in the table."""
-    return frozenset(TABLE[kind].split())
+    return frozenset(TOOL_TABLE[kind].split())
 
 
 def deeds_of(kind: str) -> dict[str, Deed]:
     """Return the deed of each word of this kind in the table."""
-    return {word: deed for deed, words in TABLE[kind].items() for word in words.split()}
+    return {word: deed for deed, words in TOOL_TABLE[kind].items() for word in words.split()}
 
 
 _EXTENSIONS, _WRAPPERS, _QUIET = map(words_of, ("extensions", "wrappers", "quiet"))
 _PATTERNS, _PLAIN, EDITOR = map(words_of, ("patterns", "plain", "editor"))
 _DEEDS, _GIT = map(deeds_of, ("programs", "git"))
-_BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
+_DEEDS_BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
 
 
 class Effect(NamedTuple):
@@ -65,21 +65,21 @@ class Effect(NamedTuple):
 
 def read_command(text: str) -> Effect:
     """Return the deeds of a command line, the files they went to, and the line that is shown."""
-    body = text[:LIMIT].strip().replace("\\\n", " ")
-    line = _EDITED.sub(r"\1", _HEREDOC.sub(lambda found: f"<<\u2026{found['rest']}", body))
-    masked = _QUOTED.sub(lambda found: "\x00" * len(found[0]), line)
+    body = text[:MAX_COMMAND_CHARACTERS].strip().replace("\\\n", " ")
+    line = _EDIT_COMMAND_PATTERN.sub(r"\1", _HEREDOC_PATTERN.sub(lambda found: f"<<\u2026{found['rest']}", body))
+    masked = _QUOTED_PATTERN.sub(lambda found: "\x00" * len(found[0]), line)
     touched: dict[str, Deed] = {}
     deeds: list[Deed | None] = []
     pieces: list[str] = []
     start = 0
-    for stop, resume in [*(found.span() for found in _SPLIT.finditer(masked)), (len(line), len(line))]:
+    for stop, resume in [*(found.span() for found in _COMMAND_END_PATTERN.finditer(masked)), (len(line), len(line))]:
         piece = line[start:stop].strip()
         deeds.append(_read_piece(line[start:stop], masked[start:stop], touched))
         if piece and not line[start:stop].lstrip().startswith(("source ", "export ", "#")):
             mark = line[stop:resume].strip()
             pieces.append(piece + (f" {mark}" if mark and mark != ";" else ";"))
         start = resume
-    for found in _WRITES.finditer(body):
+    for found in _PYTHON_WRITE_PATTERN.finditer(body):
         touched[found[2] or found[3]] = "change"
         deeds.append("change")
     strongest = _strongest(*deeds)
@@ -90,15 +90,15 @@ def read_command(text: str) -> Effect:
 
 
 def _fed(text: str) -> str:
-    if found := _HEREDOC.search(text):
+    if found := _HEREDOC_PATTERN.search(text):
         return found[0].partition("\n")[2].rpartition("\n")[0]
-    return text.partition("\n")[2] if _EDITED.match(text) else ""
+    return text.partition("\n")[2] if _EDIT_COMMAND_PATTERN.match(text) else ""
 
 
 def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | None:
     """Return the deed of one simple command; add the files it went to to `touched`."""
-    words = [word for word in _WORD.findall(piece[:4_000]) if word]
-    while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0]) or words[0].lstrip("-").isdigit()):
+    words = [word for word in _WORD_PATTERN.findall(piece[:4_000]) if word]
+    while words and (words[0] in _WRAPPERS or _ASSIGNMENT_PATTERN.match(words[0]) or words[0].lstrip("-").isdigit()):
         words.pop(0)
     program = words[0].rpartition("/")[2].strip("'\"(") if words else ""
     deed = _deed_of(program, words)
@@ -113,7 +113,7 @@ def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | Non
 
 def _redirected(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
     """Yield the files that output is redirected to. Quoted text is masked: a `>` in it redirects nothing."""
-    for found in _REDIRECT.finditer(masked):
+    for found in _REDIRECT_PATTERN.finditer(masked):
         path = piece[found.start(2) : found.end(2)].strip("'\"")
         if path and not path.startswith(("/dev/", "&", "\x00")):
             yield path, "create" if found[1] == ">" else "change"
@@ -141,7 +141,7 @@ def _deed_of(program: str, words: list[str]) -> Deed | None:
 
 
 def _strongest(*deeds: Deed | None) -> Deed:
-    return max(filter(None, deeds), key=_BY_STRENGTH.index, default="run")
+    return max(filter(None, deeds), key=_DEEDS_BY_STRENGTH.index, default="run")
 
 
 def is_program(word: str) -> bool:
@@ -151,14 +151,14 @@ def is_program(word: str) -> bool:
 
 def looks_like_path(word: str) -> bool:
     """Return whether a word names a file or a folder by its form: it has a folder, or a name with an extension."""
-    if len(word) < 3 or len(word) > 260 or not _PATHLIKE.match(word):
+    if len(word) < 3 or len(word) > 260 or not _PATH_PATTERN.match(word):
         return False
     return "/" in word.strip("/") or word.startswith(("/", "~/", "./")) or has_extension(word)
 
 
 def has_extension(word: str) -> bool:
     """Return whether the word ends like the name of a file; without a folder, like one of a common kind."""
-    if _ANY_EXTENSION.search(word):
+    if _EXTENSION_PATTERN.search(word):
         return True
     stem, dot, extension = word.rpartition(".")
     return bool(dot and stem) and extension.lower() in _EXTENSIONS

@@ -12,21 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from unabridged.summary.action_lines import TIMES, ActionLines, deed_of
-from unabridged.summary.ledger import CHANGES, Action, Ledger, Remark
+from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, deed_of
+from unabridged.summary.ledger import CHANGING_DEEDS, Action, Ledger, Remark
 from unabridged.summary.outcomes import LIMIT
 from unabridged.summary.people import last_sentences
 from unabridged.summary.remarks import is_talk
 from unabridged.text_tools import Count, indent, neutral, one_line, quote, whole_lines
 
-_WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
+_DEED_WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
 _LOOK_WEIGHT, _ERROR_WEIGHT, _RESULT_WEIGHT, _DOCUMENT_WEIGHT = 0.3, 4.0, 0.8, 8.0
 """Weights of what only looked, of an error, what a result adds, and of a document that was written."""
-_COMMIT = "git commit"
+_COMMIT_COMMAND = "git commit"
 """What makes of a command one that changes something."""
 _NEWEST_MESSAGES, _LAST_MESSAGES = 24, 2
 """Messages at the end whose moments count more, and much more: there the work goes on."""
-_WORTH_A_LINE = 1.0
+_MIN_WORTH = 1.0
 """The weight of what is worth a line of its own."""
 _LENGTH_OFFSET = 60
 """Added to every length, so that short remarks do not crowd out what tells something."""
@@ -40,7 +40,7 @@ _FIRST_RANK, _LATER_RANK = -2e9, -1e9
 """Ranks below which a moment tells where it stood, and below which it is a closing word."""
 _LAST_ACTIONS = 3
 """The last actions, which like the assistant's last words tell where it stood: a little of them first, the latest."""
-_LISTED_IN_GAPS, _NAMES_IN_GAP = CHANGES | {"failed", "retold"}, 4
+_LISTED_IN_GAPS, _NAMES_IN_GAP = CHANGING_DEEDS | {"failed", "retold"}, 4
 """What a gap tells of, and how many files it names."""
 _GAP_TOKENS = 3
 """Tokens set aside for a gap."""
@@ -86,8 +86,8 @@ def weight_of(entry: Remark | Action) -> float:
     if isinstance(entry, Remark):
         return entry.weight
     if entry.failed:
-        return _ERROR_WEIGHT if deed_of(entry) not in {"read", "search", "list"} else _WORTH_A_LINE
-    weight = _WEIGHTS.get("change" if _COMMIT in entry.target else deed_of(entry), _LOOK_WEIGHT)
+        return _ERROR_WEIGHT if deed_of(entry) not in {"read", "search", "list"} else _MIN_WORTH
+    weight = _DEED_WEIGHTS.get("change" if _COMMIT_COMMAND in entry.target else deed_of(entry), _LOOK_WEIGHT)
     weight = _DOCUMENT_WEIGHT if len(entry.gist) > LIMIT else _ERROR_WEIGHT if len(entry.outcome) > LIMIT else weight
     return weight + _RESULT_WEIGHT if entry.outcome else weight
 
@@ -153,7 +153,7 @@ class Story:
         for i, action in enumerate(ledger.actions, _LAST_ACTIONS - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
-            shown = i >= 0 or weight_of(action) >= _WORTH_A_LINE
+            shown = i >= 0 or weight_of(action) >= _MIN_WORTH
             widths = _widths(action)
             if action in documents and any(newest_document[path] != action for path in action.paths):
                 widths = _DONE[:1]  # it was written anew since
@@ -199,7 +199,7 @@ class Story:
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
             more = f" +{len(names) - _NAMES_IN_GAP}" if len(names) > _NAMES_IN_GAP else ""
             told.append(
-                f"{self._words[kind]} {', '.join(map(neutral, names[:_NAMES_IN_GAP])) or f'{TIMES}{number}'}{more}"
+                f"{self._words[kind]} {', '.join(map(neutral, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
             )
         acted = any(moment.kind != "assistant" for moment in gap)
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []

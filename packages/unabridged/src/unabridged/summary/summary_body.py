@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from unabridged.asking.asker import Asker
     from unabridged.settings import Limits, Settings
 
-PINNED = "## Pinned (verbatim, always holds)"
+PINS_HEADING = "## Pinned (verbatim, always holds)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +101,4 @@ def write_by_rule(brief: Brief) -> SummaryBody:
 
 def render_pins(pins: Sequence[str]) -> str:
     """Return the host's pinned strings as a part of the summary turn, each byte for byte; "" without any."""
-    return "\n".join([PINNED, *(fenced(pin) for pin in pins)]) if pins else ""
+    return "\n".join([PINS_HEADING, *(fenced(pin) for pin in pins)]) if pins else ""

@@ -21,13 +21,13 @@ SHINGLE_WORDS = 12
 RESTATED_SHARE = 0.5
 """The share of a reply that may be found word for word in what it should summarise."""
 
-_THINKING = re.compile(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_WRAPPED = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
-_TAGGED = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
-_WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
+_THINKING_PATTERN = re.compile(r"<(think|thinking|reasoning|analysis)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED_REPLY_PATTERN = re.compile(r"\A```(?:markdown|md|text)?\n(.*)\n```\Z", re.DOTALL)
+_SUMMARY_TAG_PATTERN = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTALL | re.IGNORECASE)
+_WORD_PATTERN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
 
-_LEADING = re.compile(r"[\W_]*")
-_ERROR = re.compile(
+_LEADING_SIGNS_PATTERN = re.compile(r"[\W_]*")
+_ERROR_PATTERN = re.compile(
     r"\A\W*(?:error(?: code| message)?\s*[:(\d]|error (?:generating|creating|calling|while|during)\b"
     r"|an error (?:occurred|has occurred)|internal server error|service unavailable|bad gateway|gateway time-?out"
     r"|(?:http )?(?:4\d\d|5\d\d)\b[^\n]{0,30}(?:error|too many|unavailable|bad|forbidden|unauthori[sz]ed)"
@@ -37,7 +37,7 @@ _ERROR = re.compile(
     r"|\{\s*[\"'](?:error|detail|type)[\"']\s*:|\w*(?:Error|Exception): )",
     re.IGNORECASE,
 )
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER_PATTERN = re.compile(
     r"\A\W*(?:(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e|"
     r"(?:no|nothing|there (?:is|was) (?:no|nothing))[^.\n]{0,40}(?:to summari[sz]e|conversation|provided|available)|"
     r"(?:insert |your )?summary(?: goes)? here|summary (?:unavailable|not available|pending|failed)|"
@@ -49,7 +49,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 
-_CUT_OFF = {
+_STOP_MESSAGES = {
     "length": "the reply was cut off at its token limit; be much shorter",
     "other": "the reply ended for a reason the provider did not name",
 }
@@ -82,8 +82,8 @@ class Expected:
 
 def visible_text(text: str) -> str:
     """Return the reply without thinking in tags, and without a fence or tag around the whole of it."""
-    text = _THINKING.sub("", text).strip()
-    for around in (_WRAPPED, _TAGGED):
+    text = _THINKING_PATTERN.sub("", text).strip()
+    for around in (_FENCED_REPLY_PATTERN, _SUMMARY_TAG_PATTERN):
         if (inside := around.match(text)) is not None:
             text = inside[1].strip()
     return text
@@ -137,23 +137,23 @@ def _find_failure(reply: Reply, text: str) -> Problem | None:
         return Problem("reasoning-only", "the reply was thinking only; write the summary itself")
     if not text:
         return Problem("empty", "the reply was empty")
-    return Problem("cut-off", _CUT_OFF[reply.stop]) if reply.stop in _CUT_OFF else None
+    return Problem("cut-off", _STOP_MESSAGES[reply.stop]) if reply.stop in _STOP_MESSAGES else None
 
 
 def _refuses(text: str) -> bool:
     """Return whether it begins by saying that the model won't, or can't, perhaps after an apology."""
-    words = _LEADING.sub("", fold_case(text), count=1)
+    words = _LEADING_SIGNS_PATTERN.sub("", fold_case(text), count=1)
     while reach := 0 if match_phrase("refusals", words) else match_phrase("apologies", words):
-        words = _LEADING.sub("", words[reach:], count=1)
+        words = _LEADING_SIGNS_PATTERN.sub("", words[reach:], count=1)
     return match_phrase("refusals", words) > 0
 
 
 def _find_content_problems(text: str, expected: Expected) -> Iterator[Problem]:
     """Yield what is wrong with what the reply says."""
     words, size = _words(text), expected.count(text)
-    if len(text) < 1_500 and _ERROR.match(text):
+    if len(text) < 1_500 and _ERROR_PATTERN.match(text):
         yield Problem("error-text", "the reply is an error message, not a summary")
-    elif (len(text) < 12 and expected.replaced > 200) or (len(text) < 300 and _PLACEHOLDER.search(text)):
+    elif (len(text) < 12 and expected.replaced > 200) or (len(text) < 300 and _PLACEHOLDER_PATTERN.search(text)):
         yield Problem("placeholder", "the reply says nothing about the conversation")
     if any(mark in text for mark in expected.marks) or _restates(words, expected.shown):
         yield Problem("restated-input", "the reply repeats the conversation; put it in your own words, far shorter")
@@ -189,7 +189,7 @@ def _mostly(text: str, language: str, other: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    return [word.lower() for word in _WORD.findall(text)]
+    return [word.lower() for word in _WORD_PATTERN.findall(text)]
 
 
 def _shingles(words: Sequence[str]) -> Iterator[int]:

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, get_args
 
 from unabridged.formats.base import Family
 
-VERSION = 2
+ESTIMATE_VERSION = 2
 """Raised when estimates change: what was learned of older ones no longer holds."""
 
-BOUND = 0.05
+ERROR_BOUND = 0.05
 """How far below the true count an estimate may be, as a share of it, for texts of 200 characters or more.
 
 Tests hold it for the tokenizers of each family, in more than a hundred languages and a hundred kinds of noise."""
@@ -73,23 +73,23 @@ _PRICES = {
     )
 }
 
-_BEGINNING: tuple[Family, ...] = ("claude", "claude-3")
+_FAMILIES_PRICED_AT_START: tuple[Family, ...] = ("claude", "claude-3")
 """Families to which a word begins alike whether a space stands before it or not."""
 
 # Words with the mark or blank before them, groups of digits, marks with the line end behind them, blanks. A run is cut
 # at 24 characters, so that none takes long; where nothing shorter could match, nothing shorter is tried.
-_ASCII = re.compile(
+_ASCII_PIECE_PATTERN = re.compile(
     r"[^\r\nA-Za-z0-9]?+(?:[a-z]{1,24}+|[A-Z]{1,24}+[a-z]{0,24}+)|[0-9]{1,3}+| ?+[^\sA-Za-z0-9]{1,24}+[\r\n/]{0,8}+"
     r"|\s{0,24}[\r\n]{1,24}+|\s{1,48}(?=\s)|\s"
 )
-_WIDE = re.compile(
+_WIDE_PIECE_PATTERN = re.compile(
     r"[^\r\nA-Za-z0-9\x80-\U0010ffff]?+(?:[a-z\x80-\U0010ffff]{1,24}+|[A-Z]{1,24}+[a-z\x80-\U0010ffff]{0,24}+)"
     r"|[0-9]{1,3}+| ?+[^ \t-\r\x1c-\x1fA-Za-z0-9\x80-\U0010ffff]{1,24}+[\r\n/]{0,8}+"
     r"|[ \t-\r\x1c-\x1f]{0,24}[\r\n]{1,24}+|[ \t-\r\x1c-\x1f]{1,48}(?=[ \t-\r\x1c-\x1f])|[ \t-\r\x1c-\x1f]"
 )
 
-_REMEMBERED = 32_768
-_SHORT = 48
+_MAX_CACHED_PIECES = 32_768
+_SHORT_TEXT_CHARACTERS = 48
 """Characters of a text whose estimate is remembered, and of a word: the names and lines of a summary are those of the
 one before, and paths come again and again."""
 
@@ -103,8 +103,8 @@ class _Costs(dict[str, float]):
 
     def __missing__(self, piece: str) -> float:
         cost = self._work_out(piece)
-        if len(piece) <= _SHORT:
-            if len(self) >= _REMEMBERED:
+        if len(piece) <= _SHORT_TEXT_CHARACTERS:
+            if len(self) >= _MAX_CACHED_PIECES:
                 self.clear()
             self[piece] = cost
         return cost
@@ -112,7 +112,7 @@ class _Costs(dict[str, float]):
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """Return about how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
-    if len(text) > _SHORT:
+    if len(text) > _SHORT_TEXT_CHARACTERS:
         return _estimate_new(text, family)
     return _estimate_short(text, family) if text else 0
 
@@ -124,11 +124,11 @@ def _estimate_new(text: str, family: Family) -> int:
     return ceil(sum(map(words.__getitem__, text.split(" "))))
 
 
-_estimate_short = lru_cache(maxsize=_REMEMBERED // 2)(_estimate_new)
+_estimate_short = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(_estimate_new)
 
 
 def _cut(text: str) -> list[str]:
-    return (_ASCII if text.isascii() else _WIDE).findall(text)
+    return (_ASCII_PIECE_PATTERN if text.isascii() else _WIDE_PIECE_PATTERN).findall(text)
 
 
 @cache
@@ -153,7 +153,7 @@ class _Known:
         self._pieces, self._ends = _pieces_of(family), _pieces_of(f"{family}-end")
         blocks: dict[str, str] = _table()["blocks"].get(family, {})
         self._blocks = {ord(first) >> 6: int(most) for most, firsts in blocks.items() for first in firsts}
-        self._begins = family in _BEGINNING
+        self._begins = family in _FAMILIES_PRICED_AT_START
         self._longest = {piece[0]: len(piece) for piece in sorted(self._pieces | self._ends, key=len)}
 
     def cut(self, text: str) -> tuple[int, int, int, int]:

@@ -32,7 +32,7 @@ _MAX_PAGES = 600
 _BYTES_PER_PAGE = 20_000
 """Bytes a page takes in a PDF that hides its page count."""
 
-_TEXT = re.compile(r"text/|application/(json|xml|yaml|x-)")
+_TEXT_TYPE_PATTERN = re.compile(r"text/|application/(json|xml|yaml|x-)")
 
 _ASSUMED_SECONDS = 300
 """Assumed for a recording that is only referred to."""
@@ -71,13 +71,13 @@ def image_size(source: str) -> Size | None:
 # -- images --------------------------------------------------------------------------------------------------------
 
 
-_GOOGLE = re.compile(r"gemini|gemma")
-_GOOGLE_TILED = re.compile(r"gemini-[12]\b|gemma")
+_GOOGLE_PATTERN = re.compile(r"gemini|gemma")
+_GOOGLE_TILED_PATTERN = re.compile(r"gemini-[12]\b|gemma")
 """Those that see an image by tiles of 768 pixels; the others have one price an image, by its resolution setting."""
 
 
 def _image(media: Media, model: str, family: Family) -> int:
-    if _GOOGLE.search(model):
+    if _GOOGLE_PATTERN.search(model):
         return _google(media, model)
     rule = FAMILIES[family].image or _openai_rule(media, model)
     if isinstance(rule, _Tiles):
@@ -128,7 +128,7 @@ def _tiles(size: Size | None, rule: _Tiles, *, low: bool) -> int:
 
 
 def _google(media: Media, model: str) -> int:
-    if not _GOOGLE_TILED.search(model):
+    if not _GOOGLE_TILED_PATTERN.search(model):
         return _IMAGE_TOKENS_BY_DETAIL.get(media.detail, _IMAGE_TOKENS_BY_DETAIL["high"])
     size = image_size(media.source)
     if size is None:
@@ -141,7 +141,7 @@ def _google(media: Media, model: str) -> int:
 
 
 def _document(media: Media, model: str, family: Family) -> int:
-    if _TEXT.match(media.mime) or (not media.mime and _is_text(media.source)):
+    if _TEXT_TYPE_PATTERN.match(media.mime) or (not media.mime and _is_text(media.source)):
         return _text_document(media, family)
     google = re.search(r"gemini(-[12]\b)?", model)
     return _count_pages(media.source) * ((_GEMINI_TILE_TOKENS if google[1] else 560) if google else _TOKENS_PER_PAGE)

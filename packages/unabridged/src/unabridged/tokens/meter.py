@@ -12,7 +12,7 @@ from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message
 from unabridged.formats.fields import as_json, get, plain
 from unabridged.messages import Reasoning, View
-from unabridged.tokens.estimate import BOUND, HIGH, HIGH_UNKNOWN, VERSION, estimate
+from unabridged.tokens.estimate import ERROR_BOUND, ESTIMATE_VERSION, HIGH, HIGH_UNKNOWN, estimate
 from unabridged.tokens.media import media_tokens
 from unabridged.tokens.models import FAMILIES, family_of
 
@@ -45,7 +45,7 @@ class Meter:
     ) -> None:
         self.model = (model or "").lower()
         self.family: Family = family or family_of(model)
-        self.error = 0.0 if counter or exact else BOUND
+        self.error = 0.0 if counter or exact else ERROR_BOUND
         """How far below the truth it may be, as a share of the truth."""
         self.high = 1.0 if counter or exact else HIGH_UNKNOWN if self.family == "unknown" else HIGH
         """How many times the truth it may be."""
@@ -55,7 +55,13 @@ class Meter:
     @property
     def key(self) -> str:
         """Return a key of the way it counts and the model: reports about one say nothing about another."""
-        how = "counter" if self._counter is not None else "exact" if self._exact is not None else f"estimate-{VERSION}"
+        how = (
+            "counter"
+            if self._counter is not None
+            else "exact"
+            if self._exact is not None
+            else f"estimate-{ESTIMATE_VERSION}"
+        )
         return f"{how}/{self.family}/{self.model}"
 
     def message(self, view: View, raw: Message = None) -> int:

@@ -34,7 +34,7 @@ class Patches(NamedTuple):
     """Longer edges are shrunk to this first."""
 
 
-_DEAREST_PATCHES = Patches(28, 4_784, longest=2_576)
+_MOST_EXPENSIVE_PATCHES = Patches(28, 4_784, longest=2_576)
 """The newest rule is also the dearest, so it serves for names not seen before."""
 
 
@@ -43,7 +43,7 @@ class FamilyInfo(NamedTuple):
 
     tools: int
     """Tokens that the provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
-    image: Patches | None = _DEAREST_PATCHES
+    image: Patches | None = _MOST_EXPENSIVE_PATCHES
     """The rule for images; None where that depends on the model."""
     second: int = 32
     """Tokens of a second of sound."""
@@ -190,7 +190,7 @@ _REGION_AND_VENDOR = re.compile(
 _DATE_OR_VERSION = re.compile(
     r"(?:-v\d+|@.*|-20\d{6}|-20\d\d-\d\d-\d\d|-latest|-preview(?:-\d\d-\d\d(?:-20\d\d)?|-\d\d-20\d\d)?)$"
 )
-_CLAUDE_TURNED = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
+_CLAUDE_VERSION_FIRST = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
 
 
 def _find_name(name: str) -> str | None:
@@ -227,7 +227,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 def _claude_spellings(plain: str) -> Iterator[str]:
     """Other spellings of a Claude: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has the numbers of Fable."""
-    if turned := _CLAUDE_TURNED.match(plain):
+    if turned := _CLAUDE_VERSION_FIRST.match(plain):
         plain = "-".join(filter(None, ("claude", turned[3], turned[1], turned[2])))
         yield plain
     if re.fullmatch(r"claude-[a-z]+-\d", plain):

@@ -26,7 +26,7 @@ from unabridged_cli.clients.hook.transcript import (
     read_from,
 )
 
-REMINDER: Final = "reminder"
+REMINDER_KIND: Final = "reminder"
 """The kind of a record of what a context was given, or of a ledger."""
 _BLOCK_MESSAGES, _BLOCK_CHARACTERS = 200, 400_000
 """What is gathered at once, about: some of it takes time by its square."""
@@ -99,13 +99,13 @@ def keep_ledger(
     turns = [[ledger.first, ledger.end]]
     data: RecordData = {} if unread else {"ledger": to_json(ledger)}
     store_record(
-        archive, session, REMINDER, position, reason=reason, made_of=made_of, turns=turns, notes=notes, data=data
+        archive, session, REMINDER_KIND, position, reason=reason, made_of=made_of, turns=turns, notes=notes, data=data
     )
 
 
 def _newest(archive: Archive, session: HookSession) -> tuple[Ledger | None, FilePosition]:
     """Return the newest ledger that is archived, and how far it reaches."""
-    record = newest_record(archive, session, REMINDER, "ledger")
+    record = newest_record(archive, session, REMINDER_KIND, "ledger")
     return None if record is None else from_json(record.data["ledger"]), position_of(record)
 
 

@@ -16,8 +16,8 @@ _MAX_BYTES: Final = 1_000_000
 """Bytes of the log, after which it begins anew; the one before is kept beside it."""
 _MAX_LINE_CHARACTERS: Final = 600
 _TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-_LINE: Final = re.compile(r"(\S+) \d+ (?:([\w.-]+:[\w.-]+): )?(failed: )?(.*)")
-_ARCHIVED: Final = re.compile(r"[\d,]+ messages archived in ")
+_LINE_PATTERN: Final = re.compile(r"(\S+) \d+ (?:([\w.-]+:[\w.-]+): )?(failed: )?(.*)")
+_ARCHIVED_PATTERN: Final = re.compile(r"[\d,]+ messages archived in ")
 _FAILURE_LIFETIME_SECONDS: Final = 7 * 86_400
 """How long a failure is shown."""
 _current_thread: list[str] = [""]
@@ -72,7 +72,7 @@ def open_failures(environ: Environ) -> list[HookFailure]:
         moment, thread, failed, text = line.groups(default="")
         if failed:
             failures[thread] = HookFailure(_seconds(moment), thread, text)
-        elif _ARCHIVED.match(text):
+        elif _ARCHIVED_PATTERN.match(text):
             failures.pop(thread, None)
             failures.pop("", None)
     recent = (failure for failure in failures.values() if failure.time > time.time() - _FAILURE_LIFETIME_SECONDS)
@@ -84,7 +84,7 @@ def _read_lines(path: Path) -> list[re.Match[str]]:
     for each in (path.with_suffix(".log.1"), path):
         with suppress(OSError):
             texts += each.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in map(_LINE.fullmatch, texts) if line is not None]
+    return [line for line in map(_LINE_PATTERN.fullmatch, texts) if line is not None]
 
 
 def _seconds(stamp: str) -> float:

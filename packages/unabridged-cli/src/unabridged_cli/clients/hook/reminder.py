@@ -13,18 +13,18 @@ from unabridged.archive.pins import pins_of
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError
 from unabridged.languages import labels
-from unabridged.summary.layout import NAMES, render
+from unabridged.summary.layout import MAX_NAMES_TOKENS, render
 from unabridged.summary.ledger import Ledger
 from unabridged.summary.sections import Sections
 from unabridged.summary.summary_body import render_pins
 from unabridged_cli.clients.hook.ledgers import keep_ledger, read_ledger
 from unabridged_cli.clients.hook.log import log
-from unabridged_cli.clients.hook.session_copy import COPY, newest_position, scope_of
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, newest_position, scope_of
 from unabridged_cli.clients.hook.transcript import HookSession
 
-BUDGET: Final = 2_300
+REMINDER_TOKENS: Final = 2_300
 """Tokens of it, about four bytes each: Claude Code puts what has more than 10,000 characters into a file."""
-SUMMARY_BUDGET: Final = 6_000
+SUMMARY_TOKENS: Final = 6_000
 """The same where no summary of the client's stands beside it."""
 _TIME_LIMIT_SECONDS: Final = 15.0
 """Time after which only the newest of what is left is looked at."""
@@ -44,7 +44,7 @@ def remind(
     ledger, end, unread = read_ledger(archive, session, time.monotonic() + _TIME_LIMIT_SECONDS)
     if not ledger.people or (alone and unread):
         return "", not unread
-    archived = newest_position(archive, session, COPY).turn
+    archived = newest_position(archive, session, COPY_KIND).turn
     pins = render_pins(pins_of(archive, scope_of(session)))
     text = write_alone(ledger, archived, pins) if alone else write(ledger, archived, pins)
     try:
@@ -57,14 +57,14 @@ def remind(
 
 def write_alone(ledger: Ledger, archived: int, pins: str = "") -> str:
     """Return the ledger as the one summary of the conversation, within a larger budget."""
-    head = _write_head(ledger, archived, pins, SUMMARY_BUDGET)
-    return f"{head}\n\n{render(ledger, SUMMARY_BUDGET - _tokens(head) - 2, _tokens).text()}"
+    head = _write_head(ledger, archived, pins, SUMMARY_TOKENS)
+    return f"{head}\n\n{render(ledger, SUMMARY_TOKENS - _tokens(head) - 2, _tokens).text()}"
 
 
 def write(ledger: Ledger, archived: int, pins: str = "") -> str:
     """Return the ledger as the context gets it beside the client's summary, within the budget."""
-    head = _write_head(ledger, archived, pins, BUDGET)
-    room = BUDGET - _tokens(head) - 4
+    head = _write_head(ledger, archived, pins, REMINDER_TOKENS)
+    room = REMINDER_TOKENS - _tokens(head) - 4
     # Beside prose, which the client's own summary is: so only what people said and what changed.
     others = _tokens(render(ledger, room, _tokens, people=0, prose=" ", without=_LEFT_OUT_SECTIONS).text())
     people = max(int(room * _PEOPLE_SHARE), room - others - 4)
@@ -92,8 +92,8 @@ def _write_names(ledger: Ledger, text: str) -> str:
     heading = labels(ledger.language)["names"]
     sections = Sections(ledger, _tokens)
     sections.know(text)
-    room = BUDGET - _tokens(text) - _tokens(heading) - 4
-    names = sections.names(min(room, NAMES))
+    room = REMINDER_TOKENS - _tokens(text) - _tokens(heading) - 4
+    names = sections.names(min(room, MAX_NAMES_TOKENS))
     return f"\n\n## {heading}\n{names}" if names else ""
 
 

@@ -34,17 +34,17 @@ from unabridged_cli.clients.hook.transcript import (
     time_in,
 )
 
-COPY: Final = "copy"
+COPY_KIND: Final = "copy"
 """The kind of a record that only adds to the archive: nothing left a context by it."""
 _STRETCH_BYTES: Final = 1_000_000
 """Bytes of the file that go into one record, about: what a crash can cost, and how often time is looked at."""
-_LONG_MESSAGE: Final = 2_000_000
+_LONG_MESSAGE_BYTES: Final = 2_000_000
 """Characters of a message that is archived only where nobody waits: to index a million takes a second or two."""
 _MAX_RECORDS_READ: Final = 1_000
 """Records that are looked at for one that the file agrees with; beyond, it is read from its beginning."""
-_JUDGED_TEXT: Final = 60_000
+_MAX_TEXT_CHARACTERS: Final = 60_000
 """Characters of a text by which its origin is judged."""
-_JUDGED_ANSWER: Final = 2_000
+_MAX_ANSWER_CHARACTERS: Final = 2_000
 """The same of a tool's answer: what people want is not in there."""
 
 
@@ -77,7 +77,7 @@ def copy_new(
 
     `is_waited_for`: a message that alone may take longer than anybody waits ends it, too.
     """
-    newest = newest_record(archive, session, COPY)
+    newest = newest_record(archive, session, COPY_KIND)
     start = position = position_of(newest)
     facts = session_facts(newest) if newest else SessionFacts()
     for stretch in _stretches(read_from(session.path, session.kind, position.offset), position.offset):
@@ -92,7 +92,9 @@ def copy_new(
 
 def _is_long(kind: TranscriptKind, message: TranscriptMessage) -> bool:
     """Return whether a message has more text than is archived while a client waits; an image is not indexed."""
-    return message.size > _LONG_MESSAGE and len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE
+    return (
+        message.size > _LONG_MESSAGE_BYTES and len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE_BYTES
+    )
 
 
 def scope_of(session: HookSession) -> Scope:
@@ -146,11 +148,11 @@ def _with_origins(views: Sequence[View], stretch: Sequence[TranscriptMessage]) -
 
 def _shorten(view: View) -> View:
     """Return what is needed of the view to judge its origin: that takes time by every character."""
-    if len(view.text) > _JUDGED_TEXT:
-        text = f"{view.text[: _JUDGED_TEXT // 2]}\n\n…\n\n{view.text[-_JUDGED_TEXT // 2 :]}"
+    if len(view.text) > _MAX_TEXT_CHARACTERS:
+        text = f"{view.text[: _MAX_TEXT_CHARACTERS // 2]}\n\n…\n\n{view.text[-_MAX_TEXT_CHARACTERS // 2 :]}"
         view = replace(view, text=text, starts=())
-    if any(len(answer.text) > _JUDGED_ANSWER for answer in view.answers):
-        answers = tuple(replace(answer, text=answer.text[:_JUDGED_ANSWER]) for answer in view.answers)
+    if any(len(answer.text) > _MAX_ANSWER_CHARACTERS for answer in view.answers):
+        answers = tuple(replace(answer, text=answer.text[:_MAX_ANSWER_CHARACTERS]) for answer in view.answers)
         view = replace(view, answers=answers)
     return view
 
@@ -167,7 +169,7 @@ def _read_view(read: Any, message: dict[str, Any]) -> View:
 def _stretches(messages: Iterator[TranscriptMessage], offset: int) -> Iterator[list[TranscriptMessage]]:
     stretch: list[TranscriptMessage] = []
     for message in messages:
-        if stretch and message.size > _LONG_MESSAGE:  # a stretch begins with it, which copy_new looks at
+        if stretch and message.size > _LONG_MESSAGE_BYTES:  # a stretch begins with it, which copy_new looks at
             yield stretch
             stretch, offset = [], message.start
         stretch.append(message)
@@ -191,7 +193,9 @@ def _store_stretch(
     end = position_at(session.path, stretch[-1].end, start.turn + len(stretch))
     parts, data = parts_of(session, stretch, start.turn), RecordData(session=facts._asdict())
     turns = [[start.turn, end.turn]]
-    store_record(archive, session, COPY, end, reason=reason, made_of=str(start), turns=turns, parts=parts, data=data)
+    store_record(
+        archive, session, COPY_KIND, end, reason=reason, made_of=str(start), turns=turns, parts=parts, data=data
+    )
     return end
 
 

@@ -14,19 +14,19 @@ from typing import Any, Final
 from unabridged.archive.protocol import Archive
 from unabridged.summary.citations import find_unfounded, normalise
 from unabridged.text_tools import quote
-from unabridged_cli.clients.hook.findings import CERTAIN, CLAIMS
-from unabridged_cli.clients.hook.session_copy import COPY, newest_position, store_record, views_of
+from unabridged_cli.clients.hook.findings import CERTAIN_PREFIX, CLAIMS_KIND
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, newest_position, store_record, views_of
 from unabridged_cli.clients.hook.transcript import HookSession, lines_of, read_from
 
 _MAX_FILE_BYTES: Final = 40_000_000
 """Bytes of a session file that is read whole for this."""
 _MAX_FINDINGS, _MAX_FINDING_CHARACTERS = 8, 200
-_USER_LIST: Final = re.compile(r"(?:\d{1,2}\.|#{1,4})?[ *]*All user messages\b", re.IGNORECASE)
+_USER_LIST_PATTERN: Final = re.compile(r"(?:\d{1,2}\.|#{1,4})?[ *]*All user messages\b", re.IGNORECASE)
 """How Claude Code heads its list of what the user said."""
-_NEXT_SECTION: Final = re.compile(r"(?:\d{1,2}\.|#{1,4}) ?\S|</")
-_LISTED_QUOTE: Final = re.compile(r'(?:[-*•]|\d{1,3}[.)])[ *]*"(.{8,2000})"')
-_ELLIPSIS: Final = re.compile(r"\.{3}|…|\[[^\]]{0,400}\]")
-_TAG: Final = re.compile(r"</?[a-z]{1,20}>")
+_NEXT_SECTION_PATTERN: Final = re.compile(r"(?:\d{1,2}\.|#{1,4}) ?\S|</")
+_LISTED_QUOTE_PATTERN: Final = re.compile(r'(?:[-*•]|\d{1,3}[.)])[ *]*"(.{8,2000})"')
+_ELLIPSIS_PATTERN: Final = re.compile(r"\.{3}|…|\[[^\]]{0,400}\]")
+_TAG_PATTERN: Final = re.compile(r"</?[a-z]{1,20}>")
 _TAIL_CHARACTERS: Final = 200
 """Characters by which a summary is recognised."""
 _PUNCTUATION: Final = ".,;:!? "
@@ -48,8 +48,8 @@ def check(archive: Archive, session: HookSession, summary: str) -> tuple[str, ..
     if not text and not obstacle:
         return ()
     findings = [f"not checked: {obstacle}"] if obstacle else _compare(session.path, text)
-    position = newest_position(archive, session, COPY)
-    store_record(archive, session, CLAIMS, position, reason="PostCompact", made_of=text, notes=findings)
+    position = newest_position(archive, session, COPY_KIND)
+    store_record(archive, session, CLAIMS_KIND, position, reason="PostCompact", made_of=text, notes=findings)
     return tuple(findings)
 
 
@@ -101,7 +101,7 @@ def _newest_summary(session: HookSession) -> str:
 def find_certain(summary: str, record: str) -> list[str]:
     """Return a sentence on what is listed as the user's words and is nowhere: not in what anybody or anything said."""
     invented = [words for words in _listed_quotes(summary) if any(part not in record for part in _quoted_parts(words))]
-    return [CERTAIN + _list_findings(invented)] if invented else []
+    return [CERTAIN_PREFIX + _list_findings(invented)] if invented else []
 
 
 def _read_record(path: Path, summary: str) -> str:
@@ -125,23 +125,23 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return normalise(_TAG.sub(" ", text))
+    return normalise(_TAG_PATTERN.sub(" ", text))
 
 
 def _listed_quotes(summary: str) -> Iterator[str]:
     """Yield what is in quotation marks in the list of the user's messages."""
     lines = [normalise(line) for line in summary.split("\n")]
-    start = next((i + 1 for i, line in enumerate(lines) if _USER_LIST.match(line)), len(lines))
+    start = next((i + 1 for i, line in enumerate(lines) if _USER_LIST_PATTERN.match(line)), len(lines))
     for line in lines[start:]:
-        if found := _LISTED_QUOTE.match(line):
+        if found := _LISTED_QUOTE_PATTERN.match(line):
             yield found[1]
-        elif _NEXT_SECTION.match(line):
+        elif _NEXT_SECTION_PATTERN.match(line):
             return
 
 
 def _quoted_parts(words: str) -> Iterator[str]:
     """Yield the stretches of a quotation between what was left out of it, those that are long enough to tell."""
-    for part in _ELLIPSIS.split(words):
+    for part in _ELLIPSIS_PATTERN.split(words):
         plain = part.strip(_PUNCTUATION).lower()
         if len(plain.split()) >= _MIN_WORDS and '"' not in plain:
             yield plain

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES: Final = 4_096
 """Bytes before a position in the file by which it is recognised: lines have ids and times."""
-_FIRST_LINES: Final = 50
+_PROBED_LINES: Final = 50
 """Lines by which the client and the project of a file are recognised."""
 _BLANK_BYTES: Final = b" \t\r\n\0"
 """What a line without a word in it is made of; a crash may leave NULs."""
@@ -121,7 +121,7 @@ def _digest_before(path: Path, offset: int) -> str:
 
 def kind_of(path: Path) -> TranscriptKind | None:
     """Return whose session file this is, by its first lines; None for one that we don't know."""
-    kinds = (kind for line in lines_of(path, _FIRST_LINES) for kind in KINDS if kind.owns(line))
+    kinds = (kind for line in lines_of(path, _PROBED_LINES) for kind in KINDS if kind.owns(line))
     return next(kinds, None)
 
 
@@ -133,7 +133,7 @@ def lines_of(path: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
 
 def project_in(path: Path) -> str:
     """Return the folder that the first lines of the file say the client works in; empty when they say none."""
-    for line in lines_of(path, _FIRST_LINES):
+    for line in lines_of(path, _PROBED_LINES):
         payload = line.get("payload")
         folder = line.get("cwd") or (payload.get("cwd") if isinstance(payload, dict) else None)
         if isinstance(folder, str) and folder:
@@ -231,7 +231,7 @@ def _read_queued_prompt(attachment: Any) -> ReadMessage | None:
 _HOST_TEXTS_BEGIN: Final = (
     "<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OUR_TEXTS_BEGIN,
 )  # fmt: skip
-_NOT_SENT: Final = frozenset({"ghost_snapshot", "other"})
+_UNSENT_ITEM_TYPES: Final = frozenset({"ghost_snapshot", "other"})
 
 
 def _owns_codex(line: dict[str, Any]) -> bool:
@@ -247,7 +247,7 @@ def _read_codex(line: dict[str, Any]) -> ReadMessage | None:
         text = payload.get("message")
         part = {"type": "input_text", "text": text}
         return ({"type": "message", "role": "user", "content": [part]}, "summary") if text else None
-    if line.get("type") != "response_item" or payload.get("type") in _NOT_SENT:
+    if line.get("type") != "response_item" or payload.get("type") in _UNSENT_ITEM_TYPES:
         return None
     return payload, _origin_of(payload)
 

@@ -33,10 +33,10 @@ Key = Mapping[str, Any]
 """The SDK's `SessionKey`: `project_key`, `session_id`, and `subpath` for the session of a sub-agent."""
 
 NAMESPACE: Final = "claude-agent-sdk"
-_COPY: Final = "copy"
+_RECORD_KIND: Final = "copy"
 _MAX_SESSIONS: Final = 100
 """Sessions whose uuids are kept in memory; of others, they are read again."""
-_READ = FORMATS["anthropic"].read
+_read_message = FORMATS["anthropic"].read
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class ArchiveSessionStore:
         return stored
 
     def _load(self, scope: Scope) -> list[Entry] | None:
-        records = [record for record in self._archive.records(scope) if record.kind == _COPY]
+        records = [record for record in self._archive.records(scope) if record.kind == _RECORD_KIND]
         names = [str(name) for record in records for name in record.before]
         bodies = self._archive.bodies(scope, list(dict.fromkeys(names)))
         return list(_once(codec.decode(bodies[name]) for name in names)) or None
@@ -187,7 +187,7 @@ def _view(entry: Entry) -> View:
     message = entry.get("message")
     if entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
         with suppress(Exception):  # a line is kept whatever it holds
-            view: View = _READ({"role": entry["type"], "content": message.get("content") or ""})
+            view: View = _read_message({"role": entry["type"], "content": message.get("content") or ""})
             view.whole_text()
             return view
     return View("user", "host")
@@ -197,7 +197,12 @@ def _record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
     """Return one batch; its key is its own, for lines without a `uuid` may be the same again."""
     now, key = time.time(), secrets.token_hex(16)
     first, last = parts[0].turn, parts[-1].turn + 1
-    receipt: dict[str, Any] = {"id": key[:12], "namespace": scope.namespace, "thread": scope.thread, "kind": _COPY}
+    receipt: dict[str, Any] = {
+        "id": key[:12],
+        "namespace": scope.namespace,
+        "thread": scope.thread,
+        "kind": _RECORD_KIND,
+    }
     receipt |= {"archive": archive.url, "reason": "session store", "created": now, "turns": [[first, last]]}
     receipt |= dict.fromkeys(("messages_before", "messages_after", "tokens_before", "tokens_after"), 0)
     receipt |= {"notes": [], "summariser": "model-free"}
@@ -209,7 +214,7 @@ def _record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
         start=0,
         before=tuple(part.hash for part in parts),
         after=(),
-        kind=_COPY,
+        kind=_RECORD_KIND,
         created=now,
         data={"receipt": receipt, "named": True, "format": "anthropic"},
     )

@@ -34,7 +34,7 @@ from unabridged.telemetry import otel
 
 log = logging.getLogger("unabridged.google_adk")
 
-_MAX_OPEN = 256
+_MAX_OPEN_REQUESTS = 256
 """Calls of models at once; of more, whose answers never came, only the newest are remembered."""
 
 Namespace = str | Callable[[Session], str]
@@ -66,15 +66,15 @@ class _OpenRequest:
 class RecallTool(BaseTool):
     """Searches, or reads, what left the context of the agent that calls it."""
 
-    NAMES: ClassVar = (kit.SEARCH, kit.READ)
+    NAMES: ClassVar = (kit.SEARCH_TOOL, kit.READ_TOOL)
 
     def __init__(self, engine: kit.Engine, name: str, scope_of: Callable[[Any], Scope]) -> None:
-        super().__init__(name=name, description=kit.DESCRIPTIONS[name])
+        super().__init__(name=name, description=kit.TOOL_DESCRIPTIONS[name])
         self._engine, self._scope_of = engine, scope_of
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
-            name=self.name, description=self.description, parameters_json_schema=kit.PARAMETERS[self.name]
+            name=self.name, description=self.description, parameters_json_schema=kit.TOOL_PARAMETERS[self.name]
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
@@ -106,7 +106,7 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
         keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
         keywords["on_event"] = otel(also=keywords.get("on_event"))
         self.engine = kit.Engine(AdkContents(), host_state=host_state, **keywords)
-        self._open: kit.Newest[tuple[str, int], _OpenRequest] = kit.Newest(_MAX_OPEN)
+        self._open: kit.Newest[tuple[str, int], _OpenRequest] = kit.Newest(_MAX_OPEN_REQUESTS)
 
     def tools(self) -> list[RecallTool]:
         """Return the recall tools: with them an agent searches and reads what left its context."""

@@ -17,7 +17,7 @@ from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
 from unabridged.tokens.calibrate import usage_of
 
-_SHARED = ("http_options", "labels", "model_armor_config", "safety_settings", "service_tier", "store")
+_PASSED_SETTINGS = ("http_options", "labels", "model_armor_config", "safety_settings", "service_tier", "store")
 """Fields of a request's configuration that hold for its summary too: its routing, and what its provider may do."""
 
 
@@ -28,7 +28,7 @@ def summariser(model: Any) -> Any:
 
 def own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
     """Return what asks the model that the agent is about to ask."""
-    values = {name: getattr(asked.config, name, None) for name in _SHARED}
+    values = {name: getattr(asked.config, name, None) for name in _PASSED_SETTINGS}
     shared = {name: copy(value) for name, value in values.items() if value is not None}  # models change the headers
 
     async def ask_it(ask: Ask) -> Reply:

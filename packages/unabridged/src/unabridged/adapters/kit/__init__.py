@@ -14,8 +14,8 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | a model of the framework's as the writer of summaries | `NamedModel` |
 | the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `with_own_model` |
 | texts pinned to a thread | `PinMethods` |
-| recall tools | `SEARCH`, `READ`, `DESCRIPTIONS`, `PARAMETERS`, `look_up`, `only_what_left` |
-| the fields of a request to a provider | `Endpoint`, `CHAT`, `RESPONSES`, `MESSAGES`, `Body`, `longest` |
+| recall tools | `SEARCH_TOOL`, `READ_TOOL`, `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `only_what_left` |
+| the fields of a request to a provider | `Endpoint` and its instances, `Body`, `longest` |
 | their values, as a model is shown them | `listed`, `schema_of`, `has_recall` |
 | events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
 | what the summariser used, for the framework's own count | `summaries_used` |
@@ -27,9 +27,9 @@ the seam is where the framework lets others see a request before it is sent. Bet
 from unabridged.adapters.kit.applied_records import as_recorded
 from unabridged.adapters.kit.bounded_mapping import Newest
 from unabridged.adapters.kit.endpoints import (
-    CHAT,
-    MESSAGES,
-    RESPONSES,
+    CHAT_ENDPOINT,
+    MESSAGES_ENDPOINT,
+    RESPONSES_ENDPOINT,
     Body,
     Endpoint,
     has_recall,
@@ -57,7 +57,14 @@ from unabridged.adapters.kit.events import (
 )
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, with_own_model
 from unabridged.adapters.kit.pending_changes import PendingChange, change_between, follow_change, identity
-from unabridged.adapters.kit.recall import DESCRIPTIONS, PARAMETERS, READ, SEARCH, look_up, only_what_left
+from unabridged.adapters.kit.recall import (
+    READ_TOOL,
+    SEARCH_TOOL,
+    TOOL_DESCRIPTIONS,
+    TOOL_PARAMETERS,
+    look_up,
+    only_what_left,
+)
 from unabridged.adapters.kit.streams import ResponseEventStream, Stream, astream, awatch, stream, watch
 from unabridged.adapters.kit.sync_async import (
     Step,
@@ -74,13 +81,13 @@ from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
 
 __all__ = [
     "AGENT_MODEL",
-    "CHAT",
-    "DESCRIPTIONS",
-    "MESSAGES",
-    "PARAMETERS",
-    "READ",
-    "RESPONSES",
-    "SEARCH",
+    "CHAT_ENDPOINT",
+    "MESSAGES_ENDPOINT",
+    "READ_TOOL",
+    "RESPONSES_ENDPOINT",
+    "SEARCH_TOOL",
+    "TOOL_DESCRIPTIONS",
+    "TOOL_PARAMETERS",
     "Agent",
     "AgentsModel",
     "Body",

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from unabridged.adapters.kit.engine import Agent
-from unabridged.adapters.kit.recall import READ
+from unabridged.adapters.kit.recall import READ_TOOL
 from unabridged.formats import FORMATS, Anthropic, Format, OpenAIChat, OpenAIResponses
 
 Body = Mapping[str, Any]
@@ -92,7 +92,7 @@ def schema_of(value: Any) -> Any:
 
 def has_recall(tools: Any) -> bool:
     """Return whether the tools can follow a reference."""
-    return any(READ in _names_of(tool) for tool in tools or () if isinstance(tool, Mapping))
+    return any(READ_TOOL in _names_of(tool) for tool in tools or () if isinstance(tool, Mapping))
 
 
 def _names_of(tool: Body) -> list[Any]:
@@ -101,12 +101,12 @@ def _names_of(tool: Body) -> list[Any]:
     return [function.get("name") if isinstance(function, Mapping) else tool.get("name"), *declared]
 
 
-CHAT = Endpoint(
+CHAT_ENDPOINT = Endpoint(
     FORMATS[OpenAIChat.name],
     read=("tools", "functions", "response_format"),
     answer=("max_completion_tokens", "max_tokens"),
 )
-RESPONSES = Endpoint(
+RESPONSES_ENDPOINT = Endpoint(
     FORMATS[OpenAIResponses.name],
     messages="input",
     system="instructions",
@@ -114,4 +114,6 @@ RESPONSES = Endpoint(
     answer=("max_output_tokens",),
     kept=("previous_response_id", "conversation"),
 )
-MESSAGES = Endpoint(FORMATS[Anthropic.name], system="system", read=("tools", "output_config"), kept=("thread",))
+MESSAGES_ENDPOINT = Endpoint(
+    FORMATS[Anthropic.name], system="system", read=("tools", "output_config"), kept=("thread",)
+)

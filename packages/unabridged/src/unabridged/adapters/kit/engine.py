@@ -33,8 +33,8 @@ from unabridged.settings import FALLBACK_WINDOW, Settings
 
 R = TypeVar("R")
 
-_VALUES: ContextVar[Any] = ContextVar("unabridged_host_values", default=None)
-_KEYWORDS = frozenset(inspect.signature(Compactor).parameters) - {"format"}
+_host_values: ContextVar[Any] = ContextVar("unabridged_host_values", default=None)
+_COMPACTOR_KEYWORDS = frozenset(inspect.signature(Compactor).parameters) - {"format"}
 _MAX_COMPACTORS = 256
 """Models with a compactor, the newest of them: names may come from anybody, and the archive has what one learned."""
 
@@ -73,7 +73,7 @@ class Engine:
     ) -> None:
         if host_state is not None:
             keywords["state"] = lambda _: None if (values := current_values()) is None else host_state(values)
-        if unknown := sorted(set(keywords) - _KEYWORDS):
+        if unknown := sorted(set(keywords) - _COMPACTOR_KEYWORDS):
             raise TypeError(f"unexpected argument {unknown[0]!r}: choose from those of Compactor")
         self.format = format_
         self.namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
@@ -287,12 +287,12 @@ class Request:
 
 def about(values: Any) -> AbstractContextManager[Any]:
     """Make this the host's state that a compaction within may show."""
-    return set_within(_VALUES, values)
+    return set_within(_host_values, values)
 
 
 def current_values() -> Any:
     """Return the host's state that a compaction may show; None outside of one."""
-    return _VALUES.get()
+    return _host_values.get()
 
 
 def with_pins(settings: Any, must_stay: Callable[[Any], bool]) -> Any:

@@ -12,17 +12,17 @@ from unabridged.adapters.kit.context import set_within
 from unabridged.events import Compacted, Event, Failed, Unchanged
 from unabridged.tokens.calibrate import Usage
 
-_EVENTS: ContextVar[Any] = ContextVar("unabridged_events", default=None)
+_collected: ContextVar[Any] = ContextVar("unabridged_events", default=None)
 
 
 def collected_events() -> AbstractContextManager[list[Event]]:
     """Return a context with a list of all events of compactions that are begun within; `collect_event` fills it."""
-    return set_within(_EVENTS, [])
+    return set_within(_collected, [])
 
 
 def collect_event(event: Event) -> None:
     """Add the event to the list of whoever collects; an adapter's `on_event` calls it."""
-    if (events := _EVENTS.get()) is not None:
+    if (events := _collected.get()) is not None:
         events.append(event)
 
 

@@ -24,8 +24,8 @@ from unabridged.errors import SummaryFailed
 OwnModel = Callable[[Ask], Awaitable[Reply]]
 """Asks the model that a request goes to, apart from the conversation and without tools."""
 
-_OWN: ContextVar[Any] = ContextVar("unabridged_own_model", default=None)
-_UNKNOWN: Final = "the agent's own model is not known here, it comes with each request of the agent"
+_own_model: ContextVar[Any] = ContextVar("unabridged_own_model", default=None)
+_UNKNOWN_MODEL_REASON: Final = "the agent's own model is not known here, it comes with each request of the agent"
 
 
 class _Default(Enum):
@@ -69,12 +69,12 @@ class AgentsModel(LateBoundModel):
 
     def missing(self) -> str:
         """Return why there is no model to ask now; "" where there is one."""
-        return _UNKNOWN if _OWN.get() is None else ""
+        return _UNKNOWN_MODEL_REASON if _own_model.get() is None else ""
 
     def current(self) -> Any:
         """Return the model of the request; raise `SummaryFailed` where there is none."""
-        if (own := _OWN.get()) is None:
-            raise SummaryFailed(_UNKNOWN)
+        if (own := _own_model.get()) is None:
+            raise SummaryFailed(_UNKNOWN_MODEL_REASON)
         return own
 
     async def __call__(self, ask: Ask) -> Reply:
@@ -85,4 +85,4 @@ class AgentsModel(LateBoundModel):
 
 def with_own_model(own: Any) -> AbstractContextManager[Any]:
     """Make this the agent's own model within."""
-    return set_within(_OWN, own)
+    return set_within(_own_model, own)

@@ -10,9 +10,9 @@ from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
 from unabridged.history.replay import RecordCache, find_applied_record
 from unabridged.marks import marked_ids
-from unabridged.recall.tools import DESCRIPTIONS, PARAMETERS, READ, SEARCH, tools
+from unabridged.recall.tools import READ_TOOL, SEARCH_TOOL, TOOL_DESCRIPTIONS, TOOL_PARAMETERS, tools
 
-__all__ = ["DESCRIPTIONS", "PARAMETERS", "READ", "SEARCH", "look_up", "only_what_left"]
+__all__ = ["READ_TOOL", "SEARCH_TOOL", "TOOL_DESCRIPTIONS", "TOOL_PARAMETERS", "look_up", "only_what_left"]
 
 
 def look_up(

@@ -10,17 +10,17 @@ from typing import Any
 from unabridged.adapters.kit.context import set_within
 from unabridged.archive.names import Name, check_name, is_name
 
-_THREAD: ContextVar[Any] = ContextVar("unabridged_thread", default=None)
+_thread_name: ContextVar[Any] = ContextVar("unabridged_thread", default=None)
 
 
 def thread(name: Name) -> AbstractContextManager[str]:
     """Make this the thread of calls within that name none; each task and each thread of the program has its own."""
-    return set_within(_THREAD, check_name(name))
+    return set_within(_thread_name, check_name(name))
 
 
 def current_thread() -> str | None:
     """Return the thread that `thread` names here; None outside of one."""
-    return _THREAD.get()  # type: ignore[no-any-return]
+    return _thread_name.get()  # type: ignore[no-any-return]
 
 
 def sub_thread(thread: str, first_id: str | None, remembered: object = None) -> str:

@@ -22,10 +22,10 @@ DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepco
 
 MESSAGES_KEPT: Final = 20
 """Messages that LangChain's class keeps when only a trigger is passed."""
-KNOWN: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
-UNKNOWN: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
+DEFAULTS_WITH_WINDOW: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
+DEFAULTS_WITHOUT_WINDOW: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
 
-_FORMER: dict[str, tuple[str, str, Any]] = {
+_DEPRECATED_ARGUMENTS: dict[str, tuple[str, str, Any]] = {
     "max_tokens_before_summary": ("trigger", "tokens", None),
     "messages_to_keep": ("keep", "messages", ("messages", MESSAGES_KEPT)),
 }
@@ -44,7 +44,11 @@ def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefault
     """Return Deep Agents' defaults for this model: fractions where its profile has a window, else absolute numbers."""
     profile = getattr(model, "profile", None)
     if isinstance(profile, dict) and isinstance(profile.get("max_input_tokens"), int):
-        return {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10), "truncate_args_settings": dict(KNOWN)}
+        return {
+            "trigger": ("fraction", 0.85),
+            "keep": ("fraction", 0.10),
+            "truncate_args_settings": dict(DEFAULTS_WITH_WINDOW),
+        }
     arguments = {"trigger": ("messages", MESSAGES_KEPT), "keep": ("messages", MESSAGES_KEPT)}
     return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), "truncate_args_settings": arguments}
 
@@ -58,9 +62,9 @@ class Chosen(NamedTuple):
 
     def settings_for(self, window: int | None, *, recall: bool) -> Settings:
         """Return the settings for a model with this window; None where nobody knows it."""
-        settings = self.settings or Settings(**(UNKNOWN if window is None else KNOWN))
+        settings = self.settings or Settings(**(DEFAULTS_WITHOUT_WINDOW if window is None else DEFAULTS_WITH_WINDOW))
         if window is None and settings.trigger == Settings().trigger:  # a default: a fraction of what nobody knows
-            settings = replace(settings, trigger=UNKNOWN["trigger"])
+            settings = replace(settings, trigger=DEFAULTS_WITHOUT_WINDOW["trigger"])
         return replace(settings, recall=True) if recall else settings
 
 
@@ -90,7 +94,7 @@ def settings_of(
     prompt = arguments["summary_prompt"]
     more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": arguments["trim"]}
     more = {name: value for name, value in more.items() if value is not None}
-    defaults = UNKNOWN if window is None else KNOWN
+    defaults = DEFAULTS_WITHOUT_WINDOW if window is None else DEFAULTS_WITH_WINDOW
     if trigger is DEFAULT and keep is DEFAULT:
         trigger, keep = defaults.values()
         if not more:
@@ -146,8 +150,8 @@ def _take_old_names(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> t
     for name, value in deprecated.items():
         if name == "summary_prefix":
             _warn("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
-        elif name in _FORMER:
-            size, unit, unset = _FORMER[name]
+        elif name in _DEPRECATED_ARGUMENTS:
+            size, unit, unset = _DEPRECATED_ARGUMENTS[name]
             _warn(f"{name} is deprecated: use {size}=({unit!r}, value)")
             if value is not None and (sizes[size] is DEFAULT or sizes[size] == unset):
                 sizes[size] = (unit, value)

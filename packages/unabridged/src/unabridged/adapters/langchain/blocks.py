@@ -9,16 +9,16 @@ from unabridged.formats.fields import as_json
 from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
-THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
-CALLS = frozenset(
+THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
+CALL_TYPES = frozenset(
     {"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk", "custom_tool_call"}
 )
 """Copies of `tool_calls` that content carries; they are the same calls, not more of them."""
 
-_KINDS: dict[str, MediaKind] = {"file": "document", "media": "document"}
-_KINDS |= {"image": "image", "audio": "audio", "video": "video"}
-_SOURCES = ("base64", "data", "url", "file_id", "id")
-_ARGUMENTS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
+_MEDIA_KINDS: dict[str, MediaKind] = {"file": "document", "media": "document"}
+_MEDIA_KINDS |= {"image": "image", "audio": "audio", "video": "video"}
+_SOURCE_FIELDS = ("base64", "data", "url", "file_id", "id")
+_ARGUMENT_FIELDS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
 
 
 def is_untyped_text(block: Any) -> TypeGuard[dict[str, Any]]:
@@ -28,7 +28,7 @@ def is_untyped_text(block: Any) -> TypeGuard[dict[str, Any]]:
 
 def is_call(block: Any) -> TypeGuard[dict[str, Any]]:
     """Return whether the block is a copy of a call."""
-    return isinstance(block, dict) and block.get("type") in CALLS
+    return isinstance(block, dict) and block.get("type") in CALL_TYPES
 
 
 def call_id(block: dict[str, Any]) -> str:
@@ -41,7 +41,7 @@ def media_of(block: dict[str, Any]) -> Media | None:
     kind = block.get("type")
     if kind == "text-plain" and not block.get("text"):
         return _standard("file", block)
-    if kind in _KINDS and "source" not in block and "file" not in block:
+    if kind in _MEDIA_KINDS and "source" not in block and "file" not in block:
         return _standard(kind, block)
     return read_media(block)
 
@@ -49,9 +49,9 @@ def media_of(block: dict[str, Any]) -> Media | None:
 def _standard(kind: str, block: dict[str, Any]) -> Media:
     """Return LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
     mime = str(block.get("mime_type") or "")
-    source = next((str(block[key]) for key in _SOURCES if block.get(key)), "")
+    source = next((str(block[key]) for key in _SOURCE_FIELDS if block.get(key)), "")
     by_mime = mime.partition("/")[0]
-    shown = _KINDS[by_mime] if by_mime in {"image", "audio", "video"} else _KINDS[kind]
+    shown = _MEDIA_KINDS[by_mime] if by_mime in {"image", "audio", "video"} else _MEDIA_KINDS[kind]
     extras = block.get("extras") or block.get("metadata") or {}
     name = block.get("filename") or block.get("name") or extras.get("filename") or extras.get("name") or ""
     return Media(shown, mime, source, str(extras.get("detail") or ""), str(name))
@@ -77,7 +77,7 @@ def thinking_of(block: dict[str, Any]) -> Reasoning:
 
 def read_call_block(block: dict[str, Any]) -> Call:
     """Return a call as content carries it, for messages that carry it nowhere else."""
-    arguments = block.get(_ARGUMENTS.get(str(block.get("type")), "args"))
+    arguments = block.get(_ARGUMENT_FIELDS.get(str(block.get("type")), "args"))
     return Call(call_id(block), str(block.get("name") or ""), as_json(arguments or {}))
 
 
@@ -86,7 +86,7 @@ def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str
     text = new_texts.get(call_id(block))
     if text is None:
         return block
-    field = _ARGUMENTS.get(str(block.get("type")), "args")
+    field = _ARGUMENT_FIELDS.get(str(block.get("type")), "args")
     return {**block, field: text if isinstance(block.get(field), str) else json.loads(text)}
 
 

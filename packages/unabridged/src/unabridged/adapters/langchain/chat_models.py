@@ -18,7 +18,7 @@ from langchain_core.runnables.base import coerce_to_runnable
 from langgraph.constants import TAG_NOSTREAM
 
 from unabridged.adapters.kit import AgentsModel
-from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.adapters.langchain.format import FORMAT, SOURCE_KEY, SUMMARY_SOURCE
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import stop_of
 from unabridged.tokens.calibrate import usage_of
@@ -29,7 +29,7 @@ log = logging.getLogger("unabridged")
 
 CUT_FRACTION = 0.9
 """Part of the tokens that a summary may take to which it is cut: the estimate may be off."""
-UNBOUNDED = 1 << 30
+UNBOUNDED_TOKENS = 1 << 30
 """The window, in tokens, of a function that reads messages, not a prompt: it is asked once, with all of them."""
 _STOP_FIELDS = ("finish_reason", "stop_reason", "stopReason", "done_reason")
 
@@ -126,7 +126,7 @@ def _run(runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Any:
 
 def internal_config() -> RunnableConfig:
     """Return what keeps a call out of `stream`, `astream_events` and `run.messages`, and names its source."""
-    return {"tags": [TAG_NOSTREAM], "metadata": {SOURCE: SUMMARIZATION, **internal_call_metadata()}}
+    return {"tags": [TAG_NOSTREAM], "metadata": {SOURCE_KEY: SUMMARY_SOURCE, **internal_call_metadata()}}
 
 
 def messages_of(ask: Ask) -> list[BaseMessage]:
@@ -174,4 +174,4 @@ def window_of(model: Any) -> int | None:
 
 def window_of_writer(writer: Any) -> int | None:
     """Return the most tokens that whoever writes the summaries takes; None where nobody knows."""
-    return window_of(writer) if isinstance(writer, BaseChatModel) else UNBOUNDED
+    return window_of(writer) if isinstance(writer, BaseChatModel) else UNBOUNDED_TOKENS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain.agents.middleware.summarization import SummarizationMiddleware as LangChainsOwn
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from unabridged.adapters.langchain.format import FORMAT, SOURCE, SUMMARIZATION
+from unabridged.adapters.langchain.format import FORMAT, SOURCE_KEY, SUMMARY_SOURCE
 from unabridged.adapters.langchain.graph_state import thread_of
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
@@ -22,8 +22,8 @@ from unabridged.settings import parse_keep, parse_trigger
 if TYPE_CHECKING:
     from unabridged.adapters.langchain.compactors import Compactors, LastAsked
 
-KEYS = ("trigger", "keep", "max_length", "truncation_text")
-CLIPPED = ("write_file", "edit_file")
+CLIPPING_KEYS = ("trigger", "keep", "max_length", "truncation_text")
+CLIPPED_TOOLS = ("write_file", "edit_file")
 """The tools whose arguments are clipped."""
 CLIPPED_TO_CHARACTERS = 20
 """Characters that stay of a clipped argument."""
@@ -66,7 +66,7 @@ class Clipping(NamedTuple):
     def _clip(self, message: BaseMessage) -> BaseMessage:
         if not isinstance(message, AIMessage) or FORMAT.read(message).reasoning:  # signed thinking covers its calls
             return message
-        ids = {call["id"] for call in message.tool_calls if call["name"] in CLIPPED}
+        ids = {call["id"] for call in message.tool_calls if call["name"] in CLIPPED_TOOLS}
         if not ids:
             return message
 
@@ -86,9 +86,11 @@ def clipping_of(settings: Any) -> Clipping | None:
     """Return Deep Agents' `truncate_args_settings`, checked; None where it clips nothing."""
     if settings is None:
         return None
-    if not isinstance(settings, Mapping) or not set(settings) <= set(KEYS):
-        unknown = sorted(map(str, set(settings) - set(KEYS))) if isinstance(settings, Mapping) else repr(settings)
-        raise SettingsError(f"truncate_args_settings takes {', '.join(KEYS)}; got {unknown}")
+    if not isinstance(settings, Mapping) or not set(settings) <= set(CLIPPING_KEYS):
+        unknown = (
+            sorted(map(str, set(settings) - set(CLIPPING_KEYS))) if isinstance(settings, Mapping) else repr(settings)
+        )
+        raise SettingsError(f"truncate_args_settings takes {', '.join(CLIPPING_KEYS)}; got {unknown}")
     most = settings.get("max_length", 2_000)
     if isinstance(most, bool) or not isinstance(most, int) or most < 0:
         raise SettingsError(f"truncate_args_settings max_length must be a whole number of at least 0; got {most!r}")
@@ -182,7 +184,7 @@ class Partner:
 
     @staticmethod
     def _build_new_messages_with_path(summary: str, _path: Any) -> list[BaseMessage]:
-        return [HumanMessage(summary, additional_kwargs={SOURCE: SUMMARIZATION})]
+        return [HumanMessage(summary, additional_kwargs={SOURCE_KEY: SUMMARY_SOURCE})]
 
     @staticmethod
     def _compute_state_cutoff(_event: Any, cutoff: int) -> int:

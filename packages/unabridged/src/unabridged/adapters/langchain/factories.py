@@ -17,8 +17,8 @@ from unabridged.adapters.langchain.tools import SummarizationToolMiddleware
 from unabridged.errors import NotInstalled, SettingsError
 from unabridged.settings import Settings
 
-OURS = "SummarizationMiddleware"
-_BEHIND = (
+MIDDLEWARE_NAME = "SummarizationMiddleware"
+_MIDDLEWARE_AFTER_OURS = (
     "PromptCachingMiddleware",
     "PatchToolCallsMiddleware",
     "HumanInTheLoopMiddleware",
@@ -100,7 +100,7 @@ class NoSummarization(AgentMiddleware[Any, Any, Any]):
     @property
     def name(self) -> str:
         """Return the name by which Deep Agents replaces its own."""
-        return OURS
+        return MIDDLEWARE_NAME
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the request as it is."""
@@ -116,7 +116,7 @@ def place_in_stack(own: SummarizationMiddleware, middleware: Sequence[Any]) -> l
     stack = list(middleware)
     if any(_compacts(one) for one in stack):
         return stack
-    at = next((i for i, one in enumerate(stack) if one.name.endswith(_BEHIND)), len(stack))
+    at = next((i for i, one in enumerate(stack) if one.name.endswith(_MIDDLEWARE_AFTER_OURS)), len(stack))
     return [*stack[:at], own, *stack[at:]]
 
 
@@ -125,7 +125,7 @@ def _in_place(own: Any, middleware: Sequence[Any]) -> list[Any]:
     stack = list(middleware)
     if not any(_compacts(one) for one in stack):
         stack = [own, *stack]
-    elif not any(one.name == OURS for one in stack):
+    elif not any(one.name == MIDDLEWARE_NAME for one in stack):
         stack = [NoSummarization(), *stack]
     return _with_recall(stack)
 
@@ -139,7 +139,7 @@ def _with_recall(stack: list[Any]) -> list[Any]:
 
 
 def _compacts(middleware: Any) -> bool:
-    return middleware.name == OURS or isinstance(middleware, SummarizationMiddleware)
+    return middleware.name == MIDDLEWARE_NAME or isinstance(middleware, SummarizationMiddleware)
 
 
 def _deep_model(name: str) -> BaseChatModel:

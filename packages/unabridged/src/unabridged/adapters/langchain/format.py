@@ -21,7 +21,7 @@ from langchain_core.messages import (
 )
 
 from unabridged.adapters.langchain.blocks import (
-    THINKING,
+    THINKING_TYPES,
     call_id,
     is_call,
     is_untyped_text,
@@ -33,13 +33,13 @@ from unabridged.adapters.langchain.blocks import (
 )
 from unabridged.formats import DEFAULT
 from unabridged.formats.anthropic import resets
-from unabridged.formats.base import LEGACY, Edit, Format, Message, Slot
+from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Slot
 from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_objects, with_field, word
-from unabridged.formats.parts import SPOKEN, Content, Editor
+from unabridged.formats.parts import SPOKEN_TYPES, Content, Editor
 from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
-SOURCE = "lc_source"
-SUMMARIZATION = "summarization"
+SOURCE_KEY = "lc_source"
+SUMMARY_SOURCE = "summarization"
 """The mark of LangChain's own summaries in `additional_kwargs`; ours have it too."""
 
 _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
@@ -48,10 +48,10 @@ _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
     "assistant": ("assistant", "model"),
     "ai": ("assistant", "model"),
 }
-_KEPT_THINKING = ("reasoning_content", "reasoning")
+_REASONING_KEYS = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
 
-_WRITTEN = SPOKEN | {"output_text", "refusal"}
+_TEXT_TYPES = SPOKEN_TYPES | {"output_text", "refusal"}
 """Blocks that are a model's own words."""
 
 
@@ -91,7 +91,7 @@ class LangChain(Format):
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
         """Return a new message with just this text, marked as LangChain marks its summaries."""
-        marked = {SOURCE: SUMMARIZATION}
+        marked = {SOURCE_KEY: SUMMARY_SOURCE}
         if role == "user":
             return HumanMessage(content=text, additional_kwargs=marked)
         return AIMessage(content=text, additional_kwargs=marked)
@@ -104,12 +104,12 @@ class LangChain(Format):
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         changed: dict[str, Any] = {}
         new_texts: dict[str, str] = {}
-        editor = Editor(edit, spoken=SPOKEN)
+        editor = Editor(edit, spoken=SPOKEN_TYPES)
         if isinstance(message, ToolMessage | FunctionMessage):
             slot = Slot("answer", _answered_call(message))
             editor = editor._replace(text=slot, attached=slot)
         elif isinstance(message, AIMessage):
-            editor = editor._replace(spoken=_WRITTEN)
+            editor = editor._replace(spoken=_TEXT_TYPES)
             for key in ("tool_calls", "invalid_tool_calls"):
                 calls = getattr(message, key)
                 new = [_edit_call(call, edit, new_texts) for call in calls]
@@ -128,10 +128,10 @@ class LangChain(Format):
             return message
         content: Any = message.content
         if not isinstance(content, str):
-            content = [block for block in content if isinstance(block, str) or block.get("type") not in THINKING]
+            content = [block for block in content if isinstance(block, str) or block.get("type") not in THINKING_TYPES]
         if not content and not message.tool_calls and not message.invalid_tool_calls:
             return None
-        rest = {key: value for key, value in message.additional_kwargs.items() if key not in _KEPT_THINKING}
+        rest = {key: value for key, value in message.additional_kwargs.items() if key not in _REASONING_KEYS}
         return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
 
     def with_calls(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
@@ -169,14 +169,14 @@ def _role(message: BaseMessage) -> tuple[Role, Origin]:
     if isinstance(message, ChatMessage):
         return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
     # A summary another middleware left in the list is not a person's request.
-    return "user", "host" if message.additional_kwargs.get(SOURCE) == SUMMARIZATION else "person"
+    return "user", "host" if message.additional_kwargs.get(SOURCE_KEY) == SUMMARY_SOURCE else "person"
 
 
 class _LangChainBlocks(Content):
     """Collects what the blocks hold, and the calls among them; thoughts are read elsewhere."""
 
     def __init__(self, *, model: bool) -> None:
-        super().__init__(_WRITTEN if model else SPOKEN)
+        super().__init__(_TEXT_TYPES if model else SPOKEN_TYPES)
         self.model = model
 
     def add(self, part: Any) -> None:
@@ -187,7 +187,7 @@ class _LangChainBlocks(Content):
             self.calls.append(read_call_block(part))
         elif is_untyped_text(part):
             self.say(part["text"])
-        elif not (self.model and word(part, "type") in THINKING):
+        elif not (self.model and word(part, "type") in THINKING_TYPES):
             super().add(part)
 
     def read_media(self, part: Any) -> Media | None:
@@ -197,7 +197,7 @@ class _LangChainBlocks(Content):
 
 def _answered_call(message: ToolMessage | FunctionMessage) -> str:
     """Return the id of the call that is answered; an old function's is made of its name."""
-    return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY}{message.name}"
+    return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY_CALL_PREFIX}{message.name}"
 
 
 def _without_calls(message: AIMessage) -> dict[str, Any]:
@@ -214,9 +214,9 @@ def _calls(message: AIMessage) -> tuple[Call, ...]:
 def _reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
     thoughts: list[Reasoning] = []
     if not isinstance(message.content, str):
-        blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING]
+        blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING_TYPES]
         thoughts += [thinking_of(block) for block in blocks]
-    for key in _KEPT_THINKING:
+    for key in _REASONING_KEYS:
         kept = message.additional_kwargs.get(key)
         if isinstance(kept, str) and kept:
             thoughts.append(Reasoning(kept))
@@ -246,7 +246,7 @@ def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model:
     kind = word(block, "type")
     if model and is_call(block):
         return with_call_text(block, new_texts)
-    if model and (kind in THINKING or kind == "compaction"):
+    if model and (kind in THINKING_TYPES or kind == "compaction"):
         return block
     if is_untyped_text(block):
         return with_field(block, "text", editor.part(block["text"]))

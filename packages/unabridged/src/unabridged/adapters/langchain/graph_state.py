@@ -16,18 +16,18 @@ from unabridged.adapters.langchain.message_names import Names, name_by_text
 from unabridged.archive.names import check_name
 from unabridged.formats.fields import get
 
-PENDING = "_unabridged_pending"
-SENT = "_unabridged_sent"
+PENDING_KEY = "_unabridged_pending"
+SENT_KEY = "_unabridged_sent"
 """The id of the newest record that the model was sent: also where the messages could not follow it."""
-FILE = "_unabridged_file"
+FILE_KEY = "_unabridged_file"
 """Whether what went last is in the history file of the backend; None where nothing was to be written."""
-EVENT = "_summarization_event"
+EVENT_KEY = "_summarization_event"
 """Where Deep Agents' own middleware and tool keep a compaction."""
 HostState = Callable[[Any], Any]
 """Takes the values of the graph's state; returns a text, None, or an awaitable of one."""
 
-_THREAD = "unabridged_thread"
-_MARKS = {"completed": "x", "in_progress": "~"}
+_THREAD_KEY = "unabridged_thread"
+_TODO_MARKS = {"completed": "x", "in_progress": "~"}
 
 
 def last(_: Any, new: Any) -> Any:
@@ -68,7 +68,7 @@ def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread
     free = iter(went)
 
     def named(message: BaseMessage) -> BaseMessage:
-        extra = {**message.additional_kwargs, **({_THREAD: thread} if thread and "/" in thread else {})}
+        extra = {**message.additional_kwargs, **({_THREAD_KEY: thread} if thread and "/" in thread else {})}
         return message.model_copy(update={"id": next(free, None) or str(uuid4()), "additional_kwargs": extra})
 
     return [message if message.id or names(message) in earlier else named(message) for message in after]
@@ -110,7 +110,7 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     first = next((m for m in messages if m.type != "system"), None)
     if first is None:
         return name
-    return sub_thread(name, first.id or name_by_text(first), first.additional_kwargs.get(_THREAD))
+    return sub_thread(name, first.id or name_by_text(first), first.additional_kwargs.get(_THREAD_KEY))
 
 
 # -- what a summary turn shows of it -----------------------------------------------------------------------------------
@@ -120,5 +120,5 @@ def todos(values: Any) -> str:
     """Return the to-dos that `TodoListMiddleware` and Deep Agents keep in the state, each in a line; "" without any."""
     stored = get(values, "todos")
     items = [item for item in stored if get(item, "content")] if isinstance(stored, list | tuple) else []
-    lines = [f"- [{_MARKS.get(str(get(item, 'status')), ' ')}] {get(item, 'content')}" for item in items]
+    lines = [f"- [{_TODO_MARKS.get(str(get(item, 'status')), ' ')}] {get(item, 'content')}" for item in items]
     return "\n".join(["To-dos ([x] done, [~] under way):", *lines]) if lines else ""

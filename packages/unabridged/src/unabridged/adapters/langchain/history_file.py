@@ -15,15 +15,15 @@ from urllib.parse import unquote_to_bytes
 from langchain_core.messages import BaseMessage, get_buffer_string
 
 from unabridged.adapters.kit import Steps, method
-from unabridged.adapters.langchain.format import SOURCE, SUMMARIZATION
+from unabridged.adapters.langchain.format import SOURCE_KEY, SUMMARY_SOURCE
 from unabridged.adapters.langchain.message_names import Names
 from unabridged.formats.fields import same_objects
 
 log = logging.getLogger("unabridged")
 
-_FILE = "What went is also in the file {}."
-_NO_FILE = "What went is in no file."
-_NAMED = re.compile(re.escape(_FILE).replace(r"\{\}", "[^\n]{0,1000}"))
+_FILE_SENTENCE = "What went is also in the file {}."
+_NO_FILE_SENTENCE = "What went is in no file."
+_FILE_SENTENCE_PATTERN = re.compile(re.escape(_FILE_SENTENCE).replace(r"\{\}", "[^\n]{0,1000}"))
 
 
 class Offload(NamedTuple):
@@ -121,7 +121,7 @@ def _reference(mime: str, path: str | None) -> dict[str, str]:
 
 def file_line(path: str) -> str:
     """Return the line of a summary turn that names the history file."""
-    return _FILE.format(path)
+    return _FILE_SENTENCE.format(path)
 
 
 def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
@@ -131,9 +131,9 @@ def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
     """
 
     def edited(message: BaseMessage) -> BaseMessage:
-        if message.additional_kwargs.get(SOURCE) != SUMMARIZATION or not isinstance(message.content, str):
+        if message.additional_kwargs.get(SOURCE_KEY) != SUMMARY_SOURCE or not isinstance(message.content, str):
             return message
-        text = _NAMED.sub(_NO_FILE, message.content)
+        text = _FILE_SENTENCE_PATTERN.sub(_NO_FILE_SENTENCE, message.content)
         return message if text == message.content else message.model_copy(update={"content": text})
 
     new = [edited(message) for message in messages]
@@ -151,5 +151,5 @@ def find_evicted(
         other = there.get(names(message))
         return other is message or other == message
 
-    originals = [m for m in state if m.additional_kwargs.get(SOURCE) != SUMMARIZATION]
+    originals = [m for m in state if m.additional_kwargs.get(SOURCE_KEY) != SUMMARY_SOURCE]
     return [m for m in originals if same(shown, m) and not same(stays, m)]

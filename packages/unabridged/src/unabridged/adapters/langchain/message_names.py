@@ -18,7 +18,7 @@ from langchain_core.messages import BaseMessage
 
 from unabridged.adapters.kit import PendingChange, change_between, follow_change
 
-_BY_TEXT = "said-"
+_TEXT_NAME_PREFIX = "said-"
 
 
 class Names:
@@ -31,7 +31,7 @@ class Names:
     def __init__(self, *lists: Sequence[BaseMessage], known: Iterable[str] = ()) -> None:
         self._lists = lists  # kept, so that no other object gets the identity of one of theirs
         self._known = frozenset(known)
-        self._had_none = any(name.startswith(_BY_TEXT) for name in self._known)
+        self._had_none = any(name.startswith(_TEXT_NAME_PREFIX) for name in self._known)
         self._names: dict[int, str] = {}
         for messages in lists:
             self._add(messages)
@@ -63,7 +63,7 @@ class Names:
 def name_by_text(message: BaseMessage, before: str = "") -> str:
     """Return the name of a message without an id that follows the message with the name `before`."""
     text = json.dumps([before, message.type, message.content], sort_keys=True, default=str)
-    return _BY_TEXT + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+    return _TEXT_NAME_PREFIX + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def change_in_state(

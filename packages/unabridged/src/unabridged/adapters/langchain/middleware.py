@@ -38,10 +38,10 @@ from unabridged.adapters.langchain.compactors import (
 )
 from unabridged.adapters.langchain.deep_agents import Partner, clipping_of, event_in
 from unabridged.adapters.langchain.graph_state import (
-    EVENT,
-    FILE,
-    PENDING,
-    SENT,
+    EVENT_KEY,
+    FILE_KEY,
+    PENDING_KEY,
+    SENT_KEY,
     HostState,
     SummarizationState,
     ensure_ids,
@@ -56,7 +56,7 @@ from unabridged.adapters.langchain.message_names import Names, change_in_state, 
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction
 from unabridged.events import Event
-from unabridged.recall.tools import READ
+from unabridged.recall.tools import READ_TOOL
 from unabridged.settings import Settings
 
 
@@ -202,25 +202,25 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
             response = yield kit.hosts(handler, sent)
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
         ask.observe(fitted, used or None)
-        update |= {EVENT: None} if is_asked_for else {}
+        update |= {EVENT_KEY: None} if is_asked_for else {}
         if not update:
             return response  # type: ignore[no-any-return] # the handler's
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
 
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """Return the update by which the state follows what the model was sent; in a sub-graph it stays whole."""
-        pending = state.get(PENDING)
+        pending = state.get(PENDING_KEY)
         if not pending or self.state_mode == "kept" or in_subgraph():
             return None
         messages = state["messages"]
-        return {**replace_messages(follow_in_state(messages, messages, pending)), PENDING: None}
+        return {**replace_messages(follow_in_state(messages, messages, pending)), PENDING_KEY: None}
 
     def _ask(self, request: ModelRequest[Any]) -> kit.Request:
         """Return the request for the engine, with all that the model will read."""
         system = request.system_message.content if request.system_message is not None else None
         tools = self.compactors.schemas(request.tools, request.response_format)
         messages = cast("list[BaseMessage]", request.messages)
-        if pending := request.state.get(PENDING):
+        if pending := request.state.get(PENDING_KEY):
             stored = cast("list[BaseMessage]", request.state["messages"])
             messages = follow_in_state(stored, messages, cast("kit.PendingChange", pending))
         agent = kit.Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
@@ -247,22 +247,22 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         result = with_ids(original, fitted.messages, ask.thread) if fitted.changed else ask.messages
         update: dict[str, Any] = {}
         if fitted.changed and _known_to(request.state, original):
-            stored, earlier = cast("Any", request.state["messages"]), cast("Any", request.state).get(PENDING)
+            stored, earlier = cast("Any", request.state["messages"]), cast("Any", request.state).get(PENDING_KEY)
             if (pending := change_in_state(stored, original, result, earlier)) is not None:
-                update[PENDING] = pending
+                update[PENDING_KEY] = pending
         if fitted.changed and fitted.receipt is not None:
-            update[SENT] = fitted.receipt.id
+            update[SENT_KEY] = fitted.receipt.id
         gone = find_evicted(original, ask.messages, result) if self.backend is not None and fitted.changed else []
         in_file = yield from self.offload.write(fitted.thread, gone)
-        update |= {} if in_file is None else {FILE: in_file}
-        if (request.state.get(FILE) if in_file is None else in_file) is False:
+        update |= {} if in_file is None else {FILE_KEY: in_file}
+        if (request.state.get(FILE_KEY) if in_file is None else in_file) is False:
             result = without_file(result)
         if self.clipping is not None:
             result = self.clipping.clip(result, fitted.tokens_after, ask.compactor.limits.window, self.token_counter)
         if result is original:
             return request, update
         state: Any = request.state  # what is pending is followed in this request
-        state = {**state, PENDING: None} if state.get(PENDING) else state
+        state = {**state, PENDING_KEY: None} if state.get(PENDING_KEY) else state
         return request.override(messages=cast("list[Any]", result), state=state), update
 
     def _host_text(self, thread: str) -> Any:
@@ -302,7 +302,7 @@ async def _join_later(text: Awaitable[Any], line: str) -> str:
 
 def _can_recall(tools: Sequence[Any]) -> bool:
     """Return whether the agent can follow a reference."""
-    return any((tool.get("name") if isinstance(tool, dict) else tool.name) == READ for tool in tools)
+    return any((tool.get("name") if isinstance(tool, dict) else tool.name) == READ_TOOL for tool in tools)
 
 
 def _known_to(state: Any, messages: Sequence[BaseMessage]) -> bool:

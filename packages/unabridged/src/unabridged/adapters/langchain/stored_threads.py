@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from unabridged.adapters.kit import Request, Steps, blocking, in_both_forms, method
 from unabridged.adapters.langchain.compactors import GraphValues, as_langchains
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.graph_state import PENDING, replace_messages, with_ids
+from unabridged.adapters.langchain.graph_state import PENDING_KEY, replace_messages, with_ids
 from unabridged.adapters.langchain.message_names import as_in_state, change_in_state, follow_in_state
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.names import Name, check_name
@@ -56,7 +56,7 @@ class StoredThread(NamedTuple):
     def update(self, after: list[BaseMessage]) -> dict[str, Any]:
         """Return the state update that makes these the messages from now on."""
         named = with_ids(self.raw, as_in_state(self.raw, after), self.thread)
-        return {PENDING: change_in_state(self.raw, self.raw, named)} if self.is_kept else replace_messages(named)
+        return {PENDING_KEY: change_in_state(self.raw, self.raw, named)} if self.is_kept else replace_messages(named)
 
 
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
@@ -150,7 +150,7 @@ def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -
             "changing its messages now would drop what it waits for. Resume it first."
         )
     raw: list[BaseMessage] = list(snapshot.values.get("messages") or ())
-    pending = snapshot.values.get(PENDING)
+    pending = snapshot.values.get(PENDING_KEY)
     own = using if using is not None else middleware_of(agent)
     is_kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
     messages = follow_in_state(raw, raw, pending) if pending else raw

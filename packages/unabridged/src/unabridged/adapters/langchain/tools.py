@@ -14,14 +14,21 @@ from langgraph.types import Command
 from unabridged.adapters import kit
 from unabridged.adapters.langchain.compactors import Compactors, GraphValues, as_langchains
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.graph_state import FILE, PENDING, SENT, SummarizationState, thread_of, with_ids
+from unabridged.adapters.langchain.graph_state import (
+    FILE_KEY,
+    PENDING_KEY,
+    SENT_KEY,
+    SummarizationState,
+    thread_of,
+    with_ids,
+)
 from unabridged.adapters.langchain.history_file import find_evicted
 from unabridged.adapters.langchain.message_names import change_in_state, follow_in_state
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 
-COMPACT = "compact_conversation"
+COMPACT_TOOL = "compact_conversation"
 _COMPACT_DESCRIPTION = (
     "Compact this conversation now: older messages are replaced by a summary and stay readable word for word in the "
     "record. Call it when a piece of work is finished and the next one needs little of what was said, not in the "
@@ -75,7 +82,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(self._prepare(request))
 
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        pending: Any = request.state.get(PENDING)
+        pending: Any = request.state.get(PENDING_KEY)
         if pending:  # our middleware around this one has followed it already, and then it is not pending here
             messages: list[Any] = [*follow_in_state(request.state["messages"], request.messages, pending)]
             request = request.override(messages=messages)
@@ -92,32 +99,36 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
     def compact(runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
         return _compact(summarization, runtime)
 
-    return StructuredTool.from_function(*kit.in_both_forms(compact), name=COMPACT, description=_COMPACT_DESCRIPTION)
+    return StructuredTool.from_function(
+        *kit.in_both_forms(compact), name=COMPACT_TOOL, description=_COMPACT_DESCRIPTION
+    )
 
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
     """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
-    return [_history_tool(summarization.compactors, name) for name in (kit.SEARCH, kit.READ)]
+    return [_history_tool(summarization.compactors, name) for name in (kit.SEARCH_TOOL, kit.READ_TOOL)]
 
 
 def _history_tool(pool: Compactors, name: str) -> BaseTool:
     def answer(runtime: ToolRuntime, **arguments: Any) -> str:
         stored: list[BaseMessage] = list(runtime.state["messages"])
-        thread, pending = thread_of(stored), runtime.state.get(PENDING)
+        thread, pending = thread_of(stored), runtime.state.get(PENDING_KEY)
         if thread is None:
             return kit.look_up(pool.archive, None, name, arguments, FORMAT)
         scope, messages = Scope(pool.namespace, thread), follow_in_state(stored, stored, pending) if pending else stored
-        sent = runtime.state.get(SENT)
+        sent = runtime.state.get(SENT_KEY)
         own = kit.only_what_left(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
         return kit.look_up(own, scope, name, arguments, FORMAT)
 
-    return StructuredTool(name=name, description=kit.DESCRIPTIONS[name], args_schema=kit.PARAMETERS[name], func=answer)
+    return StructuredTool(
+        name=name, description=kit.TOOL_DESCRIPTIONS[name], args_schema=kit.TOOL_PARAMETERS[name], func=answer
+    )
 
 
 def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
     """Return the tool's message and the compaction, which the next request follows, and a state that is replaced."""
     stored: list[BaseMessage] = list(runtime.state["messages"])
-    pending = runtime.state.get(PENDING)
+    pending = runtime.state.get(PENDING_KEY)
     messages = follow_in_state(stored, stored, pending) if pending else stored
     thread = thread_of(messages)
     agent, model = summarization.last_asked.find(thread)
@@ -127,11 +138,11 @@ def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> ki
     with kit.collected_events() as events:
         done = yield from call.fit()
     in_file = yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
-    update: dict[str, Any] = {} if in_file is None else {FILE: in_file}
+    update: dict[str, Any] = {} if in_file is None else {FILE_KEY: in_file}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
-        update[PENDING] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))
+        update[PENDING_KEY] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))
     else:
         text = kit.why_not(events)
-    answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT)
+    answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT_TOOL)
     return Command(update={"messages": [answer], **update})

@@ -21,7 +21,7 @@ from unabridged.adapters.kit import Agent, PinMethods, Request, ResponseEventStr
 from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
 from unabridged.adapters.openai_agents.summariser import name_of, own_model
 
-_SIGNATURE = inspect.signature(Model.get_response)
+_GET_RESPONSE_SIGNATURE = inspect.signature(Model.get_response)
 _STREAM = ResponseEventStream()
 
 Sender = Callable[..., Any]
@@ -75,7 +75,9 @@ class CompactingModel(Model):
 
     async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
         """Return the model's response; takes what the interface's method takes."""
-        request, send = await self._prepare(self.model.get_response, _SIGNATURE.bind(self, *arguments, **keywords))
+        request, send = await self._prepare(
+            self.model.get_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
+        )
         if request is None:
             return await send()  # type: ignore[no-any-return]
         response: ModelResponse = (await arun(request.exchange(send))).response
@@ -84,7 +86,9 @@ class CompactingModel(Model):
 
     async def stream_response(self, *arguments: Any, **keywords: Any) -> AsyncIterator[Any]:
         """Yield the events of the model's response, as they come; takes what the interface's method takes."""
-        request, send = await self._prepare(self.model.stream_response, _SIGNATURE.bind(self, *arguments, **keywords))
+        request, send = await self._prepare(
+            self.model.stream_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
+        )
         if request is None:
             async for event in send():
                 yield event

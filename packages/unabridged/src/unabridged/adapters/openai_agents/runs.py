@@ -21,8 +21,8 @@ log = logging.getLogger("unabridged")
 
 FORMAT = OpenAIResponses()
 
-_KEY = "prompt_cache_key"
-_GENERATED = "agents-sdk:"
+_CACHE_KEY_FIELD = "prompt_cache_key"
+_GENERATED_KEY_PREFIX = "agents-sdk:"
 """How the keys begin that the runner makes for a provider's cache: of the session's id, the group's, or the run's."""
 
 
@@ -59,7 +59,7 @@ class Runs(kit.Engine):
         own: kit.OwnModel | None = None,
     ) -> kit.Request:
         """Return one request to this model, before it is sent."""
-        agent = agent._replace(recall=any(get(tool, "name") == kit.READ for tool in tools))
+        agent = agent._replace(recall=any(get(tool, "name") == kit.READ_TOOL for tool in tools))
         if thread is not None:
             self._last_requests[thread] = LastRequest(agent, system, tools, own)
         return self.request(messages, agent, thread=thread, system=system, tools=tools, own=own)
@@ -74,7 +74,7 @@ class Runs(kit.Engine):
 
     def thread_of(self, settings: ModelSettings) -> str | None:
         """Return the conversation of a request: that of its session, of the context, or of the trace's group."""
-        kind, _, digest = generated_key(settings).removeprefix(_GENERATED).partition(":")
+        kind, _, digest = generated_key(settings).removeprefix(_GENERATED_KEY_PREFIX).partition(":")
         if kind == "session":
             return self._sessions.get(digest) or f"session-{digest}"
         return context_thread()
@@ -90,7 +90,7 @@ class Runs(kit.Engine):
 
     def note_calls(self, items: Iterable[Any], thread: str | None) -> None:
         """Remember the thread of each call of a recall tool among these items."""
-        recall = {kit.READ, kit.SEARCH}
+        recall = {kit.READ_TOOL, kit.SEARCH_TOOL}
         for item in items:
             if thread is not None and get(item, "type") == "function_call" and get(item, "name") in recall:
                 self._calls[id(item)] = (item, thread)
@@ -109,15 +109,15 @@ def context_thread() -> str | None:
 
 def generated_key(settings: ModelSettings) -> str:
     """Return the key that the runner made for a provider's cache; "" where the caller chose one, or there is none."""
-    key = (settings.extra_args or {}).get(_KEY)
-    return key if isinstance(key, str) and key.startswith(_GENERATED) else ""
+    key = (settings.extra_args or {}).get(_CACHE_KEY_FIELD)
+    return key if isinstance(key, str) and key.startswith(_GENERATED_KEY_PREFIX) else ""
 
 
 def without_key(settings: ModelSettings) -> ModelSettings:
     """Return the settings without the key that the runner made."""
     if not generated_key(settings):
         return settings
-    others = {name: value for name, value in (settings.extra_args or {}).items() if name != _KEY}
+    others = {name: value for name, value in (settings.extra_args or {}).items() if name != _CACHE_KEY_FIELD}
     return replace(settings, extra_args=others or None)
 
 

@@ -24,7 +24,7 @@ from unabridged.errors import SettingsError
 
 NO_LIMIT: Final = 2**31 - 1
 """More items than any session has: without a limit, a session's own default would be taken."""
-_REFUSED: Final[dict[type[Any], str]] = {
+_UNSUPPORTED_SESSIONS: Final[dict[type[Any], str]] = {
     OpenAIConversationsSession: "keeps its items at OpenAI, which builds the context itself: use a session that stores "
     "them here, such as SQLiteSession",
     OpenAIResponsesCompactionSession: "replaces the items that it compacts, so that nothing could bring them back: "
@@ -34,7 +34,7 @@ _REFUSED: Final[dict[type[Any], str]] = {
 
 def _refuse(session: Any) -> None:
     """Raise for a session that does not keep its items here, or has such a one inside."""
-    for kind, remedy in _REFUSED.items():
+    for kind, remedy in _UNSUPPORTED_SESSIONS.items():
         if isinstance(session, kind):
             raise SettingsError(f"{kind.__name__} {remedy}")
     if inner := getattr(session, "__dict__", {}).get("underlying_session"):

@@ -13,7 +13,7 @@ from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of
 
-_SHARED = ("extra_body", "extra_headers", "extra_query", "store")
+_PASSED_SETTINGS = ("extra_body", "extra_headers", "extra_query", "store")
 """Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
 
 
@@ -24,7 +24,7 @@ def summariser(model: Any) -> Any:
 
 def own_model(model: Model, settings: ModelSettings) -> OwnModel:
     """Return what asks the model that a request with these settings goes to."""
-    shared = {name: getattr(settings, name) for name in _SHARED}
+    shared = {name: getattr(settings, name) for name in _PASSED_SETTINGS}
     return partial(ask_model, model, settings=ModelSettings(**shared))
 
 

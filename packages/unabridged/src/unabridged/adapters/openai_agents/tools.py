@@ -20,7 +20,7 @@ InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
 def recall_tools(provider: CompactingProvider) -> list[Tool]:
     """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
-    return [_recall_tool(provider.runs, name) for name in (kit.SEARCH, kit.READ)]
+    return [_recall_tool(provider.runs, name) for name in (kit.SEARCH_TOOL, kit.READ_TOOL)]
 
 
 def _recall_tool(runs: Runs, name: str) -> Tool:
@@ -28,7 +28,7 @@ def _recall_tool(runs: Runs, name: str) -> Tool:
         scope = runs.scope(runs.thread_of_call(context.tool_call))
         return await asyncio.to_thread(lambda: kit.look_up(runs.archive, scope, name, arguments, FORMAT))
 
-    return FunctionTool(name, kit.DESCRIPTIONS[name], kit.PARAMETERS[name], answer, strict_json_schema=False)
+    return FunctionTool(name, kit.TOOL_DESCRIPTIONS[name], kit.TOOL_PARAMETERS[name], answer, strict_json_schema=False)
 
 
 def input_filter(provider: CompactingProvider | None = None, **keywords: Any) -> InputFilter:

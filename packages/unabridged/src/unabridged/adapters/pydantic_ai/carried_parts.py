@@ -18,10 +18,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import ModelRequestParameters
 
 from unabridged.adapters.kit import change_between, follow_change, identity
-from unabridged.adapters.pydantic_ai.parts import PROMPTS
+from unabridged.adapters.pydantic_ai.parts import PROMPT_KINDS
 
-_LOAD_PART: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
-HAS_LOADS = _LOAD_PART is not None
+_LOAD_PART_CLASS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
+HAS_LOAD_PARTS = _LOAD_PART_CLASS is not None
 """New in 2.64: before, nothing but the model's own call says that a capability is loaded, so that call has to stay."""
 
 
@@ -29,7 +29,7 @@ def standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]
     """Return the system prompts that are beside something else and hold for the rest of the conversation."""
     prompts = ((part, message) for message in messages for part in message.parts if isinstance(part, SystemPromptPart))
     lasting = ((part, message) for part, message in prompts if getattr(part, "scope", "conversation") == "conversation")
-    return [part for part, message in lasting if any(one.part_kind not in PROMPTS for one in message.parts)]
+    return [part for part, message in lasting if any(one.part_kind not in PROMPT_KINDS for one in message.parts)]
 
 
 def opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
@@ -104,7 +104,7 @@ def carry_on(before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx:
 def _notes_of(ctx: Any) -> list[Any]:
     loaded = sorted(getattr(ctx, "loaded_capability_ids", None) or ())
     tools = sorted(getattr(ctx, "discovered_tool_names", None) or ())
-    notes: list[Any] = [_LOAD_PART(loaded=loaded)] if loaded and HAS_LOADS else []
+    notes: list[Any] = [_LOAD_PART_CLASS(loaded=loaded)] if loaded and HAS_LOAD_PARTS else []
     return [*notes, *([ToolAvailabilityDeltaPart(tools_added=tools)] if tools else [])]
 
 

@@ -24,7 +24,7 @@ from pydantic_ai.usage import RunUsage
 
 from unabridged.adapters import kit
 from unabridged.adapters.pydantic_ai.carried_parts import (
-    HAS_LOADS,
+    HAS_LOAD_PARTS,
     carry_on,
     completed,
     follow,
@@ -39,7 +39,7 @@ from unabridged.archive.names import Name, optional_name
 from unabridged.formats.fields import same_objects
 from unabridged.results import Compaction as Fitted
 
-_RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
+_RETRY_ERROR: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
 """New in 2.66; before, the model is asked once more where the refusal is reported."""
 
 
@@ -72,7 +72,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         self.recall = recall
         self.thread = thread
         self._keywords = {**keywords, "model": summariser_of(keywords.get("model", kit.AGENT_MODEL))}
-        if not HAS_LOADS:
+        if not HAS_LOAD_PARTS:
             self._keywords["settings"] = kit.with_pins(keywords.get("settings"), loads_capability)
         self.engine = kit.Engine(FORMAT, **self._keywords)
         self._focus = ""
@@ -129,8 +129,8 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         sent.fitted = await self._run_traced(ctx, sent.request.shorten(sent.fitted, error))
         sent.messages = self._follow(ctx, sent.messages, sent.fitted.messages)
         _check_limits(ctx)
-        if _RETRY is not None:
-            raise _RETRY from error
+        if _RETRY_ERROR is not None:
+            raise _RETRY_ERROR from error
         shorter = shown_once([*sent.messages, *_behind(sent.shown, request_context.messages)])
         asked = request_context.model_settings, request_context.model_request_parameters
         return await request_context.model.request(shorter, *asked)
@@ -189,7 +189,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         if not isinstance(model, Model):
             return kit.Agent(recall=self.recall)
         tools = request_context.model_request_parameters.function_tools if request_context is not None else ()
-        recall = self.recall or any(tool.name == kit.READ for tool in tools)
+        recall = self.recall or any(tool.name == kit.READ_TOOL for tool in tools)
         return kit.Agent(model.model_name, getattr(model, "context_window", None), recall)
 
     def _thread(self, ctx: RunContext[Any]) -> str | None:
@@ -241,9 +241,13 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
         tools: list[Any] = [
             Tool.from_schema(
-                self._recall_function(name), name, kit.DESCRIPTIONS[name], kit.PARAMETERS[name], takes_ctx=True
+                self._recall_function(name),
+                name,
+                kit.TOOL_DESCRIPTIONS[name],
+                kit.TOOL_PARAMETERS[name],
+                takes_ctx=True,
             )
-            for name in (kit.SEARCH, kit.READ)
+            for name in (kit.SEARCH_TOOL, kit.READ_TOOL)
         ]
         return FunctionToolset(tools, id="unabridged")
 

@@ -28,20 +28,20 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from unabridged.adapters.pydantic_ai.parts import ANSWERS, Parts, edit_part, is_answer, parts_of
+from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, parts_of
 from unabridged.formats import DEFAULT
 from unabridged.formats.base import Edit, Format, Message, Slot, Unit
 from unabridged.formats.fields import Unreadable, same_objects
 from unabridged.languages import labels, language_tables
 from unabridged.marks import framed_id
 from unabridged.messages import Call, Origin, View
-from unabridged.summary.summary_body import PINNED
+from unabridged.summary.summary_body import PINS_HEADING
 
-MARK = "unabridged"
+PROVIDER_NAME = "unabridged"
 """Where a summary's `CompactionPart` has the id of its record, in its metadata."""
 
-_SECTION = "\n\n## "
-_VOICED = frozenset({"compaction", "user-prompt"})
+_SECTION_START = "\n\n## "
+_PARTS_WITH_AUTHORS = frozenset({"compaction", "user-prompt"})
 
 
 class PydanticAI(Format):
@@ -99,7 +99,7 @@ class PydanticAI(Format):
         units: list[Unit] = []
         answers = iter(view.answers)
         for part in message.parts:
-            if part.part_kind in ANSWERS and is_answer(part):
+            if part.part_kind in ANSWER_KINDS and is_answer(part):
                 units.append(Unit([part], "tool", (), next(answers), index, part=True))
             elif units and units[-1].answer is None:
                 units[-1].raw.append(part)
@@ -161,12 +161,12 @@ def _voices(text: str) -> list[Any]:
     record_id = framed_id(View("user", "host", text))
     if record_id is None:
         return [UserPromptPart(text)]
-    first, *rest = text.split(_SECTION)
+    first, *rest = text.split(_SECTION_START)
     sections = [first, *(f"## {section}" for section in rest)]
     parts: list[Any] = []
     for is_users, group in groupby(sections, _is_users_word):
         text = "\n\n".join(group)
-        parts.append(UserPromptPart(text) if is_users else CompactionPart(text, metadata={MARK: record_id}))
+        parts.append(UserPromptPart(text) if is_users else CompactionPart(text, metadata={PROVIDER_NAME: record_id}))
     return parts
 
 
@@ -177,7 +177,7 @@ def _is_users_word(section: str) -> bool:
 @cache
 def _users_headings() -> frozenset[str]:
     """Return the headings, in every language, of what still counts as the user's word: rules and pins."""
-    return frozenset((PINNED, *(f"## {labels(code)['rules']}" for code in language_tables())))
+    return frozenset((PINS_HEADING, *(f"## {labels(code)['rules']}" for code in language_tables())))
 
 
 def _summary_in(message: Message) -> str:
@@ -185,7 +185,7 @@ def _summary_in(message: Message) -> str:
     parts: list[Any] = parts_of(message)
     if isinstance(message, ModelResponse) or not any(part.part_kind == "compaction" for part in parts):
         return ""
-    voices = [part.content for part in parts if part.part_kind in _VOICED]
+    voices = [part.content for part in parts if part.part_kind in _PARTS_WITH_AUTHORS]
     if not all(isinstance(text, str) for text in voices):
         return ""
     text = "\n\n".join(voices)

@@ -18,17 +18,20 @@ from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_ob
 from unabridged.formats.parts import Content, edit_leaves
 from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
 
-ANSWERS = frozenset({"tool-return", "retry-prompt"})
-NOTES = frozenset({
+ANSWER_KINDS = frozenset({"tool-return", "retry-prompt"})
+NOTE_KINDS = frozenset({
     "tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline",
 })  # fmt: skip
 """Parts of a request that the framework keeps for itself: no model reads their text."""
-PROMPTS = NOTES | {"system-prompt"}
+PROMPT_KINDS = NOTE_KINDS | {"system-prompt"}
 """The same and what the system says: a request of nothing else is nobody's turn."""
-FAILED = frozenset({"failed", "retried", "interrupted"})
+FAILED_OUTCOMES = frozenset({"failed", "retried", "interrupted"})
 
-_SHOWN: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_URLS: dict[str, MediaKind] = {**{f"{kind}-url": kind for kind in _SHOWN.values()}, "document-url": "document"}
+_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_URL_KINDS: dict[str, MediaKind] = {
+    **{f"{kind}-url": kind for kind in _MEDIA_KINDS.values()},
+    "document-url": "document",
+}
 
 
 class Parts(Content):
@@ -60,9 +63,9 @@ class Parts(Content):
             self.media += [media for media in [media_of(getattr(part, "audio", None))] if media]
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
-        elif kind in ANSWERS and is_answer(part):
+        elif kind in ANSWER_KINDS and is_answer(part):
             self.answers.append(
-                Answer(part.tool_call_id, answer_text(part), getattr(part, "outcome", "failed") in FAILED)
+                Answer(part.tool_call_id, answer_text(part), getattr(part, "outcome", "failed") in FAILED_OUTCOMES)
             )
             self.media += [media for media in map(media_of, getattr(part, "files", ())) if media]
         elif kind == "tool-call":
@@ -75,7 +78,7 @@ class Parts(Content):
             self.media += [media for media in [media_of(part.content)] if media]
         elif kind in {"retry-prompt", "retry-feedback"} or (kind == "compaction" and not model):
             self.host_texts.append(host_text(part))
-        elif kind not in NOTES:
+        elif kind not in NOTE_KINDS:
             self._attach_own(part, kind)
 
     def _attach_own(self, part: Any, kind: str) -> None:
@@ -92,12 +95,12 @@ class Parts(Content):
 
 def shown_of(part: Any) -> dict[str, Any]:
     """Return a part as plain data: what a model is shown of it, and what tells it apart from others of its kind."""
-    fields = {key: value for key, value in vars(part).items() if value is not None and key not in _BESIDE}
+    fields = {key: value for key, value in vars(part).items() if value is not None and key not in _IGNORED_FIELDS}
     shown: dict[str, Any] = to_jsonable_python(fields, fallback=str, bytes_mode="base64")
     return shown
 
 
-_BESIDE = frozenset({
+_IGNORED_FIELDS = frozenset({
     "timestamp", "metadata", "otel_metadata", "part_kind", "kind", "provider_name", "tool_call_id", "id", "outcome",
 })  # fmt: skip
 """Fields that no model is shown, or that may differ where a part is the same."""
@@ -138,12 +141,12 @@ def media_of(item: Any) -> Media | None:
         mime = ""
         with suppress(ValueError):  # an address that does not tell
             mime = item.media_type
-        return Media(_URLS.get(str(getattr(item, "kind", "")), _kind_of(mime)), mime, item.url, detail)
+        return Media(_URL_KINDS.get(str(getattr(item, "kind", "")), _kind_of(mime)), mime, item.url, detail)
     return None
 
 
 def _kind_of(mime: str) -> MediaKind:
-    return _SHOWN.get(mime.partition("/")[0], "document")
+    return _MEDIA_KINDS.get(mime.partition("/")[0], "document")
 
 
 # -- edited copies ----------------------------------------------------------------------------------------------------
@@ -152,8 +155,8 @@ def _kind_of(mime: str) -> MediaKind:
 def edit_part(part: Any, edit: Edit, *, host: Slot) -> Any:
     """Return the part with its pieces run through `edit`, the framework's words as `host`; itself when unchanged."""
     kind = part.part_kind
-    if kind in _EDITED:
-        return _EDITED[kind](part, edit)
+    if kind in _EDITORS:
+        return _EDITORS[kind](part, edit)
     if (kind == "compaction" and part.provider_name is None) or kind == "retry-feedback":
         content = part.content
         return _with(part, "content", edit(host, content) if content and isinstance(content, str) else content)
@@ -230,7 +233,7 @@ def _edit_call(part: Any, edit: Edit) -> Any:
     return replace(part, args=new if isinstance(part.args, str) else as_arguments(new))
 
 
-_EDITED: dict[str, Callable[[Any, Edit], Any]] = {
+_EDITORS: dict[str, Callable[[Any, Edit], Any]] = {
     "user-prompt": _edit_words,
     "text": _edit_words,
     "speech": _edit_speech,

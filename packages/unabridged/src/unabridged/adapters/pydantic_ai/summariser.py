@@ -13,7 +13,7 @@ from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.model_calls import wrap_model
 from unabridged.asking.providers import ProviderModel, ask_standalone
 
-_SHARED = ("extra_headers", "extra_body", "service_tier", "openai_store", "openai_user")
+_PASSED_SETTINGS = ("extra_headers", "extra_body", "service_tier", "openai_store", "openai_user")
 """Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
 
 
@@ -26,7 +26,7 @@ def own_model(model: Any, settings: Mapping[str, Any] | None = None) -> OwnModel
     """Return what asks the agent's own model, with those settings of the request that hold for a summary too."""
     if not isinstance(model, Model):
         return None
-    shared = {name: value for name, value in (settings or {}).items() if name in _SHARED}
+    shared = {name: value for name, value in (settings or {}).items() if name in _PASSED_SETTINGS}
 
     async def ask_it(ask: Ask) -> Reply:
         return replace(await ask_standalone(model, ask, shared), model=model.model_name)

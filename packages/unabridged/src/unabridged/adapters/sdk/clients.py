@@ -17,9 +17,9 @@ from unabridged.archive.names import Name
 
 C = TypeVar("C")
 
-_OWN = ("post", "copy", "with_options", "close", "unabridged")
+_WRAPPED_METHODS = ("post", "copy", "with_options", "close", "unabridged")
 """The attributes that are set on a wrapped client."""
-_BASES = {"SyncAPIClient", "AsyncAPIClient"}
+_CLIENT_CLASSES = {"SyncAPIClient", "AsyncAPIClient"}
 """The base classes of these SDKs' clients, Azure's, Bedrock's and Vertex' included."""
 
 
@@ -31,7 +31,7 @@ def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
     (`with unabridged.thread("t1"):`), else to `thread`; without either, a conversation is known by what it says.
     The result's `unabridged` (a `History`) replays, undoes and searches.
     """
-    if not is_google(client) and not any(base.__name__ in _BASES for base in type(client).__mro__):
+    if not is_google(client) and not any(base.__name__ in _CLIENT_CLASSES for base in type(client).__mro__):
         raise TypeError(
             f"wrap takes a client of the OpenAI, Anthropic or Google Gen AI SDK, sync or async; got {client!r}. "
             "For any other, call Compactor.fit before each request."
@@ -56,7 +56,7 @@ def history_of(client: Any) -> History:
 
 def _install(wrapped: Any, original: Any, history: History) -> Any:
     """Return the client, whose requests go by way of `history`; `original` is what it was copied from, or itself."""
-    for name in _OWN:
+    for name in _WRAPPED_METHODS:
         vars(wrapped).pop(name, None)
     is_async = inspect.iscoroutinefunction(wrapped.post)
     plain_post, plain_copy = wrapped.post, wrapped.copy

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from unabridged.adapters.kit import CHAT, MESSAGES, RESPONSES, Endpoint, ResponseEventStream, Stream
+from unabridged.adapters.kit import (
+    CHAT_ENDPOINT,
+    MESSAGES_ENDPOINT,
+    RESPONSES_ENDPOINT,
+    Endpoint,
+    ResponseEventStream,
+    Stream,
+)
 
 
 class ChatChunkStream(Stream):
@@ -32,16 +39,16 @@ class MessageEventStream(Stream):
 
 
 STREAMS: dict[str, Stream] = {
-    CHAT.format.name: ChatChunkStream(),
-    RESPONSES.format.name: ResponseEventStream(),
-    MESSAGES.format.name: MessageEventStream(),
+    CHAT_ENDPOINT.format.name: ChatChunkStream(),
+    RESPONSES_ENDPOINT.format.name: ResponseEventStream(),
+    MESSAGES_ENDPOINT.format.name: MessageEventStream(),
 }
 """By the name of the format."""
 
-ENDPOINTS = {"/chat/completions": CHAT, "/responses": RESPONSES, "/v1/messages": MESSAGES}
+ENDPOINTS = {"/chat/completions": CHAT_ENDPOINT, "/responses": RESPONSES_ENDPOINT, "/v1/messages": MESSAGES_ENDPOINT}
 """By the path that the SDK posts to, before a platform's client makes its own of it."""
 
-RESOURCES = {"chat.completions": CHAT, "responses": RESPONSES}
+RESOURCES = {"chat.completions": CHAT_ENDPOINT, "responses": RESPONSES_ENDPOINT}
 """Resources that turn messages into JSON before they post, which takes the longer the more there are: they are fitted
 before that."""
 

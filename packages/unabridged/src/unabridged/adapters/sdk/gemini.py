@@ -48,31 +48,31 @@ def _fitted_models(models: Any, history: History) -> Any:
     fitted = copy.copy(models)
     is_async = inspect.iscoroutinefunction(models.generate_content)
     fit_stream = _fit_async_stream if is_async else _fit_stream
-    fitted._generate_content = fit_method(models._generate_content, history, CONTENTS, is_async=is_async)
+    fitted._generate_content = fit_method(models._generate_content, history, CONTENTS_ENDPOINT, is_async=is_async)
     fitted._generate_content_stream = fit_stream(models._generate_content_stream, history)
     return fitted
 
 
 def _fit_stream(method: Function, history: History) -> Function:
     def fitted(**arguments: Any) -> Iterator[Any]:
-        if history.leaves_alone(CONTENTS, arguments):
+        if history.leaves_alone(CONTENTS_ENDPOINT, arguments):
             yield from method(**arguments)
             return
-        call: SdkCall = run(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        yield from stream(call.request, call.send, STREAM)
+        call: SdkCall = run(open_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
+        yield from stream(call.request, call.send, GEMINI_STREAM)
 
     return fitted
 
 
 def _fit_async_stream(method: Function, history: History) -> Function:
     async def items(arguments: Body) -> AsyncIterator[Any]:
-        call: SdkCall = await arun(open_call(history, CONTENTS, arguments, lambda shorter: method(**shorter)))
-        async with aclosing(astream(call.request, call.send, STREAM)) as pieces:
+        call: SdkCall = await arun(open_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
+        async with aclosing(astream(call.request, call.send, GEMINI_STREAM)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def fitted(**arguments: Any) -> Any:
-        return await method(**arguments) if history.leaves_alone(CONTENTS, arguments) else items(arguments)
+        return await method(**arguments) if history.leaves_alone(CONTENTS_ENDPOINT, arguments) else items(arguments)
 
     return fitted
 
@@ -165,5 +165,5 @@ def _shown(tool: Any) -> Any:
     return tool
 
 
-CONTENTS = Contents(FORMATS[GeminiContents.name], messages="contents")
-STREAM = GeminiStream()
+CONTENTS_ENDPOINT = Contents(FORMATS[GeminiContents.name], messages="contents")
+GEMINI_STREAM = GeminiStream()

@@ -14,7 +14,7 @@ from unabridged.adapters.sdk.endpoints import STREAMS, endpoint_of
 from unabridged.adapters.sdk.history import History
 
 Function = Callable[..., Any]
-ITEMS = "_iterator"
+ITEMS_ATTRIBUTE = "_iterator"
 """The attribute that the SDKs' streams take their items from."""
 
 
@@ -45,7 +45,11 @@ class SdkCall:
 
         watching: Any = (awatch, aopen_again) if is_async else (watch, open_again)
         kind = STREAMS[self.endpoint.format.name]
-        setattr(stream, ITEMS, watching[0](self.request, sent.fitted, getattr(stream, ITEMS), watching[1], kind))
+        setattr(
+            stream,
+            ITEMS_ATTRIBUTE,
+            watching[0](self.request, sent.fitted, getattr(stream, ITEMS_ATTRIBUTE), watching[1], kind),
+        )
         return stream
 
 
@@ -115,11 +119,11 @@ def _raw_report(response: Any) -> Any:
 
 def _is_stream(response: Any) -> bool:
     """Return whether this is the SDK's own stream of events."""
-    return hasattr(response, ITEMS) and hasattr(response, "response")
+    return hasattr(response, ITEMS_ATTRIBUTE) and hasattr(response, "response")
 
 
 def _adopt(ours: weakref.ref[Any], second: Any) -> Any:
     """Return the items of the second response, which becomes that of the stream that the caller has."""
     if (stream := ours()) is not None:
         stream.response = second.response
-    return getattr(second, ITEMS)
+    return getattr(second, ITEMS_ATTRIBUTE)

@@ -35,7 +35,7 @@ from unabridged.telemetry import otel
 
 FORMAT = BedrockConverse()
 _NAME, _AHEAD = "__name__", "messages_ahead"
-_THEIRS = {"SlidingWindowConversationManager", "SummarizingConversationManager", "NullConversationManager"}
+_FRAMEWORK_MANAGERS = {"SlidingWindowConversationManager", "SummarizingConversationManager", "NullConversationManager"}
 """Managers of Strands' own whose sessions can be gone on with."""
 _DEFAULT_AGENT = "default"
 
@@ -137,7 +137,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         The state of a manager of Strands' own is taken too: what it dropped stays in the session, unread.
         """
         name = state.get(_NAME)
-        if name in _THEIRS:
+        if name in _FRAMEWORK_MANAGERS:
             summary = state.get("summary_message")
             state = {**state, _NAME: type(self).__name__, _AHEAD: [summary] if summary else []}
         super().restore_from_session(state)
@@ -178,7 +178,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     # -- around a model call ------------------------------------------------------------------------------------------
 
     def _begin(self, event: AgentInitializedEvent) -> None:
-        for name in (kit.SEARCH, kit.READ) if self.recall else ():
+        for name in (kit.SEARCH_TOOL, kit.READ_TOOL) if self.recall else ():
             event.agent.tool_registry.register_tool(self._recall_tool(name))
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
@@ -214,7 +214,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
 
     def _request(self, agent: Agent) -> kit.Request:
         """Return the agent's next request."""
-        model, recall = agent.model, kit.SEARCH in agent.tool_names
+        model, recall = agent.model, kit.SEARCH_TOOL in agent.tool_names
         request = self.engine.request(
             agent.messages,
             kit.Agent(model_name(model), model.context_window_limit, recall),
@@ -246,7 +246,11 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             text = kit.look_up(self.engine.archive, scope, name, tool_use["input"], FORMAT)
             return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": text}]}
 
-        spec: Any = {"name": name, "description": kit.DESCRIPTIONS[name], "inputSchema": {"json": kit.PARAMETERS[name]}}
+        spec: Any = {
+            "name": name,
+            "description": kit.TOOL_DESCRIPTIONS[name],
+            "inputSchema": {"json": kit.TOOL_PARAMETERS[name]},
+        }
         look.__name__ = name
         return PythonAgentTool(name, spec, look)
 

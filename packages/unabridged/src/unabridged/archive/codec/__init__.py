@@ -27,13 +27,13 @@ from unabridged.errors import ArchiveError
 
 __all__ = ["allow", "decode", "digest", "encode"]
 
-TAG: Final = "$unabridged"
+TYPE_KEY: Final = "$unabridged"
 """The key that marks what plain JSON can't say; a caller's dict that has it is written as pairs."""
-DEEPEST: Final = 120
+MAX_DEPTH: Final = 120
 """Levels of nesting that can be read back from deep inside any caller's stack."""
-LARGEST: Final = 1 << 1024
+MAX_INTEGER: Final = 1 << 1024
 """Whole numbers from here on are written in hexadecimal: the interpreter limits how many decimal digits it reads."""
-_TAG_BYTES: Final = f'"{TAG}"'.encode()
+_TYPE_KEY_BYTES: Final = f'"{TYPE_KEY}"'.encode()
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -60,7 +60,7 @@ def decode(body: bytes) -> Any:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"a stored message of {len(body):,} bytes can't be read: {error}. Run `verify`.") from error
-    if _TAG_BYTES not in body:
+    if _TYPE_KEY_BYTES not in body:
         return value
     from unabridged.archive.codec.values import from_json  # noqa: PLC0415 - only the rare message needs it
 
@@ -76,17 +76,17 @@ def _is_plain(value: Any, depth: int) -> bool:  # noqa: PLR0911 - one for each w
     """Return whether JSON alone says this exactly: what subclasses are (an enum that is a str) it does not say."""
     kind = type(value)
     if kind is int:
-        return bool(-LARGEST < value < LARGEST)
+        return bool(-MAX_INTEGER < value < MAX_INTEGER)
     if kind is float:
         return isfinite(value)
     if kind is dict:
         for key in value:
-            if type(key) is not str or key == TAG:
+            if type(key) is not str or key == TYPE_KEY:
                 return False
         value = value.values()
     elif kind is not list:
         return kind is str or kind is bool or value is None
-    if depth >= DEEPEST:
+    if depth >= MAX_DEPTH:
         return False
     for item in value:  # noqa: SIM110 - `all` with a generator doubles the time, and every message passes here
         if type(item) is not str and not _is_plain(item, depth + 1):

@@ -1,6 +1,6 @@
 """Find classes by name: which an archive may bring back as themselves, and which only as data.
 
-A body may come from anyone. So a class is looked for in two places only: the modules of `ALLOWED`, which hold the SDKs'
+A body may come from anyone. So a class is found in two places only: modules of `ALLOWED_PREFIXES`, which hold the SDKs'
 own messages and do nothing when they are imported, and the classes that this process has written itself. No other
 module is ever imported and no other class made, whatever a body names.
 """
@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 log = logging.getLogger("unabridged")
 
-ALLOWED: Final[set[str]] = {
+ALLOWED_PREFIXES: Final[set[str]] = {
     "openai.types",
     "openai.lib._parsing",
     "openai.lib.streaming",
@@ -32,13 +32,15 @@ ALLOWED: Final[set[str]] = {
 }
 """The modules, with all below them, whose classes may be restored. `allow` adds to it."""
 
-_STANDARD: Final = {f"builtins:{kind.__name__}": kind for kind in (type(None), bool, str, int, float, dict, list)}
+_STANDARD_CLASSES: Final = {
+    f"builtins:{kind.__name__}": kind for kind in (type(None), bool, str, int, float, dict, list)
+}
 """What a generic class may be of, beside classes that are restored."""
-_MOST_REPORTED: Final = 256
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_MAX_REPORTED: Final = 256
+_MEMORY_ADDRESS_PATTERN: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
-_written: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
-_reported: Final[set[str]] = set()
+_classes_by_name: Final[WeakValueDictionary[str, type]] = WeakValueDictionary()
+_reported_names: Final[set[str]] = set()
 
 
 def allow(prefix: str) -> None:
@@ -46,7 +48,7 @@ def allow(prefix: str) -> None:
 
     The module is imported when an archive names a class of it: an archive itself can never widen the list.
     """
-    ALLOWED.add(prefix.rstrip("."))
+    ALLOWED_PREFIXES.add(prefix.rstrip("."))
 
 
 def name_of(kind: type) -> Any:
@@ -58,7 +60,7 @@ def name_of(kind: type) -> Any:
     generic = kind.__dict__.get("__pydantic_generic_metadata__") or {}
     if generic.get("origin") is not None:
         name = [name_of(generic["origin"]), [_argument_name(argument) for argument in generic["args"]]]
-    _written[json.dumps(name)] = kind
+    _classes_by_name[json.dumps(name)] = kind
     return name
 
 
@@ -78,9 +80,9 @@ def find_class(name: Any) -> type | None:
 def report_substitute(name: Any, substitute: str) -> None:
     """Log once that what the archive holds of this class comes back as something else."""
     shown = (name if isinstance(name, str) else json.dumps(name))[:200].replace(":", ".")
-    if shown in _reported or len(_reported) >= _MOST_REPORTED:
+    if shown in _reported_names or len(_reported_names) >= _MAX_REPORTED:
         return
-    _reported.add(shown)
+    _reported_names.add(shown)
     log.warning(
         "archived objects of class %s come back as %s: the class is neither one of the SDKs' messages nor written by "
         "this process. If it is yours, call unabridged.archive.codec.allow with its module when the program starts.",
@@ -96,23 +98,23 @@ def _argument_name(argument: Any) -> Any:
         return name_of(argument)
     if isinstance(argument, TypeVar):
         return f"{argument.__module__}:{argument.__name__}"
-    return f"typing:{_ADDRESS.sub('', repr(argument))}"
+    return f"typing:{_MEMORY_ADDRESS_PATTERN.sub('', repr(argument))}"
 
 
 def _look_up(name: Any) -> Any:
     """Return the class or type variable of this name if this process wrote it or its module is allowed."""
     if name is None:
         return None
-    if (written := _written.get(json.dumps(name))) is not None:
+    if (written := _classes_by_name.get(json.dumps(name))) is not None:
         return written
     if isinstance(name, list):
         return _look_up_generic(*name)
-    if name in _STANDARD:
-        return _STANDARD[name]
+    if name in _STANDARD_CLASSES:
+        return _STANDARD_CLASSES[name]
     module, _, path = str(name).partition(":")
     if isinstance(variable := getattr(sys.modules.get(module), path, None), TypeVar):
         return variable
-    if not any(module == prefix or module.startswith(f"{prefix}.") for prefix in ALLOWED):
+    if not any(module == prefix or module.startswith(f"{prefix}.") for prefix in ALLOWED_PREFIXES):
         raise LookupError(name)
     try:
         found: Any = importlib.import_module(module)

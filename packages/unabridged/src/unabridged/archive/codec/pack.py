@@ -18,7 +18,7 @@ except ImportError:  # no wheel for this machine
     deflate = zlib  # type: ignore[misc]
 
 # What messages of every format look like, the commonest last (nearest). A change needs another method.
-SKELETON: Final = (
+COMMON_DICTIONARY: Final = (
     rb'{"role":"system","content":"{"type":"message","id":"msg_","status":"completed","content":[{"type":"output_text",'
     rb'"annotations":[],"text":"{"type":"function_call_output","call_id":"call_","output":"{"type":"function_call",'
     rb'"id":"fc_","call_id":"call_","name":"","arguments":"{"type":"image_url","image_url":{"url":"data:image/png;base64,'
@@ -28,11 +28,13 @@ SKELETON: Final = (
     rb'"name":"","content":"{"role":"assistant","content":"","tool_calls":[{"id":"call_","type":"function",'
     rb'"function":{"name":"","arguments":"{\"path\":\"/}"}}]}{"role":"user","content":"'
 )
-REFERENCE: Final = b"\0object "
+REFERENCE_PREFIX: Final = b"\0object "
 """Stands between checksum and place in what is kept of a body that is elsewhere."""
-_PLAIN: Final = b"\0"
-_DEFLATED: Final = b"\1"
-_LEVEL: Final = 4 if deflate is zlib else 1  # each a little larger than the usual one makes it, and much faster
+_PLAIN_PREFIX: Final = b"\0"
+_DEFLATED_PREFIX: Final = b"\1"
+_COMPRESSION_LEVEL: Final = (
+    4 if deflate is zlib else 1
+)  # each a little larger than the usual one makes it, and much faster
 _WINDOW_BYTES: Final = 32_768  # how far back deflate can refer
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -42,16 +44,18 @@ def pack(data: bytes, similar: bytes = b"") -> bytes:
     dictionary = _dictionary(similar)
     # A window no larger than needed: for a short message, setting up the full one costs more than the work itself.
     bits = max(10, min(15, (len(data) + len(dictionary)).bit_length()))
-    deflater = deflate.compressobj(_LEVEL, zlib.DEFLATED, -bits, min(9, bits - 6), zlib.Z_DEFAULT_STRATEGY, dictionary)
+    deflater = deflate.compressobj(
+        _COMPRESSION_LEVEL, zlib.DEFLATED, -bits, min(9, bits - 6), zlib.Z_DEFAULT_STRATEGY, dictionary
+    )
     small = deflater.compress(data) + deflater.flush()
-    return _DEFLATED + small if len(small) < len(data) else _PLAIN + data
+    return _DEFLATED_PREFIX + small if len(small) < len(data) else _PLAIN_PREFIX + data
 
 
 def unpack(packed: bytes, similar: bytes = b"") -> bytes:
     """Return the data that was packed beside the same `similar` data; an `ArchiveError` if the bytes were damaged."""
-    if packed[:1] == _PLAIN:
+    if packed[:1] == _PLAIN_PREFIX:
         return packed[1:]
-    if packed[:1] != _DEFLATED:
+    if packed[:1] != _DEFLATED_PREFIX:
         raise ArchiveError(f"a stored message is packed by method {packed[:1].hex()!r}. Update unabridged.")
     inflater = zlib.decompressobj(-15, _dictionary(similar))
     try:
@@ -81,5 +85,7 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
 
 def _dictionary(similar: bytes) -> bytes:
     """Return what deflate may refer to; the place of a body that is elsewhere may be another for the same message."""
-    is_reference = similar.startswith(REFERENCE, 32)
-    return SKELETON if is_reference else SKELETON + similar[-(_WINDOW_BYTES - len(SKELETON)) :]
+    is_reference = similar.startswith(REFERENCE_PREFIX, 32)
+    return (
+        COMMON_DICTIONARY if is_reference else COMMON_DICTIONARY + similar[-(_WINDOW_BYTES - len(COMMON_DICTIONARY)) :]
+    )

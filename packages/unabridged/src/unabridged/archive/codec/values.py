@@ -24,7 +24,7 @@ from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from unabridged.archive.codec import DEEPEST, LARGEST, TAG
+from unabridged.archive.codec import MAX_DEPTH, MAX_INTEGER, TYPE_KEY
 from unabridged.archive.codec.classes import find_class, name_of, report_substitute
 from unabridged.errors import ArchiveError
 
@@ -43,12 +43,12 @@ def to_json(value: Any, place: str, ancestors: Ancestors = ()) -> Any:
     kind = type(value)
     if value is None or kind is bool:
         return value
-    if kind in _LEAVES:
-        written = _LEAVES[kind][0](value)
-        return value if written is value else {TAG: kind.__name__, "value": written}
-    if len(ancestors) >= DEEPEST:
+    if kind in _LEAF_CONVERTERS:
+        written = _LEAF_CONVERTERS[kind][0](value)
+        return value if written is value else {TYPE_KEY: kind.__name__, "value": written}
+    if len(ancestors) >= MAX_DEPTH:
         raise ArchiveError(
-            f"can't archive {place[:80]}…: nested deeper than {DEEPEST} levels. Pass the deep part as JSON text."
+            f"can't archive {place[:80]}…: nested deeper than {MAX_DEPTH} levels. Pass the deep part as JSON text."
         )
     if id(value) in ancestors:
         raise ArchiveError(f"can't archive {place[:80]}: it stands within itself. Take the circle out of the message.")
@@ -61,9 +61,9 @@ def from_json(value: Any) -> Any:
         return [from_json(item) for item in value]
     if type(value) is not dict:
         return value
-    if TAG not in value:
+    if TYPE_KEY not in value:
         return {key: from_json(item) for key, item in value.items()}
-    kind = str(value[TAG])
+    kind = str(value[TYPE_KEY])
     if kind not in _READERS and kind not in _OBJECT_READERS:
         raise ArchiveError(
             f"a stored message has a {kind!r} in it, which this version doesn't know. Update unabridged."
@@ -102,9 +102,9 @@ def _write_zone(moment: datetime | time) -> Any:
     if offset is None:
         raise ArchiveError(f"can't archive a time of day whose zone is a {type(zone).__name__}. Use datetime.timezone.")
     if type(zone).__module__.startswith("pydantic_core"):
-        return {TAG: "TzInfo", "value": int(offset.total_seconds())}
+        return {TYPE_KEY: "TzInfo", "value": int(offset.total_seconds())}
     name = f"{type(zone).__module__}:{type(zone).__qualname__}"
-    return {TAG: "data", "class": name, "value": to_json(timezone(offset, str(moment.tzname())), "a time zone")}
+    return {TYPE_KEY: "data", "class": name, "value": to_json(timezone(offset, str(moment.tzname())), "a time zone")}
 
 
 def _write_fixed_zone(zone: timezone) -> list[Any]:
@@ -130,21 +130,21 @@ def _write_items(value: Iterable[Any], place: str, ancestors: Ancestors) -> list
 
 
 def _write_dict(value: dict[Any, Any], place: str, ancestors: Ancestors) -> Any:
-    if all(type(key) is str and key != TAG and _write_text(key) is key for key in value):
+    if all(type(key) is str and key != TYPE_KEY and _write_text(key) is key for key in value):
         return {key: to_json(item, f"{place}[{key!r}]", ancestors) for key, item in value.items()}
     keys = [to_json(key, f"a key of {place}", ancestors) for key in value]
     items = [to_json(item, f"{place}[{key!r}]", ancestors) for key, item in value.items()]
-    return {TAG: "dict", "value": list(zip(keys, items, strict=True))}
+    return {TYPE_KEY: "dict", "value": list(zip(keys, items, strict=True))}
 
 
 def _write_tuple(value: tuple[Any, ...], place: str, ancestors: Ancestors) -> Any:
-    return {TAG: "tuple", "value": _write_items(value, place, ancestors)}
+    return {TYPE_KEY: "tuple", "value": _write_items(value, place, ancestors)}
 
 
 def _write_set(value: set[Any] | frozenset[Any], place: str, ancestors: Ancestors) -> Any:
     # Sorted by what is written, so that equal sets are equal bytes.
     items = sorted((to_json(item, f"an item of {place}", ancestors) for item in value), key=json.dumps)
-    return {TAG: type(value).__name__, "value": items}
+    return {TYPE_KEY: type(value).__name__, "value": items}
 
 
 def _read_dict(pairs: list[list[Any]]) -> dict[Any, Any]:
@@ -198,7 +198,7 @@ def _field_names(kind: type) -> list[str] | None:
 def _write_fields(value: Any, place: str, ancestors: Ancestors) -> Any:
     names = [name for name in _field_names(type(value)) or () if hasattr(value, name)]
     fields = {name: to_json(getattr(value, name), f"{place}.{name}", ancestors) for name in names}
-    return {TAG: "object", "class": name_of(type(value)), "fields": fields}
+    return {TYPE_KEY: "object", "class": name_of(type(value)), "fields": fields}
 
 
 def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
@@ -210,7 +210,7 @@ def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
     required = {key for key in value.__dict__ if key in known and not known[key].exclude}
     private = value.__pydantic_private__
     return {
-        TAG: "object",
+        TYPE_KEY: "object",
         "class": name_of(type(value)),
         "fields": _write_attributes(value.__dict__, place, ancestors, required),
         "extra": to_json(value.__pydantic_extra__, f"{place}.__pydantic_extra__", ancestors),
@@ -271,7 +271,7 @@ def _make_object(kind: Any, fields: dict[str, Any], extra: Any, private: Any, fi
 
 def _write_enum(value: enum.Enum, place: str, ancestors: Ancestors) -> Any:
     written = _write_attributes({"value": value.value}, place, ancestors)
-    return {TAG: "enum", "class": name_of(type(value)), "name": value.name, **written}
+    return {TYPE_KEY: "enum", "class": name_of(type(value)), "name": value.name, **written}
 
 
 def _read_enum(value: Mapping[str, Any]) -> Any:
@@ -299,7 +299,7 @@ def _write_other(value: Any, place: str, ancestors: Ancestors) -> Any:
         )
     is_exact = base in _IMMUTABLE and not getattr(value, "__dict__", None)
     name = name_of(kind) if is_exact else f"{kind.__module__}:{kind.__qualname__}"
-    return {TAG: "like" if is_exact else "data", "class": name, "value": to_json(plain, place, ancestors)}
+    return {TYPE_KEY: "like" if is_exact else "data", "class": name, "value": to_json(plain, place, ancestors)}
 
 
 def _dump(value: Any) -> Any:
@@ -323,7 +323,7 @@ def _plain_moment(value: datetime | date | timedelta) -> Any:
 def _read_like(value: Mapping[str, Any]) -> Any:
     plain = from_json(value["value"])
     base: Any = type(plain)
-    kind = find_class(value["class"]) if value[TAG] == "like" else None
+    kind = find_class(value["class"]) if value[TYPE_KEY] == "like" else None
     if kind is not None and base in _IMMUTABLE and issubclass(kind, base) and not hasattr(kind, "__del__"):
         return base.__new__(kind, plain)
     report_substitute(value["class"], f"plain {base.__name__}")
@@ -353,9 +353,9 @@ _WRITERS: Final[dict[type, Callable[[Any, str, Ancestors], Any]]] = {
     set: _write_set,
     frozenset: _write_set,
 }
-_LEAVES: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+_LEAF_CONVERTERS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     str: (_write_text, lambda written: written.encode("ascii").decode("unicode_escape")),
-    int: (lambda value: value if -LARGEST < value < LARGEST else hex(value), lambda written: int(written, 16)),
+    int: (lambda value: value if -MAX_INTEGER < value < MAX_INTEGER else hex(value), lambda written: int(written, 16)),
     float: (
         lambda value: value if isfinite(value) else struct.pack(">d", value).hex(),
         lambda written: struct.unpack(">d", bytes.fromhex(written))[0],
@@ -373,7 +373,7 @@ _LEAVES: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = 
 }
 """How a single value is written, as the very object where JSON says it as it is; and how it is read."""
 _READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    **{kind.__name__: read for kind, (_, read) in _LEAVES.items()},
+    **{kind.__name__: read for kind, (_, read) in _LEAF_CONVERTERS.items()},
     "TzInfo": _read_pydantic_zone,
     "dict": _read_dict,
     "tuple": lambda written: tuple(from_json(item) for item in written),

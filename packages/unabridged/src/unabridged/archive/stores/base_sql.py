@@ -24,10 +24,17 @@ from unabridged.archive.protocol import (
     ThreadHits,
 )
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import NAMED, THREAD, IndexedScope, SqlWords, Transaction, to_text
+from unabridged.archive.stores.sql_tables import (
+    THREAD_ID_QUERY,
+    THREADS_WITH_NAMESPACES,
+    IndexedScope,
+    SqlWords,
+    Transaction,
+    to_text,
+)
 from unabridged.archive.stores.sql_verify import problems
 
-STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
+WRITE_STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
 
 
@@ -150,10 +157,10 @@ class SqlArchive(Archive):
     def newest(self, scope: Scope) -> Iterator[Record]:
         """Yield the live records of the thread, newest first, read as they are asked for."""
         statement = (
-            f"SELECT number, data FROM records WHERE thread = {THREAD} AND live = 1 AND number < ? "
+            f"SELECT number, data FROM records WHERE thread = {THREAD_ID_QUERY} AND live = 1 AND number < ? "
             "ORDER BY number DESC LIMIT ?"
         )
-        below, page = sql_tables.FAR, 2  # most often the first is the one
+        below, page = sql_tables.MAX_TURN, 2  # most often the first is the one
         while rows := self._select(statement, *scope, below, page):
             page *= 2
             for number, data in rows:
@@ -162,7 +169,7 @@ class SqlArchive(Archive):
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """Return the live records that hold one of these keys, in no order; no other record is read."""
-        statement = f"SELECT data FROM records WHERE thread = {THREAD} AND live = 1 AND key IN (…)"
+        statement = f"SELECT data FROM records WHERE thread = {THREAD_ID_QUERY} AND live = 1 AND key IN (…)"
         with self._database.read() as read:
             rows = read.execute_in(statement, scope, keys)
         return [sql_tables.unpack_record(scope, data) for (data,) in rows]
@@ -181,12 +188,15 @@ class SqlArchive(Archive):
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
         with self._database.write(*scope) as write:
-            write.execute(f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?", [*scope, record_id])
+            write.execute(
+                f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?", [*scope, record_id]
+            )
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         statement = (
-            f"SELECT b.hash, b.body FROM {NAMED} JOIN bodies b ON b.namespace = n.id WHERE n.name = ? AND t.name = ? "
+            f"SELECT b.hash, b.body FROM {THREADS_WITH_NAMESPACES} JOIN bodies b ON b.namespace = n.id "
+            "WHERE n.name = ? AND t.name = ? "
             "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
         )
         with self._database.read() as read:
@@ -197,16 +207,16 @@ class SqlArchive(Archive):
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         rows = self._select(
-            f"{sql_tables.PARTS} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
+            f"{sql_tables.PARTS_QUERY} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
             *scope,
-            min(max(first, 0), sql_tables.FAR),
-            sql_tables.FAR if last is None else min(max(last, 0), sql_tables.FAR),
+            min(max(first, 0), sql_tables.MAX_TURN),
+            sql_tables.MAX_TURN if last is None else min(max(last, 0), sql_tables.MAX_TURN),
         )
         return [sql_tables.to_part(row) for row in rows]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages that match best: literal words, no query syntax."""
-        place = f"SELECT n.id, t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?"
+        place = f"SELECT n.id, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
         return self._search(scope, query, limit, place, scope)
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -231,7 +241,7 @@ class SqlArchive(Archive):
         """Return the best matches of each of these threads: one query for all of them."""
         made: dict[str, ThreadHits] = {}
         with self._database.read() as read:
-            named = f"SELECT t.id, t.name, n.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)"
+            named = f"SELECT t.id, t.name, n.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
             rows = read.execute_in(named, [namespace], threads)
             names = {thread: to_text(name) for thread, name, _ in rows}
             found: dict[int, search.ThreadMatches] = {}
@@ -253,7 +263,9 @@ class SqlArchive(Archive):
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have a thread, sorted."""
-        return sorted(to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {NAMED}"))
+        return sorted(
+            to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {THREADS_WITH_NAMESPACES}")
+        )
 
     def threads(self, namespace: str) -> Sequence[str]:
         """Return the names of the threads that hold anything, sorted."""
@@ -267,7 +279,7 @@ class SqlArchive(Archive):
 
     def last_used(self, namespace: str) -> Mapping[str, float | None]:
         """Return the `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
-        rows = self._select(f"SELECT t.name, t.used FROM {NAMED} WHERE n.name = ?", namespace)
+        rows = self._select(f"SELECT t.name, t.used FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", namespace)
         return {to_text(name): used for name, used in rows}
 
     def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
@@ -279,7 +291,7 @@ class SqlArchive(Archive):
         """Return, by turn, which other threads of the namespace hold the same message: one query."""
         rows = self._select(
             "SELECT DISTINCT p.turn, t.name FROM parts p JOIN parts o ON o.body = p.body AND o.thread <> p.thread "
-            f"JOIN threads t ON t.id = o.thread WHERE p.thread = {THREAD} AND p.turn >= 0",
+            f"JOIN threads t ON t.id = o.thread WHERE p.thread = {THREAD_ID_QUERY} AND p.turn >= 0",
             *scope,
         )
         found: dict[int, list[str]] = {}
@@ -340,7 +352,7 @@ class SqlArchive(Archive):
         """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
         store_rules.check_names(*scope)
         with self._database.write(*scope) as write:
-            ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD}", scope)
+            ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD_ID_QUERY}", scope)
             if count != held:
                 return False
             for record, live, parts in stored:
@@ -350,7 +362,7 @@ class SqlArchive(Archive):
                 store_rules.check_references(record, parts, {digest for _, digest in known})
                 self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known), write.words))
                 if not live:
-                    statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD} AND id = ?"
+                    statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?"
                     write.execute(statement, [*scope, record.id])
         return True
 
@@ -397,7 +409,7 @@ def _next_number(tx: Transaction, table: str, thread: int) -> int:
 
 
 def _threads(tx: Transaction, namespace: str) -> list[str]:
-    rows = tx.execute(f"SELECT t.name FROM {NAMED} WHERE n.name = ?", [namespace])
+    rows = tx.execute(f"SELECT t.name FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", [namespace])
     return sorted(to_text(name) for (name,) in rows)
 
 

@@ -34,15 +34,15 @@ from unabridged.archive.stores.files import to_folder
 from unabridged.archive.stores.transcript_file import TranscriptEnd, write_transcript
 from unabridged.errors import ArchiveError
 
-STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
+WRITE_STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
 """The moments of a `store` at which a crash is tried: those before `renamed` leave the old state."""
 
-TRANSCRIPT: Final = "transcript.md"
-MARK: Final = ".unabridged"
+TRANSCRIPT_FILE: Final = "transcript.md"
+MARK_FILE: Final = ".unabridged"
 """The file that is written before anything else; an archive without it is of a version before the first release."""
-_MARK: Final = re.compile(rb"unabridged archive (\d{1,9})\n")
-_NAME: Final = "{:08d}.jsonl"
-_CACHED: Final = 16  # threads held in memory
+_MARK_PATTERN: Final = re.compile(rb"unabridged archive (\d{1,9})\n")
+_RECORD_FILE_NAME: Final = "{:08d}.jsonl"
+_MAX_CACHED_THREADS: Final = 16  # threads held in memory
 _REMEDIES: Final = {
     errno.EEXIST: "That is a file: name a folder.",
     errno.ENOTDIR: "A file stands where a folder is needed: name another.",
@@ -114,7 +114,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         with self._explain_errors():
             self._mark()
             files.make_folder(self._root / ".locks", self._root)
-            files.write_whole(tried := self._root / f"{files.TEMPORARY}probe", b"")
+            files.write_whole(tried := self._root / f"{files.TEMPORARY_PREFIX}probe", b"")
             tried.unlink(missing_ok=True)
 
     @contextmanager
@@ -156,16 +156,16 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Say of which version the archive is, before anything is written into it."""
         if not _is_marked(self._root):
             files.make_folder(self._root, self._root)
-            files.write_whole(self._root / MARK, b"unabridged archive %d\n" % store_rules.VERSION)
+            files.write_whole(self._root / MARK_FILE, b"unabridged archive %d\n" % store_rules.ARCHIVE_VERSION)
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Put the next file there, and the transcript that goes with it."""
         folder = self._folder(scope)
         files.make_folder(folder, self._root)
-        for left_over in folder.glob(f"{files.TEMPORARY}*"):
+        for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
         data = thread_files.write_entry(scope, entry, thread.held)
-        files.write_whole(folder / _NAME.format(len(_names(folder)) + 1), data, self._step)
+        files.write_whole(folder / _RECORD_FILE_NAME.format(len(_names(folder)) + 1), data, self._step)
         with suppress(OSError):  # what counts is stored, and the next one makes it anew
             self._transcribe(scope)
         self._step("transcribed")
@@ -180,7 +180,9 @@ class DirectoryArchive(LogArchive, files.Forkable):
             files.make_folder(coming, self._root)
             held: set[str] = set()
             for number, entry in enumerate(entries, 1):
-                files.write_whole(coming / _NAME.format(number), thread_files.write_entry(scope, entry, held))
+                files.write_whole(
+                    coming / _RECORD_FILE_NAME.format(number), thread_files.write_entry(scope, entry, held)
+                )
                 held.update(part.hash for part in entry.parts)
             shutil.rmtree(folder, ignore_errors=True)  # what a crash left there is nothing whole
             coming.rename(folder)
@@ -190,7 +192,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     def transcript_path(self, scope: Scope) -> Path:
         """Return where the thread's transcript is as soon as anything of it is stored, as an absolute path."""
-        return self._folder(scope).absolute() / TRANSCRIPT
+        return self._folder(scope).absolute() / TRANSCRIPT_FILE
 
     def transcript(self, scope: Scope) -> Path | None:
         """Return the readable file with everything archived of the thread, up to date; None when there is nothing."""
@@ -201,7 +203,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         loaded = self._load(scope)
         if not loaded.count:
             return None
-        path = self._folder(scope) / TRANSCRIPT
+        path = self._folder(scope) / TRANSCRIPT_FILE
         with loaded.lock:
             write_transcript(path, scope, _Log(loaded.thread))
         return path
@@ -280,7 +282,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     def _coming(self, scope: Scope) -> Path:
         """Return where the files of a thread are until all are there; after a crash it means nothing."""
-        return self._root / to_folder(scope.namespace) / f"{files.TEMPORARY}{_digest(*scope)}"
+        return self._root / to_folder(scope.namespace) / f"{files.TEMPORARY_PREFIX}{_digest(*scope)}"
 
     def _values(self, place: Place) -> Path:
         return self._root / f".{place[0]}" / _digest(*place[1:])
@@ -289,7 +291,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Yield every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
         for folder in sorted(self._root.glob(f"{'[!.]*' if namespace is None else to_folder(namespace)}/[!.]*")):
             if any(folder.glob("*.jsonl")):
-                head = _head(folder / _NAME.format(1))
+                head = _head(folder / _RECORD_FILE_NAME.format(1))
                 yield folder, head.scope if head is not None else None
 
     def _load(self, scope: Scope) -> _Loaded:
@@ -308,7 +310,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
                 loaded = _Loaded(identity)
             if names:
                 self._cache[scope] = loaded
-            while len(self._cache) > _CACHED:
+            while len(self._cache) > _MAX_CACHED_THREADS:
                 self._cache.popitem(last=False)
         with loaded.lock:
             for name in names[loaded.count :]:
@@ -320,23 +322,23 @@ class DirectoryArchive(LogArchive, files.Forkable):
 def _is_marked(root: Path) -> bool:
     """Return whether the folder says that it is an archive of this version; one of any other version is refused."""
     try:
-        said = (root / MARK).read_bytes()
+        said = (root / MARK_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         if not _is_unreleased(root):
             return False
-        if (root / MARK).exists():  # another process has made the archive meanwhile
+        if (root / MARK_FILE).exists():  # another process has made the archive meanwhile
             return _is_marked(root)
         store_rules.check_version(root, None)
-    found = _MARK.fullmatch(said)
+    found = _MARK_PATTERN.fullmatch(said)
     if found is None:
-        raise ArchiveError(f"{root / MARK} can't be read. Restore it from a backup.")
+        raise ArchiveError(f"{root / MARK_FILE} can't be read. Restore it from a backup.")
     store_rules.check_version(root, int(found[1]))
     return True
 
 
 def _is_unreleased(root: Path) -> bool:
     """Return whether a folder without a mark has what an archive has; threads of this version may be copied there."""
-    heads = map(_head, root.glob(f"[!.]*/[!.]*/{_NAME.format(1)}"))
+    heads = map(_head, root.glob(f"[!.]*/[!.]*/{_RECORD_FILE_NAME.format(1)}"))
     return (root / ".locks").exists() or any(head is not None and head.unreleased for head in heads)
 
 
@@ -352,7 +354,7 @@ def _names(folder: Path) -> list[str]:
             names = sorted(path.name for path in folder.iterdir() if path.suffix == ".jsonl")
         except (FileNotFoundError, NotADirectoryError):
             return []
-        if not names or names[-1] == _NAME.format(len(names)):
+        if not names or names[-1] == _RECORD_FILE_NAME.format(len(names)):
             return names
         time.sleep(0.002)  # a listing made while files appear or go may skip some
     raise ArchiveError(f"{folder}: up to {names[-1]} only {len(names):,} are there. Restore the others from a backup.")

@@ -18,12 +18,14 @@ from typing import Any, Final
 
 from unabridged.errors import ArchiveError
 
-TEMPORARY: Final = ".writing-"
+TEMPORARY_PREFIX: Final = ".writing-"
 """How the name of a file begins that is not whole yet; after a crash it means nothing."""
 
-_LONGEST: Final = 100
-_ESCAPE: Final = re.compile(rb"[^a-z0-9-]")
-_RESERVED: Final = re.compile(rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)")  # devices of Windows; options of a shell
+_MAX_FOLDER_NAME: Final = 100
+_ESCAPED_BYTE_PATTERN: Final = re.compile(rb"[^a-z0-9-]")
+_RESERVED_NAME_PATTERN: Final = re.compile(
+    rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)"
+)  # devices of Windows; options of a shell
 
 
 def to_folder(name: str) -> str:
@@ -36,12 +38,12 @@ def to_folder(name: str) -> str:
     raw = name.encode("utf-8", "surrogatepass")
     if not raw:
         return "_"
-    escaped = _ESCAPE.sub(lambda match: b"_%02x" % match[0][0], raw)
-    if _RESERVED.fullmatch(escaped):
+    escaped = _ESCAPED_BYTE_PATTERN.sub(lambda match: b"_%02x" % match[0][0], raw)
+    if _RESERVED_NAME_PATTERN.fullmatch(escaped):
         escaped = b"_%02x" % raw[0] + escaped[1:]
-    if len(escaped) <= _LONGEST:
+    if len(escaped) <= _MAX_FOLDER_NAME:
         return escaped.decode("ascii")
-    return f"{escaped[:_LONGEST].decode('ascii')}.{hashlib.sha256(raw).hexdigest()[:40]}"
+    return f"{escaped[:_MAX_FOLDER_NAME].decode('ascii')}.{hashlib.sha256(raw).hexdigest()[:40]}"
 
 
 def make_folder(path: Path, above: Path) -> None:
@@ -55,7 +57,7 @@ def make_folder(path: Path, above: Path) -> None:
 
 def write_whole(path: Path, data: bytes, step: Callable[[str], None] = lambda _: None) -> None:
     """Put the file there, all of it and on the disk for good, or nothing. `step` hears what was done."""
-    temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -138,33 +140,33 @@ class Forkable(ABC):
         self.lock.release()
 
 
-_watched: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
-_forking: Final = threading.Lock()
+_forkable_objects: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
+_fork_lock: Final = threading.Lock()
 
 
 def watch(thing: Forkable) -> None:
     """Have it paused around every fork of this process, for as long as it lives."""
     thing.start_over()
-    with _forking:
-        _watched.add(thing)
+    with _fork_lock:
+        _forkable_objects.add(thing)
 
 
 def _before() -> None:
-    _forking.acquire()
-    for thing in _watched:
+    _fork_lock.acquire()
+    for thing in _forkable_objects:
         thing.pause()
 
 
 def _in_parent() -> None:
-    for thing in _watched:
+    for thing in _forkable_objects:
         thing.resume()
-    _forking.release()
+    _fork_lock.release()
 
 
 def _in_child() -> None:
-    for thing in _watched:
+    for thing in _forkable_objects:
         thing.start_over()
-    _forking.release()
+    _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):

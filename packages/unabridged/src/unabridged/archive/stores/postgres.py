@@ -29,18 +29,18 @@ except ImportError as error:
     raise NotInstalled("a postgresql:// archive", "unabridged[postgres]", error) from error
 
 SCHEMA: Final = "unabridged"
-CONNECTING: Final = 10
+CONNECT_TIMEOUT_SECONDS: Final = 10
 """Seconds that a connection may take: the first is made while the program starts, maybe inside an event loop."""
-MOST: Final = 8
+MAX_CONNECTIONS: Final = 8
 """Connections of one process at once; who wants more waits."""
-_IDLE: Final = 60.0
+_MAX_IDLE_SECONDS: Final = 60.0
 """Seconds after which a connection that nobody used is closed."""
-_REST: Final = 1.0
+_RETRY_PAUSE_SECONDS: Final = 1.0
 """Seconds for which a server that did not answer is left alone: meanwhile every use fails at once, in the same words.
 After that one use tries again, and the others go on failing until it has come to an end."""
-_LOST: Final = 15_000
+_LOST_CLIENT_MILLISECONDS: Final = 15_000
 """Milliseconds after which a connection is given up whose other end does not even acknowledge what it is sent."""
-_WORDS: Final = {
+_SQL_WORDS: Final = {
     "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "bytes": "BYTEA",
     "compact": "",
@@ -48,9 +48,9 @@ _WORDS: Final = {
     "index": GinWords.tables,
     "names": "",  # its columns take bytes only
 }
-_UNRELEASED: Final = "version"
+_UNRELEASED_TABLE: Final = "version"
 """The table that said their version before the first release; now it is `archive_version`."""
-_MAKING: Final = 0x756E6162  # the advisory lock under which tables are made: `unab`
+_SETUP_LOCK_NUMBER: Final = 0x756E6162  # the advisory lock under which tables are made: `unab`
 
 
 def open_postgres(
@@ -73,7 +73,7 @@ class PostgresDatabase(files.Forkable):
         self._url = url
         self.url = without_credentials(url)
         self._secrets, self._options = _read_url(url)
-        self._options.setdefault("connect_timeout", max(2, min(CONNECTING, int(wait))))
+        self._options.setdefault("connect_timeout", max(2, min(CONNECT_TIMEOUT_SECONDS, int(wait))))
         self._schema = schema
         self._wait = wait
         self._lock_timeout = f"SET LOCAL lock_timeout TO {int(wait * 1000)}"
@@ -87,7 +87,7 @@ class PostgresDatabase(files.Forkable):
         The child's copies of the parent's connections are left alone: psycopg closes only what its own process opened.
         """
         self.lock = threading.Lock()
-        self._slots = threading.Semaphore(MOST)
+        self._slots = threading.Semaphore(MAX_CONNECTIONS)
         self._idle: list[tuple[float, psycopg.Connection]] = []
         self._failed: tuple[float, str] | None = None
         self._trying = False
@@ -117,7 +117,9 @@ class PostgresDatabase(files.Forkable):
         """Begin a transaction on a connection; close it if that was not whole, so that nothing of it stays."""
         slots = self._slots
         if not slots.acquire(timeout=self._wait):
-            raise ArchiveError(f"{self.url}: all {MOST} connections have been busy for {self._wait:.0f} s. Try again.")
+            raise ArchiveError(
+                f"{self.url}: all {MAX_CONNECTIONS} connections have been busy for {self._wait:.0f} s. Try again."
+            )
         connection: psycopg.Connection | None = None
         try:
             connection = self._begin(begin)
@@ -163,7 +165,7 @@ class PostgresDatabase(files.Forkable):
         with self.lock:
             if connection is not None and not connection.closed:
                 self._idle.append((now, connection))
-            kept = [one for one in self._idle if not self._closed and now - one[0] < _IDLE]
+            kept = [one for one in self._idle if not self._closed and now - one[0] < _MAX_IDLE_SECONDS]
             old = [one for one in self._idle if one not in kept]
             self._idle = kept
         for _, unused in old:
@@ -172,7 +174,7 @@ class PostgresDatabase(files.Forkable):
     def _connect(self) -> psycopg.Connection:
         """Return a new connection to tables that are there; a server that is not there is not asked at every turn."""
         with self.lock:
-            if self._failed is not None and (self._trying or time.monotonic() - self._failed[0] < _REST):
+            if self._failed is not None and (self._trying or time.monotonic() - self._failed[0] < _RETRY_PAUSE_SECONDS):
                 raise psycopg.OperationalError(self._failed[1])
             self._trying = True
         failed: str | None = "the attempt before did not come to an end"
@@ -243,12 +245,12 @@ def make_tables(connection: psycopg.Connection, schema: str, wait: float = 60.0)
     connection.execute(sql.SQL(_own(begin)) + path)
     tx = _transaction(connection)
     if not _has_tables(connection, schema):
-        tx.execute("SELECT pg_advisory_xact_lock(?)", [_MAKING])
+        tx.execute("SELECT pg_advisory_xact_lock(?)", [_SETUP_LOCK_NUMBER])
         if not _has_tables(connection, schema):  # else another process has made them meanwhile
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
             tx.execute("CREATE TABLE archive_version (version INTEGER NOT NULL)")
-            tx.execute("INSERT INTO archive_version VALUES (?)", [store_rules.VERSION])
-            sql_tables.make_tables(tx, _WORDS)
+            tx.execute("INSERT INTO archive_version VALUES (?)", [store_rules.ARCHIVE_VERSION])
+            sql_tables.make_tables(tx, _SQL_WORDS)
     connection.commit()
 
 
@@ -257,11 +259,11 @@ def _has_tables(connection: psycopg.Connection, schema: str) -> bool:
     rows = connection.execute(  # not `to_regclass`, which may remember what was before the lock
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
         "WHERE n.nspname = %s AND c.relname IN ('archive_version', %s)",
-        [schema, _UNRELEASED],
+        [schema, _UNRELEASED_TABLE],
     )
     names = {name for (name,) in rows.fetchall()}
     place = f"schema {schema} of database {connection.info.dbname}"
-    if _UNRELEASED in names:
+    if _UNRELEASED_TABLE in names:
         store_rules.check_version(place, None, "rename the schema")
     if "archive_version" not in names:
         return False
@@ -288,7 +290,10 @@ def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
     shown = without_credentials(url)
     found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
     options = {name: value for name, value in parsed.items() if name in {"connect_timeout", "tcp_user_timeout"}}
-    return found | {quote(value, safe="") for value in found}, {"tcp_user_timeout": _LOST, **options}
+    return found | {quote(value, safe="") for value in found}, {
+        "tcp_user_timeout": _LOST_CLIENT_MILLISECONDS,
+        **options,
+    }
 
 
 def _transaction(connection: psycopg.Connection) -> Transaction:

@@ -18,9 +18,9 @@ from unabridged.archive.stores import sql_index
 from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 
-LAST: Final = 3_000
+MAX_SORTED_ROWS: Final = 3_000
 """Messages of a namespace, the last ones, that are gone through without the index."""
-ENOUGH: Final = 60
+ENOUGH_MATCHES: Final = 60
 """Messages among the last ones with a word that tell how common it is."""
 
 
@@ -77,7 +77,8 @@ def _last() -> str:
     """Return the rows of the messages of a namespace that were written last."""
     return (
         "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
-        f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {LAST}) w LIMIT {LAST}) w"
+        f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {MAX_SORTED_ROWS}) w "
+        f"LIMIT {MAX_SORTED_ROWS}) w"
     )
 
 
@@ -108,8 +109,8 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrowing(wanted)):
             return self._threads_with_any()
         condition, values = self._condition(narrowed)
-        common = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], ENOUGH)
-        if len(common) < ENOUGH:
+        common = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], ENOUGH_MATCHES)
+        if len(common) < ENOUGH_MATCHES:
             rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
         else:
             rows = self._tx.execute(
@@ -137,15 +138,15 @@ class GinIndex(SqlIndex):
     def count(self, each: Sequence[search.Tokens]) -> list[int]:
         """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
         if self._place.thread is not None:
-            return [len(self.newest([[tokens]], sql_index.SAMPLE)) for tokens in each]
+            return [len(self.newest([[tokens]], sql_index.SAMPLE_SIZE)) for tokens in each]
         asked = [self._condition([[tokens]]) for tokens in each]
         columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
         values = [value for _, values in asked for value in values]
         (counts,) = self._tx.execute(f"SELECT {columns} FROM {_last()}", [*values, self._place.namespace])
         return [
-            max(found, found * self.totals[0] // LAST)
-            if found >= ENOUGH
-            else len(self._keys(f"words WHERE {condition}", values, sql_index.SAMPLE))
+            max(found, found * self.totals[0] // MAX_SORTED_ROWS)
+            if found >= ENOUGH_MATCHES
+            else len(self._keys(f"words WHERE {condition}", values, sql_index.SAMPLE_SIZE))
             for (condition, values), found in zip(asked, counts, strict=True)
         ]
 

@@ -20,9 +20,9 @@ from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import IndexedScope, Transaction, to_text
 from unabridged.errors import ArchiveError
 
-SAMPLE: Final = 2_000
+SAMPLE_SIZE: Final = 2_000
 """Messages with a word after which the others are not counted but estimated."""
-_AT_ONCE: Final = 500
+_BATCH_SIZE: Final = 500
 Key = tuple[int, int]
 
 
@@ -45,8 +45,8 @@ class SqlIndex:
     def read(self, keys: Sequence[Key]) -> Sequence[search.SearchCandidate]:
         """Return these messages, as far as they stand in this place, in no order."""
         found: list[search.SearchCandidate] = []
-        for at in range(0, len(keys), _AT_ONCE):
-            rows_of, values = self._as_rows(keys[at : at + _AT_ONCE])
+        for at in range(0, len(keys), _BATCH_SIZE):
+            rows_of, values = self._as_rows(keys[at : at + _BATCH_SIZE])
             statement = (
                 f"WITH wanted (thread, number) AS ({rows_of}) "
                 "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
@@ -108,7 +108,7 @@ def searched(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | Non
         "WHERE p.thread = ? AND p.number > ? ORDER BY p.number LIMIT ?"
     )
     after = -1
-    while rows := tx.execute(statement, [thread, after, _AT_ONCE]):
+    while rows := tx.execute(statement, [thread, after, _BATCH_SIZE]):
         after = rows[-1][0]
         yield [(number, _text_of(body, view)) for number, turn, body, view in rows if turn >= 0]
 

@@ -87,20 +87,20 @@ TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "leases"
 
 Row = tuple[Any, ...]
 
-FAR: Final = 2**62
+MAX_TURN: Final = 2**62
 """Beyond every turn."""
 
-_AT_ONCE: Final = 500
+_BATCH_SIZE: Final = 500
 """Values that one statement takes."""
 
-NAMED: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
+THREADS_WITH_NAMESPACES: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
 
-THREAD: Final = f"(SELECT t.id FROM {NAMED} WHERE n.name = ? AND t.name = ?)"
+THREAD_ID_QUERY: Final = f"(SELECT t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?)"
 """The thread's id; its values are those of the scope."""
 
-PARTS: Final = (
+PARTS_QUERY: Final = (
     "SELECT p.number, p.turn, b.hash, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
-    f"WHERE p.thread = {THREAD}"
+    f"WHERE p.thread = {THREAD_ID_QUERY}"
 )
 """The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
 
@@ -170,8 +170,8 @@ class Transaction:
         """Return the rows of a statement that has `IN (…)` behind its other values, for any number of items."""
         waiting = list(dict.fromkeys(items))
         found: list[Row] = []
-        for at in range(0, len(waiting), _AT_ONCE):
-            batch = waiting[at : at + _AT_ONCE]
+        for at in range(0, len(waiting), _BATCH_SIZE):
+            batch = waiting[at : at + _BATCH_SIZE]
             found += self.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
         return found
 
@@ -208,7 +208,7 @@ def prepare(parts: list[Part], words: SqlWords) -> Prepared:
 
 def thread_id(tx: Transaction, scope: Scope) -> int | None:
     """Return the thread's id, or None when nothing of it is stored."""
-    return next((found for (found,) in tx.execute(f"SELECT {THREAD}", scope)), None)
+    return next((found for (found,) in tx.execute(f"SELECT {THREAD_ID_QUERY}", scope)), None)
 
 
 def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
@@ -218,7 +218,7 @@ def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
         "INSERT INTO threads (namespace, name) SELECT id, ? FROM namespaces WHERE name = ? ON CONFLICT DO NOTHING",
         [scope.thread, scope.namespace],
     )
-    (row,) = tx.execute(f"SELECT t.id, n.id FROM {NAMED} WHERE n.name = ? AND t.name = ?", scope)
+    (row,) = tx.execute(f"SELECT t.id, n.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?", scope)
     return row[0], row[1]
 
 
@@ -228,7 +228,7 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
     `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
     """
     rows = tx.execute_in(
-        f"SELECT p.turn, b.hash FROM {NAMED} JOIN bodies b ON b.namespace = n.id "
+        f"SELECT p.turn, b.hash FROM {THREADS_WITH_NAMESPACES} JOIN bodies b ON b.namespace = n.id "
         "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
         scope,
         map(hash_bytes, hashes),
@@ -238,25 +238,27 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
 
 def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
     """Return the thread's first record that meets the condition; None when none does."""
-    statement = f"SELECT data FROM records WHERE thread = {THREAD} {condition} LIMIT 1"
+    statement = f"SELECT data FROM records WHERE thread = {THREAD_ID_QUERY} {condition} LIMIT 1"
     return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
 
 
 def every_record(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
     """Yield the thread's records, and whether each is live, in the order they were stored."""
-    for _, data, live in _pages(tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD}", "number", scope):
+    for _, data, live in _pages(
+        tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD_ID_QUERY}", "number", scope
+    ):
         yield unpack_record(scope, data), bool(live)
 
 
 def every_part(tx: Transaction, scope: Scope) -> Iterator[Part]:
     """Return the thread's parts, put-in ones too, in the order they were stored."""
-    return map(to_part, _pages(tx, PARTS, "p.number", scope))
+    return map(to_part, _pages(tx, PARTS_QUERY, "p.number", scope))
 
 
 def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
     """Yield the rows of the statement, whose first column is this number, in its order and not all at once."""
     after = -1
-    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_AT_ONCE}"
+    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_BATCH_SIZE}"
     while rows := tx.execute(page, [*scope, after]):
         after = rows[-1][0]
         yield from rows
@@ -270,7 +272,9 @@ def newest_time(tx: Transaction, scope: Scope) -> float | None:
 
 def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
     """Return what each of these threads holds, counted in indexes: no record and no message is read."""
-    named = tx.execute_in(f"SELECT t.name, t.id FROM {NAMED} WHERE n.name = ? AND t.name IN (…)", [namespace], threads)
+    named = tx.execute_in(
+        f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)", [namespace], threads
+    )
     ids = {to_text(name): thread for name, thread in named}
     live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
     kinds: dict[int, dict[str, int]] = {thread: {} for thread in ids.values()}
@@ -290,7 +294,7 @@ def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Th
 
 
 def to_part(row: Row) -> Part:
-    """Return a row of `PARTS` as the part that was stored."""
+    """Return a row of `PARTS_QUERY` as the part that was stored."""
     _, turn, digest, packed, view = row
     body = to_body(to_hash(digest), packed)
     return Part(to_hash(digest), body, turn, *pack.unpack_view(view, body))

@@ -10,10 +10,16 @@ from collections.abc import Iterator
 from unabridged.archive import store_rules
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import NAMED, PARTS, THREAD, Transaction, to_text
+from unabridged.archive.stores.sql_tables import (
+    PARTS_QUERY,
+    THREAD_ID_QUERY,
+    THREADS_WITH_NAMESPACES,
+    Transaction,
+    to_text,
+)
 from unabridged.errors import ArchiveError
 
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 
 
 def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
@@ -21,7 +27,7 @@ def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
     if scope is not None:
         yield from _of_thread(tx, scope)
         return
-    rows = tx.execute(f"SELECT n.name, t.name FROM {NAMED} ORDER BY t.id")
+    rows = tx.execute(f"SELECT n.name, t.name FROM {THREADS_WITH_NAMESPACES} ORDER BY t.id")
     for namespace, thread in rows:
         yield from _of_thread(tx, Scope(to_text(namespace), to_text(thread)))
     unused = tx.execute("SELECT COUNT(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id)")
@@ -40,9 +46,11 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
     numbers: list[int] = []
     lengths: list[int] = []
     wrong, after = 0, -1
-    whose = f"SELECT t.id, t.namespace, t.messages, t.length FROM {NAMED} WHERE n.name = ? AND t.name = ?"
+    whose = (
+        f"SELECT t.id, t.namespace, t.messages, t.length FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
+    )
     thread, namespace, *counted = next(iter(tx.execute(whose, scope)), (None, None, 0, 0))
-    while rows := tx.execute(f"{PARTS} AND p.number > ? ORDER BY p.number LIMIT {_AT_ONCE}", [*scope, after]):
+    while rows := tx.execute(f"{PARTS_QUERY} AND p.number > ? ORDER BY p.number LIMIT {_BATCH_SIZE}", [*scope, after]):
         after = rows[-1][0]
         seen: list[tuple[int, str]] = []
         for row in rows:
@@ -67,7 +75,7 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
 
 def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
     records: list[Record] = []
-    rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD} ORDER BY number", scope)
+    rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD_ID_QUERY} ORDER BY number", scope)
     for stored_id, stored_key, data in rows:
         try:
             record = sql_tables.unpack_record(scope, data)

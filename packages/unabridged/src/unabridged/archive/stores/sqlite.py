@@ -24,12 +24,12 @@ from unabridged.archive.stores.sql_tables import SqlWords, Transaction
 from unabridged.archive.stores.sqlite_index import FtsWords
 from unabridged.errors import ArchiveError
 
-APPLICATION: Final = 0x756E6272
+APPLICATION_ID: Final = 0x756E6272
 """`unbr`, in the file's header: so that another program's database is never taken for an archive."""
-_UNRELEASED: Final = 0x756E6162
+_UNRELEASED_APPLICATION_ID: Final = 0x756E6162
 """What stands there in the files of the versions before the first release."""
 
-_NAMES: Final = {
+_NAME_COLUMNS: Final = {
     "namespaces": ("name",),
     "threads": ("name",),
     "leases": ("namespace", "thread"),
@@ -41,7 +41,7 @@ _NAMES: Final = {
 def _refuse_other_types() -> str:
     """Return the statements after which names are bytes, which SQLite itself does not ask for."""
     made: list[str] = []
-    for table, columns in _NAMES.items():
+    for table, columns in _NAME_COLUMNS.items():
         wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns)
         made += [
             f"CREATE TRIGGER {table}_named_{event.lower()} BEFORE {event} ON {table} WHEN {wrong} "
@@ -51,7 +51,7 @@ def _refuse_other_types() -> str:
     return ";".join(made)
 
 
-_WORDS: Final = {
+_SQL_WORDS: Final = {
     "id": "INTEGER PRIMARY KEY",
     "bytes": "BLOB",
     "compact": " WITHOUT ROWID",
@@ -59,8 +59,8 @@ _WORDS: Final = {
     "index": FtsWords.tables,
     "names": _refuse_other_types(),
 }
-_OLDEST: Final = (3, 35, 0)  # RETURNING
-_MOST_IDLE: Final = 8
+_LOWEST_SQLITE_VERSION: Final = (3, 35, 0)  # RETURNING
+_MAX_IDLE_CONNECTIONS: Final = 8
 _PRAGMAS: Final = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA secure_delete = ON",
@@ -91,7 +91,7 @@ class SqliteDatabase(files.Forkable):
     now = "((julianday('now') - 2440587.5) * 86400.0)"
 
     def __init__(self, path: Path, wait: float) -> None:
-        if sqlite3.sqlite_version_info < _OLDEST:
+        if sqlite3.sqlite_version_info < _LOWEST_SQLITE_VERSION:
             raise ArchiveError(f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed.")
         self._path = path
         self.url = f"sqlite:///{path}"
@@ -225,7 +225,7 @@ class SqliteDatabase(files.Forkable):
             if connection is not None:
                 self._file = self._file if self._idle else _identity(self._path)
                 self._idle.append(connection)
-            self._close_idle(keep=0 if self._closed else _MOST_IDLE)
+            self._close_idle(keep=0 if self._closed else _MAX_IDLE_CONNECTIONS)
             self._in_use -= 1
             self.lock.notify_all()
 
@@ -286,9 +286,9 @@ def _check_header(path: Path) -> None:
 
 
 def _check_version(path: Path, mark: int, version: int) -> None:
-    if mark == _UNRELEASED:
+    if mark == _UNRELEASED_APPLICATION_ID:
         store_rules.check_version(path, None)
-    if mark == APPLICATION and version:
+    if mark == APPLICATION_ID and version:
         store_rules.check_version(path, version)
 
 
@@ -297,7 +297,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
     mark = _mark(connection)
     _check_version(path, mark, _version(connection))  # the header says nothing while all of it is in the log
-    if tables and mark != APPLICATION:
+    if tables and mark != APPLICATION_ID:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
 
 
@@ -319,14 +319,14 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables in a file that has none."""
-    if _version(connection) == store_rules.VERSION:
+    if _version(connection) == store_rules.ARCHIVE_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _version(connection) == 0:  # else another process has made them meanwhile
-            sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _WORDS)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {store_rules.VERSION}")
+            sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _SQL_WORDS)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {store_rules.ARCHIVE_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

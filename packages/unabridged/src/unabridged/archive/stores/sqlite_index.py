@@ -1,4 +1,4 @@
-"""The search index in SQLite: contentless FTS5 tables (no positions, no texts), shelves of about `SHELF` messages each.
+"""The search index in SQLite: contentless FTS5 tables without positions or texts, in shelves of `SHELF_MESSAGES`.
 
 A thread stands on one of them, and a namespace and a thread are ranges of its row ids: one tenant's words are never
 gone through for another. What is forgotten is taken out and the shelf merged anew, since FTS5 keeps what was deleted
@@ -23,11 +23,11 @@ from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing, search
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 from unabridged.errors import ArchiveError
 
-SHELF: Final = 1 << 16
+SHELF_MESSAGES: Final = 1 << 16
 """Messages after which new threads go onto another shelf."""
-_NUMBERS: Final = 22  # bits of a row id for the message's number in its thread
-_PLACES: Final = 20  # bits for the thread's place on its shelf; the others are the namespace's
-_CHECKED: Final = 4  # tokens of a message that are looked for to see that it is indexed
+_NUMBER_BITS: Final = 22  # bits of a row id for the message's number in its thread
+_PLACE_BITS: Final = 20  # bits for the thread's place on its shelf; the others are the namespace's
+_CHECKED_TOKENS: Final = 4  # tokens of a message that are looked for to see that it is indexed
 
 
 class FtsWords(SqlWords):
@@ -49,7 +49,7 @@ class FtsWords(SqlWords):
         if shelf is None:
             shelf, base = _give_place(tx, namespace, thread)
         tx.execute("UPDATE shelves SET messages = messages + ? WHERE id = ?", [len(prepared), shelf])
-        _fit(max(number for number, _ in prepared), _NUMBERS, "messages in a thread")
+        _fit(max(number for number, _ in prepared), _NUMBER_BITS, "messages in a thread")
         rows = [(base + number, text) for number, text in prepared]
         tx.many(f"INSERT INTO words_{int(shelf)} (rowid, text) VALUES (?, ?)", rows)
 
@@ -94,7 +94,7 @@ class FtsWords(SqlWords):
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
-            tokens = nlargest(_CHECKED, words.tokens_of(words.prepare(text)), key=len)
+            tokens = nlargest(_CHECKED_TOKENS, words.tokens_of(words.prepare(text)), key=len)
             wanted = [[frozenset(token.decode() for token in tokens)]]
             row = (base or 0) + number
             count += bool(tokens) and (shelf is None or not index.matching(shelf, row, row, wanted, 1))
@@ -108,8 +108,8 @@ class FtsWords(SqlWords):
 def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
     """Return a thread's shelf, the last one while there is room, and where its row ids begin."""
     rows = tx.execute("SELECT id, threads, messages FROM shelves ORDER BY id DESC LIMIT 1")
-    shelf, threads, messages = rows[0] if rows else (-1, 0, SHELF)
-    if messages >= SHELF or threads >= 1 << _PLACES:
+    shelf, threads, messages = rows[0] if rows else (-1, 0, SHELF_MESSAGES)
+    if messages >= SHELF_MESSAGES or threads >= 1 << _PLACE_BITS:
         shelf, threads = shelf + 1, 0
         tx.execute("INSERT INTO shelves VALUES (?, 0, 0)", [shelf])
         tx.execute(
@@ -124,7 +124,7 @@ def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]
 
 def _base(namespace: int, place: int) -> int:
     """Return where the row ids begin of the thread in this place of a shelf."""
-    return (_fit(namespace, 63 - _NUMBERS - _PLACES, "namespaces") << _PLACES | place) << _NUMBERS
+    return (_fit(namespace, 63 - _NUMBER_BITS - _PLACE_BITS, "namespaces") << _PLACE_BITS | place) << _NUMBER_BITS
 
 
 def _fit(number: int, bits: int, what: str) -> int:
@@ -156,12 +156,14 @@ class FtsIndex(SqlIndex):
         for shelf, first, last in self._ranges:
             table = f"words_{int(shelf)}"
             rows = self._tx.execute(
-                f"SELECT DISTINCT rowid >> {_NUMBERS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
+                f"SELECT DISTINCT rowid >> {_NUMBER_BITS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
                 "AND rowid BETWEEN ? AND ?",
                 [_match(narrowed), first, last],
             )
             held = "SELECT id FROM threads WHERE shelf = ? AND base IN (…)"
-            found += [thread for (thread,) in self._tx.execute_in(held, [shelf], (row << _NUMBERS for (row,) in rows))]
+            found += [
+                thread for (thread,) in self._tx.execute_in(held, [shelf], (row << _NUMBER_BITS for (row,) in rows))
+            ]
         return found
 
     def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
@@ -174,7 +176,7 @@ class FtsIndex(SqlIndex):
             table = f"words_{int(shelf)}"
             newest = (
                 f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
-                f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBERS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
+                f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBER_BITS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
             )
             rows = self._tx.execute_in(
                 f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t WHERE t.shelf = ? "
@@ -183,7 +185,7 @@ class FtsIndex(SqlIndex):
                 threads,
             )
             for thread, joined in rows:
-                numbers = [int(row) & (1 << _NUMBERS) - 1 for row in joined.split(",")] if joined else []
+                numbers = [int(row) & (1 << _NUMBER_BITS) - 1 for row in joined.split(",")] if joined else []
                 found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
         return found
 
@@ -196,15 +198,15 @@ class FtsIndex(SqlIndex):
             return self.totals[0]
         count = gone_through = 0
         for shelf, first, last in self._ranges:
-            rows = self.matching(shelf, first, last, narrowed, sql_index.SAMPLE - count)
+            rows = self.matching(shelf, first, last, narrowed, sql_index.SAMPLE_SIZE - count)
             count += len(rows)
-            until = rows[-1] >> _NUMBERS << _NUMBERS if count >= sql_index.SAMPLE else first
+            until = rows[-1] >> _NUMBER_BITS << _NUMBER_BITS if count >= sql_index.SAMPLE_SIZE else first
             ((messages,),) = self._tx.execute(
                 f"SELECT SUM(messages) FROM threads t WHERE {self._threads} AND shelf = ? AND base >= ?",
                 [self._whose, shelf, until],
             )
             gone_through += int(messages or 0)
-            if count >= sql_index.SAMPLE:
+            if count >= sql_index.SAMPLE_SIZE:
                 return max(count, count * self.totals[0] // max(gone_through, 1))
         return count
 
@@ -224,18 +226,18 @@ class FtsIndex(SqlIndex):
         if self._place.thread is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
             rows = self._tx.execute(standing, [self._place.thread])
-            return [(shelf, base, base | (1 << _NUMBERS) - 1) for shelf, base in rows]
+            return [(shelf, base, base | (1 << _NUMBER_BITS) - 1) for shelf, base in rows]
         first = _base(self._place.namespace, 0)
-        last = first | (1 << _PLACES + _NUMBERS) - 1
+        last = first | (1 << _PLACE_BITS + _NUMBER_BITS) - 1
         having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
         rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
         return [(shelf, first, last) for (shelf,) in rows]
 
     def _keys(self, shelf: int, rows: Sequence[int]) -> list[Key]:
-        bases = {row >> _NUMBERS << _NUMBERS for row in rows}
+        bases = {row >> _NUMBER_BITS << _NUMBER_BITS for row in rows}
         statement = "SELECT base, id FROM threads WHERE shelf = ? AND base IN (…)"
         threads: dict[int, int] = dict(self._tx.execute_in(statement, [shelf], bases))
-        places = [(threads.get(row >> _NUMBERS << _NUMBERS), row & (1 << _NUMBERS) - 1) for row in rows]
+        places = [(threads.get(row >> _NUMBER_BITS << _NUMBER_BITS), row & (1 << _NUMBER_BITS) - 1) for row in rows]
         return [(thread, number) for thread, number in places if thread is not None]
 
 
@@ -247,4 +249,4 @@ def _match(wanted: search.Wanted) -> str:
 
 def _quote(token: str) -> str:
     """Return a token in FTS5's syntax; a long one by its beginning. There is no quote in any."""
-    return f'"{token}"' + (" *" if len(token) >= words.LONGEST else "")
+    return f'"{token}"' + (" *" if len(token) >= words.MAX_TOKEN_CHARACTERS else "")

@@ -18,9 +18,9 @@ from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores.base_log import Entry
 from unabridged.errors import ArchiveError
 
-_MARK: Final = "unabridged"
+_HEAD_KEY: Final = "unabridged"
 """The first field of the first line: its value is the version. Versions before the first release wrote another."""
-_MESSAGE: Final = b',"message":'
+_MESSAGE_FIELD: Final = b',"message":'
 
 
 class Head(NamedTuple):
@@ -35,7 +35,11 @@ class Head(NamedTuple):
 def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
     """Return the file of one entry; messages with the hashes in `held` are in an earlier file."""
     record = {"retire": entry.retired} if entry.record is None else {"record": store_rules.record_fields(entry.record)}
-    lines = [codec.encode({_MARK: store_rules.VERSION, "namespace": scope.namespace, "thread": scope.thread, **record})]
+    lines = [
+        codec.encode(
+            {_HEAD_KEY: store_rules.ARCHIVE_VERSION, "namespace": scope.namespace, "thread": scope.thread, **record}
+        )
+    ]
     written: set[str] = set()
     for part in entry.parts:
         lines.append(_write_part(part, is_held=part.hash in held or part.hash in written))
@@ -53,7 +57,7 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
     lines = data.split(b"\n")[:-1]
     try:
         head = codec.decode(lines[0])
-        store_rules.check_version(name, None if _is_unreleased(head) else head[_MARK])
+        store_rules.check_version(name, None if _is_unreleased(head) else head[_HEAD_KEY])
         owner = Scope(head["namespace"], head["thread"])
         if owner != scope:
             raise ArchiveError(f"{name} belongs to {store_rules.describe(owner)}. Put it back where it was.")
@@ -79,7 +83,7 @@ def read_head(line: bytes) -> Head | None:
 
 def _is_unreleased(head: Mapping[str, object]) -> bool:
     """Return whether a first line is of a version before the first release."""
-    return head.get(_MARK, 0 if "version" in head else None) in range(store_rules.VERSION)
+    return head.get(_HEAD_KEY, 0 if "version" in head else None) in range(store_rules.ARCHIVE_VERSION)
 
 
 def _write_part(part: Part, *, is_held: bool) -> bytes:
@@ -87,13 +91,13 @@ def _write_part(part: Part, *, is_held: bool) -> bytes:
     if is_held:
         return codec.encode(fields)
     if _is_one_line_of_json(part.body):
-        return codec.encode(fields)[:-1] + _MESSAGE + part.body + b"}"
+        return codec.encode(fields)[:-1] + _MESSAGE_FIELD + part.body + b"}"
     return codec.encode({**fields, "base64": base64.b64encode(part.body).decode("ascii")})
 
 
 def _read_part(line: bytes, held: Mapping[str, bytes], new: dict[str, bytes]) -> Part:
     # Inside a JSON string the quotes would be escaped, and no field before the message holds an object of its own.
-    head, found, body = line.partition(_MESSAGE)
+    head, found, body = line.partition(_MESSAGE_FIELD)
     fields = codec.decode(head + b"}" if found else line)
     if found:
         body = body[:-1]

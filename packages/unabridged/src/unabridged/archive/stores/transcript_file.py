@@ -28,11 +28,11 @@ from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores.files import to_folder, write_whole
 from unabridged.text_tools import one_line
 
-_END: Final = "=== {messages} messages, up to turn {turn}, record {record}, {at} bytes\n"
-_ENDS: Final = re.compile(rb"=== (\d+) messages, up to turn (-?\d+), record ([^\s,]+), (\d+) bytes\n\Z")
-_LONGEST: Final = 200
+_END_LINE: Final = "=== {messages} messages, up to turn {turn}, record {record}, {at} bytes\n"
+_END_LINE_PATTERN: Final = re.compile(rb"=== (\d+) messages, up to turn (-?\d+), record ([^\s,]+), (\d+) bytes\n\Z")
+_MAX_END_LINE_BYTES: Final = 200
 """Bytes that the last line takes at most."""
-_MARK: Final = re.compile(r"(?<![^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=--- turn |=== )")
+_FORGED_LINE_PATTERN: Final = re.compile(r"(?<![^\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=--- turn |=== )")
 """Where a line of a message begins like one of ours."""
 _NO_RECORD: Final = "-"
 
@@ -127,12 +127,12 @@ def _render(parts: Iterable[Part]) -> bytes:
     lines: list[str] = []
     for part in parts:
         who = part.role if part.role == part.origin else f"{part.role}, {part.origin}"
-        lines += [f"--- turn {part.turn} · {who} · {part.hash[:19]}\n{_MARK.sub(' ', part.text)}\n\n"]
+        lines += [f"--- turn {part.turn} · {who} · {part.hash[:19]}\n{_FORGED_LINE_PATTERN.sub(' ', part.text)}\n\n"]
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _line(end: TranscriptEnd) -> bytes:
-    return _END.format(**end._asdict()).encode("utf-8", "backslashreplace")
+    return _END_LINE.format(**end._asdict()).encode("utf-8", "backslashreplace")
 
 
 def _end_of(path: Path) -> TranscriptEnd | None:
@@ -140,8 +140,8 @@ def _end_of(path: Path) -> TranscriptEnd | None:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _LONGEST))
-            found = _ENDS.search(file.read())
+            file.seek(max(0, size - _MAX_END_LINE_BYTES))
+            found = _END_LINE_PATTERN.search(file.read())
     except OSError:
         return None
     if found is None:
