@@ -17,7 +17,7 @@ import smoke
 import unabridged
 import workspace
 from unabridged.archive import store_rules
-from unabridged.events import Receipt, receipt_from
+from unabridged.events import Receipt, receipt_from_dict
 
 ROOT = workspace.ROOT
 PROJECT = workspace.project()
@@ -132,4 +132,4 @@ def test_the_page_on_versions_tells_those_of_the_stores() -> None:
 
 def test_a_receipt_of_a_later_version_is_read_without_what_this_one_does_not_know() -> None:
     receipt = Receipt("r", "t", "summary", "why", 1.0, ((0, 4),), 9, 5, 900, 300, "memory:", "model-free")
-    assert receipt_from({**asdict(receipt), "of_a_later_version": 1}) == receipt
+    assert receipt_from_dict({**asdict(receipt), "of_a_later_version": 1}) == receipt

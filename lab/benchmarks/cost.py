@@ -22,7 +22,7 @@ from pathlib import Path
 
 from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
 from unabridged.settings import Prices
-from unabridged_corpus.evaluate.score import Needs, held, needs_of_views
+from unabridged_corpus.evaluate.score import Needs, count_held_needs, find_needs_in_views
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")
 GAP = 20.0
@@ -145,7 +145,7 @@ def needs_of(conversation: Conversation) -> dict[int, Needs]:
     size, due = 0.0, float(CUT)
     for i, line in enumerate(conversation.lines):
         if size >= due and i in starts:
-            wanted = needs_of_views(views[:i], views[i:])
+            wanted = find_needs_in_views(views[:i], views[i:])
             if wanted:
                 found[i] = wanted
             due = (size // CUT + 1) * CUT
@@ -224,8 +224,12 @@ def _row(
             continue
         lines = conversation.lines
         whole = {cut: sum(line.tokens for line in lines[:cut]) for cut in needed}
-        recalls.append(statistics.mean(held(run.contexts[cut], need).share for cut, need in needed.items()))
-        tails.append(statistics.mean(held(tail_of(lines[:cut], run.sizes[cut]), n).share for cut, n in needed.items()))
+        recalls.append(statistics.mean(count_held_needs(run.contexts[cut], need).share for cut, need in needed.items()))
+        tails.append(
+            statistics.mean(
+                count_held_needs(tail_of(lines[:cut], run.sizes[cut]), n).share for cut, n in needed.items()
+            )
+        )
         sizes.append(statistics.mean(run.sizes[cut] / whole[cut] for cut in needed))
     return Row(
         policy=name,

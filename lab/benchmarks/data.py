@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.policies import Line, tokens_of
 from unabridged.authorship import with_origins
 from unabridged.formats import format_named
-from unabridged_corpus.evaluate.score import Needs, cuts, needs
+from unabridged_corpus.evaluate.score import Needs, find_cuts, find_needs
 from unabridged_testing import Shape, make_conversation, refusals
 from unabridged_testing.wire import Ending, Kind
 
@@ -68,7 +68,7 @@ class Recorded:
         """Return the first model call after each 24,000 tokens, where needs-next is measured."""
         if self._cuts is None:
             starts = self.starts()
-            found = (next((start for start in starts if start >= cut), None) for cut in cuts(self.messages))
+            found = (next((start for start in starts if start >= cut), None) for cut in find_cuts(self.messages))
             self._cuts = {start for start in found if start is not None}
         return self._cuts
 
@@ -81,7 +81,7 @@ class Recorded:
     def needs(self, at: int) -> Needs:
         """Return what the agent needs next."""
         if at not in self._needs:
-            self._needs[at] = needs(self.messages[:at], self.messages[at:])
+            self._needs[at] = find_needs(self.messages[:at], self.messages[at:])
         return self._needs[at]
 
 

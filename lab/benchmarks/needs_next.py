@@ -25,7 +25,7 @@ from unabridged.messages import View
 from unabridged.summary.gather import gather
 from unabridged.summary.layout import render
 from unabridged.summary.ledger import Ledger
-from unabridged_corpus.evaluate.score import Needs, NeedsScore, average, cuts, held, needs
+from unabridged_corpus.evaluate.score import Needs, NeedsScore, average_shares, count_held_needs, find_cuts, find_needs
 
 Count = Callable[[str], int]
 
@@ -53,13 +53,13 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
     for number, (name, messages) in enumerate(conversations(folder)):
         if most is not None and number >= most:
             return
-        places = cuts(messages, every)
+        places = find_cuts(messages, every)
         if not places:
             continue
         format_ = detect(messages)
         views = with_origins([format_.read(message) for message in messages])
         for place in places:
-            needed = needs(messages[:place], messages[place:])
+            needed = find_needs(messages[:place], messages[place:])
             if needed.files or needed.names:
                 following = next((view for view in views[place:] if view.origin != "host"), None)
                 answered = following is not None and following.origin == "person"
@@ -113,7 +113,7 @@ def rows(
                     raise AssertionError(f"{name} took {count(text)} of {budget} tokens in {cut.conversation}")
                 beside = [view.text for view in cut.before if view.role == "system"]
                 beside += [cut.before[i].text for i in cut.kept or _last_person(cut.before)]
-                score = held("\n".join([text, *beside]), cut.needed)
+                score = count_held_needs("\n".join([text, *beside]), cut.needed)
                 scores[cut.even].setdefault(cut.conversation, []).append(score)
             table.append(_row(name, budget, scores))
     return table
@@ -127,7 +127,7 @@ def _row(name: str, budget: int, scores: dict[bool, dict[str, list[NeedsScore]]]
     both = {**scores[True], **scores[False]}
     row: dict[str, Any] = {"tokens": budget, "way": name, "conversations": len(both)}
     for label, part in (("all", both), ("even", scores[True]), ("odd", scores[False])):
-        files, names = average(part)
+        files, names = average_shares(part)
         row[f"files, {label}"], row[f"names, {label}"] = f"{files:.1%}", f"{names:.1%}"
     return row
 

@@ -21,7 +21,7 @@ from benchmarks.harness import MADE
 from benchmarks.policies import Line, tokens_of
 from unabridged.formats import format_named
 from unabridged.settings import Prices
-from unabridged_corpus.evaluate.score import NeedsScore, held
+from unabridged_corpus.evaluate.score import NeedsScore, count_held_needs
 from unabridged_testing import refusals
 
 ROUNDS = (1, 2, 4, 8)
@@ -126,7 +126,7 @@ class Track:
     def lost(self, since: int) -> None:
         """Record, after the run ended early, that nothing still needed is there."""
         for at in sorted(cut for cut in self.given.cuts() if cut >= since):
-            nothing = _counts(held("", self.given.needs(at)))
+            nothing = _counts(count_held_needs("", self.given.needs(at)))
             none: dict[str, Any] = {"tokens": 0, "people": [0, 1], "held": nothing, "tail": nothing}
             self.out["points"].append({"kind": "cut", "sent": False, "at": at, **none})
 
@@ -167,7 +167,10 @@ class Track:
         needed, text = given.needs(at), self.text(request)
         said = [given.lines[i].view.text for i in given.people if i < at]
         point |= {"at": at, "tokens": tokens, "people": [sum(one in text for one in said), len(said)]}
-        point |= {"held": _counts(held(text, needed)), "tail": _counts(held(tail(given.lines[:at], tokens), needed))}
+        point |= {
+            "held": _counts(count_held_needs(text, needed)),
+            "tail": _counts(count_held_needs(tail(given.lines[:at], tokens), needed)),
+        }
         self.out["points"].append(point)
 
 

@@ -25,7 +25,7 @@ from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged_cli.inspector.listing import thread_id
-from unabridged_cli.inspector.server import Inspector
+from unabridged_cli.inspector.server import InspectorServer
 
 LONG = Scope("default", "a long thread")
 ROUNDS = 3
@@ -147,10 +147,10 @@ def make_many(path: Path, threads: int) -> None:
 
 
 @contextmanager
-def serving(path: Path) -> Iterator[Inspector]:
+def serving(path: Path) -> Iterator[InspectorServer]:
     """Run an inspector that has not served any request yet."""
     archive = open_archive(f"sqlite:///{path}", probe=False)
-    with Inspector(archive) as server:
+    with InspectorServer(archive) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield server

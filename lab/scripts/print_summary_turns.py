@@ -17,11 +17,11 @@ from pathlib import Path
 from unabridged.engine.cut import safe_indices
 from unabridged.engine.plan import find_newest_person_message
 from unabridged.languages import detect_language
-from unabridged.marks import summary_text
-from unabridged_corpus.evaluate.arms import unabridged
-from unabridged_corpus.evaluate.cut_points import CutPoint, counter
-from unabridged_corpus.evaluate.data import EvalConversation, conversations
-from unabridged_corpus.evaluate.score import Needs, cuts
+from unabridged.marks import format_summary_turn
+from unabridged_corpus.evaluate.arms import build_unabridged_arm
+from unabridged_corpus.evaluate.cut_points import CutPoint, make_token_counter
+from unabridged_corpus.evaluate.data import EvalConversation, read_conversations
+from unabridged_corpus.evaluate.score import Needs, find_cuts
 
 
 def all_cuts(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
@@ -31,7 +31,7 @@ def all_cuts(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
     """
     views = conversation.views
     safe = safe_indices(views)
-    full = cuts(conversation.messages, every) or [len(views) - 1]
+    full = find_cuts(conversation.messages, every) or [len(views) - 1]
     for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
         if place:
             answered = views[place].origin == "person"
@@ -41,11 +41,11 @@ def all_cuts(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
 
 def turn_of(moments: Sequence[CutPoint], budget: int) -> tuple[str, int]:
     """Return the summary turn at the last of these cuts, built through all cuts before it, and its tokens."""
-    count, _ = counter()
-    arm = unabridged(budget, count)
+    count, _ = make_token_counter()
+    arm = build_unabridged_arm(budget, count)
     text = [arm(moment) for moment in moments][-1]
     language = detect_language(view.text for view in moments[-1].before if view.origin == "person")
-    return summary_text("0" * 12, text, 0, moments[-1].place, language), count(text)
+    return format_summary_turn("0" * 12, text, 0, moments[-1].place, language), count(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     places = [
         moments[: place + 1]
-        for moments in (list(all_cuts(found, options.every)) for found in conversations(options.data))
+        for moments in (list(all_cuts(found, options.every)) for found in read_conversations(options.data))
         for place in range(len(moments))
     ]
     fence = "`" * 8

@@ -116,9 +116,9 @@ def plain(_: Path) -> str:
 
 def cli(_: Path) -> str:
     """Run the program: its help, a compaction, and the error that says how to install a missing extra."""
-    from unabridged_cli.mcp_server import server
+    from unabridged_cli.mcp_server import build_server
 
-    assert remedy_of(lambda: server(None)) == "unabridged[mcp]"  # type: ignore[arg-type]
+    assert remedy_of(lambda: build_server(None)) == "unabridged[mcp]"  # type: ignore[arg-type]
     shown = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
     assert "compact" in shown.stdout
     gateway = subprocess.run(

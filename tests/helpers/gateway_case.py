@@ -20,7 +20,7 @@ from unabridged_gateway.config import build_config
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 12_000
 FAMILIES = ("openai", "anthropic", "gemini")
@@ -91,10 +91,10 @@ class Case(NamedTuple):
 def gateway(provider: ProviderApp, folder: Path, **given: Any) -> Iterator[Case]:
     """The gateway, before this provider, with an archive in the folder."""
     archive = folder / "archive.db"
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         options = {"window": WINDOW, "archive": f"sqlite:///{archive}", "port": 0}
         options["upstreams"] = dict.fromkeys(FAMILIES, upstream)
-        with serving(Gateway(build_config(**{**options, **given}))) as url:
+        with serve_in_thread(Gateway(build_config(**{**options, **given}))) as url:
             yield Case(url, provider, archive)
 
 
@@ -105,9 +105,9 @@ def say(_: object) -> LoopbackReply:
 @contextmanager
 def gateway_before(provider: ProviderApp, **flags: Any) -> Iterator[httpx.Client]:
     """A client of a gateway that stands before this provider."""
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
-        with serving(Gateway(load_config(None, **given))) as url:
+        with serve_in_thread(Gateway(load_config(None, **given))) as url:
             headers = {"authorization": f"Bearer {KEY}", "anthropic-version": "2023-06-01"}
             with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE) as client:
                 yield client

@@ -20,10 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from patience import PATIENCE
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
-from unabridged_gateway.logs import JsonLines, TextLines
+from unabridged_gateway.logs import JsonLineFormatter, TextLineFormatter
 from unabridged_gateway.monitoring import Monitor
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 
 class Watched:
@@ -65,14 +65,14 @@ class Watched:
 @contextmanager
 def watched(provider: ProviderApp, **flags: Any) -> Iterator[Watched]:
     """A gateway that logs everything it can."""
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         one = Watched(flags.pop("upstream", upstream), **flags)
         handlers = logging.StreamHandler(one.lines), logging.StreamHandler(one.texts)
-        for handler, lines in zip(handlers, (JsonLines(), TextLines()), strict=True):
+        for handler, lines in zip(handlers, (JsonLineFormatter(), TextLineFormatter()), strict=True):
             handler.setFormatter(lines)
         with (
             heard(*handlers),
-            serving(one.gateway) as url,
+            serve_in_thread(one.gateway) as url,
             httpx.Client(base_url=url, timeout=PATIENCE) as one.client,
         ):
             yield one

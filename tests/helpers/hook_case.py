@@ -13,7 +13,7 @@ from places import HELPERS
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged_cli.clients.hook import events
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.threads import build_session_thread
 
 RECORDED = HELPERS / "fixtures" / "hooks"
 SESSION = "0d5c1a52-7f1e-4f0c-9a7e-3a0a7a1f2b11"
@@ -75,12 +75,12 @@ def write(path: Path, lines: list[Line]) -> Path:
 def call(path: Path, event: str, **more: Any) -> str:
     """What the hook answers to this event: the text for the context, or nothing."""
     given = {"hook_event_name": event, "session_id": SESSION, "transcript_path": str(path), "cwd": "/home/ada", **more}
-    said = events.answer(json.dumps(given).encode())
+    said = events.answer_hook_event(json.dumps(given).encode())
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
 
 
 def scope(client: str = "claude-code", session: str = SESSION) -> Scope:
-    return Scope("default", thread_of(client, session))
+    return Scope("default", build_session_thread(client, session))
 
 
 def texts(archive: Archive, where: Scope) -> list[str]:

@@ -21,8 +21,8 @@ from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.settings import Clear, Settings
 from unabridged_cli.clients.hook.actions import archive_session
-from unabridged_cli.clients.hook.transcript import HookSession, kind_of
-from unabridged_cli.inspector.server import Inspector
+from unabridged_cli.clients.hook.transcript import HookSession, detect_transcript_kind
+from unabridged_cli.inspector.server import InspectorServer
 
 PLANTED = "the heron wears a green hat"
 HOSTILE = (
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 class Door:
     """The inspector as somebody without a browser sees it: every header is theirs to choose."""
 
-    def __init__(self, server: Inspector) -> None:
+    def __init__(self, server: InspectorServer) -> None:
         self.server = server
         self.host = urlsplit(server.url).netloc
         self.cookie = ""
@@ -87,7 +87,7 @@ class Door:
 @contextmanager
 def inspecting(archive: Archive, *, write: bool = False) -> Iterator[Door]:
     """An inspector that answers as long as this lasts."""
-    with Inspector(archive, write=write) as server:
+    with InspectorServer(archive, write=write) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -167,7 +167,7 @@ def copy_session(recorded: Path, folder: Path, archive: Archive) -> Scope:
         line |= {**about, "timestamp": (began + timedelta(minutes=minute)).isoformat()}
     path = folder / "0d5c1a52-7f1e-4f0c-9a7e-3a0a7a1f2b11.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    kind = kind_of(path)
+    kind = detect_transcript_kind(path)
     assert kind is not None
     source = HookSession(kind, path.stem, path)
     assert archive_session(source, "SessionStart compact", 60, archive)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from unabridged_cli.clients import CLIENTS
-from unabridged_cli.clients.configure import apply, plan_install, plan_uninstall
+from unabridged_cli.clients.configure import apply_change, plan_install, plan_uninstall
 
 PROGRAM = "/opt/my tools/bin/unabridged"
 SETTINGS = """\
@@ -100,14 +100,14 @@ def install(path: Path, name: str, program: str = PROGRAM) -> str:
     """Ours in one file of the client's; the file's text then."""
     (place,) = (place for place in CLIENTS[name].entries({"HOME": str(Path.home())}, None) if place.path == path)
     for change in plan_install([place], program):
-        apply(change, Path.home())
+        apply_change(change, Path.home())
     return path.read_bytes().decode()
 
 
 def uninstall(path: Path, name: str) -> str | None:
     (place,) = (place for place in CLIENTS[name].entries({"HOME": str(Path.home())}, None) if place.path == path)
     for change in plan_uninstall([place]):
-        apply(change, Path.home())
+        apply_change(change, Path.home())
     return path.read_bytes().decode() if path.exists() else None
 
 

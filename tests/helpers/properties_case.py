@@ -17,7 +17,7 @@ from unabridged.authorship import with_origins
 from unabridged.formats import FORMATS
 from unabridged.formats.fields import get
 from unabridged.legality import find_waiting
-from unabridged.marks import separators
+from unabridged.marks import list_separator_texts
 from unabridged.settings import resolve_limits
 from unabridged_testing import (
     Conversation,
@@ -72,7 +72,7 @@ def is_filler(message: Any) -> bool:
         content = content[0].get("text")
     if isinstance(message, dict) and len(parts := message.get("parts", ())) == 1:
         content = parts[0].get("text")
-    return isinstance(content, str) and content in separators()
+    return isinstance(content, str) and content in list_separator_texts()
 
 
 def budget_of(window: int) -> int:

@@ -29,11 +29,11 @@ from sdk_loops import RESULT, TASK, Chat, Messages, Responses
 from unabridged import Compactor
 from unabridged.archive import Archive, Scope, codec, open_archive
 from unabridged_gateway.config_file import load_config
-from unabridged_gateway.tenants import tenant_of
+from unabridged_gateway.tenants import find_tenant
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.loopback_wires import Served
+from unabridged_testing.loopback_wires import ServedAnswer
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 12_000
 SECRET = "a secret that both of the replicas have"  # noqa: S105 - of these tests
@@ -66,7 +66,7 @@ class Upstream(ProviderApp):
         """The share of requests that the provider answers with an error of its own."""
         self._random = random.Random(4)  # noqa: S311 - faults, not secrets
 
-    def serve(self, request: ReceivedRequest) -> Served:
+    def serve(self, request: ReceivedRequest) -> ServedAnswer:
         """The answer; what is wrong with the request is kept."""
         self.raw.clear()
         self.requests.clear()
@@ -83,7 +83,9 @@ class Upstream(ProviderApp):
         if self.faulty and self._random.random() < self.faulty:
             self.served["errors"] += 1
             code = self._random.choice((429, 500, 529))
-            return Served(code, {"type": "error", "error": {"type": "api_error", "message": "The provider says no."}})
+            return ServedAnswer(
+                code, {"type": "error", "error": {"type": "api_error", "message": "The provider says no."}}
+            )
         served = self.answer(request.path, body)
         if served.status == 200 and asks_to_go_on and marks:
             self.sent[marks.pop()] = body["input" if "input" in body else "messages"]
@@ -320,7 +322,7 @@ class World:
         """Whose conversation it is, in the archive."""
         config = load_config(self.config, secret=SECRET)
         sent = [(name.encode(), value.encode()) for name, value in talk.headers().items()]
-        return tenant_of(config.tenants, sent, "127.0.0.1")
+        return find_tenant(config.tenants, sent, "127.0.0.1")
 
     def check(self) -> Counter[str]:
         """Assert what holds when all is over; what was found, in numbers."""
@@ -395,7 +397,7 @@ def free_port() -> int:
 def world(folder: Path, talks: int) -> Iterator[World]:
     """The database, the provider, and two replicas that wait to be started, until the block ends."""
     provider, postgres = Upstream(), Postgres()
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         made = World(folder, upstream, postgres, provider, talks)
         try:
             yield made

@@ -13,9 +13,9 @@ from real_clients.grown import Check
 from real_clients.loopback import Loopback, kind_of
 from real_clients.through_gateway import gateway_before
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.loopback_wires import Served
+from unabridged_testing.loopback_wires import ServedAnswer
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import Message, Receive, Send, serving
+from unabridged_testing.serving import Message, Receive, Send, serve_in_thread
 
 WINDOW = 200_000
 ANSWER = 32_000
@@ -39,7 +39,7 @@ class Model(ProviderApp):
         self._is_turn = False
         self.turns = 0
 
-    def answer(self, path: str, body: dict[str, Any]) -> Served:
+    def answer(self, path: str, body: dict[str, Any]) -> ServedAnswer:
         """Answer this body."""
         self._is_turn = kind_of(path, body) == "turn"
         return super().answer(path, body)
@@ -99,14 +99,14 @@ def stay_below(driver: Driver, new_place: Callable[[], Place]) -> Iterator[Check
     """Run the client direct and through a gateway; what held."""
     direct, through = Model(driver), Model(driver)
     place = new_place()
-    with serving(direct) as upstream:
+    with serve_in_thread(direct) as upstream:
         ended = _run(driver, place, upstream)
     yield Check("it does its task without a gateway", ended and direct.turns == CALLS + 1, f"{direct.turns} turns")
     place = new_place()
     with (
-        serving(through) as upstream,
+        serve_in_thread(through) as upstream,
         gateway_before(upstream, WINDOW, place.home / "gateway") as gateway,
-        serving(tap := Tap(gateway.url)) as address,
+        serve_in_thread(tap := Tap(gateway.url)) as address,
     ):
         ended = _run(driver, place, address)
         made = gateway.compactions()

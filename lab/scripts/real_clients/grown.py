@@ -17,7 +17,7 @@ from real_clients.streams import Answer, Call
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.errors import ArchiveError
-from unabridged_cli.clients.hook.log import log_file
+from unabridged_cli.clients.hook.log import log_file_path
 
 RULE = "Never edit anything under vendor/, not even to fix a typo."
 REQUEST = f"Write the tide report for all five stations into report.txt. {RULE}"
@@ -119,7 +119,7 @@ def grow(driver: Driver, place: Place, before: Callable[[Place], None] = lambda 
 
 
 def _were_called(driver: Driver, place: Place) -> Check:
-    log = log_file(place.environ())
+    log = log_file_path(place.environ())
     told = log.read_text(encoding="utf-8") if log.is_file() else ""
     return Check("every hook was called", all(f"({event}" in told for event in _EVENTS[driver.hooks]), told[-300:])
 

@@ -18,7 +18,7 @@ from real_clients.grown import Check
 from real_clients.through_gateway import gateway_before
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 REQUESTS = 10_000
 _IN_HEADS = 10
@@ -178,7 +178,7 @@ def go_malformed(number: int = REQUESTS) -> Iterator[Check]:
     provider = ProviderApp(lambda _: LoopbackReply("Fine."), window=100_000)
     with (
         tempfile.TemporaryDirectory() as home,
-        serving(provider) as upstream,
+        serve_in_thread(provider) as upstream,
         gateway_before(upstream, _WINDOW, Path(home), "--summariser", "none") as gateway,
     ):
         parts = urlsplit(gateway.url)

@@ -19,7 +19,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.authorship import own_words, with_origins
 from unabridged.formats import FORMATS
 from unabridged.recall.lookup import search
-from unabridged_corpus.evaluate.score import NeedsScore, held, needs
+from unabridged_corpus.evaluate.score import NeedsScore, count_held_needs, find_needs
 
 NAMESPACE = "default"
 NOTHING = NeedsScore(0, 0, 0, 0)
@@ -98,7 +98,7 @@ def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
     lost = [words for words in wanted.people if flat(words) not in said]
     return {
         "tokens": request.tokens,
-        "needs": held(text, needs(recorded.messages, recorded.post)),
+        "needs": count_held_needs(text, find_needs(recorded.messages, recorded.post)),
         "people": (len(wanted.people) - len(lost), len(wanted.people)),
         "lost": (*lost, *_missing(recorded, text)),
     }
@@ -106,7 +106,7 @@ def _measured(recorded: Recorded, request: Request) -> dict[str, Any]:
 
 def _missing(recorded: Recorded, text: str) -> list[str]:
     """Return the file names and identifiers that are needed next and are not in the text."""
-    needed = needs(recorded.messages, recorded.post)
+    needed = find_needs(recorded.messages, recorded.post)
     names = [*(path.rpartition("/")[2] for path in needed.files), *needed.names]
     return sorted(name for name in names if name not in text)
 

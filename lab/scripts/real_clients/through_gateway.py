@@ -19,10 +19,10 @@ from real_clients.clients import DRIVERS, SOURCE, Driver, Place
 from real_clients.grown import Check, kept_in
 from real_clients.loopback import Loopback, kind_of
 from unabridged.archive.protocol import DEFAULT_NAMESPACE
-from unabridged_testing.loopback import LoopbackReply, count
-from unabridged_testing.loopback_wires import Served
+from unabridged_testing.loopback import LoopbackReply, count_tokens
+from unabridged_testing.loopback_wires import ServedAnswer
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 60_000
 """Of the model, as the provider enforces it. Clients are given a larger one, so that they leave it to the gateway."""
@@ -58,10 +58,10 @@ class Model(ProviderApp):
         self.asked_to_compact = 0
         """How often the client wanted a summary of the model, by itself."""
 
-    def answer(self, path: str, body: dict[str, Any]) -> Served:
+    def answer(self, path: str, body: dict[str, Any]) -> ServedAnswer:
         """Return the provider's response to this body."""
         wire = self.wire_at(path)
-        self.largest = max(self.largest, count(wire.read_by_the_model(body)) if wire else 0)
+        self.largest = max(self.largest, count_tokens(wire.collect_model_input(body)) if wire else 0)
         kind = kind_of(path, body)
         self.asked_to_compact += kind == "compaction"
         self._offers = kind == "turn"
@@ -139,7 +139,7 @@ def go_through(driver: Driver, place: Place) -> Iterator[Check]:
     """Run the client through a gateway and yield the checks."""
     model = Model(driver)
     place.write("project/read.sh", READ)
-    with serving(model) as upstream, gateway_before(upstream, model.window, place.home / "gateway") as gateway:
+    with serve_in_thread(model) as upstream, gateway_before(upstream, model.window, place.home / "gateway") as gateway:
         driver.prepare(place, Loopback("", url=gateway.url))
         done = place.run(*driver.ask(place, REQUEST, None), seconds=600)
         made = gateway.compactions()

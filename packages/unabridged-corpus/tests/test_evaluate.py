@@ -13,12 +13,12 @@ from cli_case import SESSION, SESSION_FILES, run
 from conversations import assistant, chat_round, user
 from unabridged.errors import SettingsError
 from unabridged_corpus.evaluate import questions
-from unabridged_corpus.evaluate.arms import choose_arms, plain_tail, unabridged
+from unabridged_corpus.evaluate.arms import build_tail_arm, build_unabridged_arm, choose_arms
 from unabridged_corpus.evaluate.cut_points import find_cut_points
-from unabridged_corpus.evaluate.data import EvalConversation, conversations, made
-from unabridged_corpus.evaluate.plot import plot
+from unabridged_corpus.evaluate.data import EvalConversation, build_conversation, read_conversations
+from unabridged_corpus.evaluate.plot import draw_plot
 from unabridged_corpus.evaluate.report import evaluate
-from unabridged_corpus.evaluate.score import held
+from unabridged_corpus.evaluate.score import count_held_needs
 from unabridged_testing import ScriptedModel
 
 
@@ -67,14 +67,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def one(messages: list[dict[str, Any]]) -> EvalConversation:
-    return made("one", "openai-chat", messages)
+    return build_conversation("one", "openai-chat", messages)
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_is_every_conversation_in_its_files(folder: Path) -> None:
-    found = list(conversations(folder))
+    found = list(read_conversations(folder))
     assert [one.name for one in found] == ["runs:r0", "runs:r1", "talk:chat"]
     assert [len(one.questions) for one in found] == [0, 0, 24]
     assert found[2].questions[1].evidence == (20,)
@@ -82,7 +82,7 @@ def test_a_folder_is_every_conversation_in_its_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("file", SESSION_FILES, ids=lambda file: file.stem)
 def test_the_sessions_of_clients_are_read(file: Path) -> None:
-    (found,) = conversations(file)
+    (found,) = read_conversations(file)
     assert len(found.views) == len(found.messages) > 0
     assert {"user", "assistant"} <= {view.role for view in found.views}
 
@@ -105,14 +105,14 @@ def test_a_file_that_can_not_be_measured_is_an_error_that_says_why(tmp_path: Pat
 def test_in_a_folder_such_a_file_is_passed_over_and_said(folder: Path) -> None:
     (folder / "broken.json").write_text('{"a": 1}')
     said: list[str] = []
-    assert len(list(conversations(folder, warn=said.append))) == 3
+    assert len(list(read_conversations(folder, warn=said.append))) == 3
     assert "broken.json" in said[0]
 
 
 def test_a_question_whose_evidence_is_unknown_is_not_asked(tmp_path: Path) -> None:
     data = {**chat(10), "questions": [{"question": "Who?", "evidence": ["nowhere"]}, {"question": "?", "evidence": []}]}
     (tmp_path / "x.json").write_text(json.dumps(data))
-    assert next(conversations(tmp_path)).questions == ()
+    assert next(read_conversations(tmp_path)).questions == ()
 
 
 # -- needs -------------------------------------------------------------------------------------------------------------
@@ -120,21 +120,21 @@ def test_a_question_whose_evidence_is_unknown_is_not_asked(tmp_path: Path) -> No
 
 def test_a_summary_keeps_to_its_budget_and_holds_what_a_tail_lost() -> None:
     conversation = one(coding())
-    ours, tail = unabridged(600, count), plain_tail(600, count)
+    ours, tail = build_unabridged_arm(600, count), build_tail_arm(600, count)
     held_by_ours = held_by_tail = 0
     for moment in find_cut_points(conversation, 4_000):
         summary, last = ours(moment), tail(moment)
         assert count(summary) <= 600
         assert count(last) <= 600
-        held_by_ours += held(summary, moment.needed).names
-        held_by_tail += held(last, moment.needed).names
+        held_by_ours += count_held_needs(summary, moment.needed).names
+        held_by_tail += count_held_needs(last, moment.needed).names
     assert held_by_ours > held_by_tail > 0
 
 
 def test_what_stays_anyway_is_the_system_prompt_and_the_newest_message_of_a_person() -> None:
     conversation = one([{"role": "system", "content": "Be brief."}, *coding()])
     moment = next(find_cut_points(conversation, 4_000))
-    assert moment.beside() == "Be brief.\nRename load_settings everywhere."
+    assert moment.text_beside_summary() == "Be brief.\nRename load_settings everywhere."
     assert moment.kept == (1,)
 
 
@@ -147,7 +147,7 @@ def test_where_a_person_speaks_next_nothing_of_theirs_is_kept_apart() -> None:
     for moment in found:
         newest = max(i for i in range(moment.place) if views[i].origin == "person")
         assert moment.kept == (() if views[moment.place].origin == "person" else (newest,))
-        assert moment.beside() == views[newest].text
+        assert moment.text_beside_summary() == views[newest].text
 
 
 def test_every_arm_gets_a_row_at_every_budget() -> None:
@@ -188,7 +188,7 @@ def test_an_arm_that_can_not_run_here_is_refused_with_the_remedy() -> None:
 
 
 def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None:
-    conversation = list(conversations(folder))[2]
+    conversation = list(read_conversations(folder))[2]
     done = questions.score_unabridged(conversation, 700, count)
     assert done.compactions > 0
     assert done.asked == 24
@@ -198,12 +198,12 @@ def test_evidence_is_found_in_the_context_or_by_one_search(folder: Path) -> None
 
 def test_only_so_many_tokens_of_a_search_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "SEARCH_TOKENS", 20)
-    done = questions.score_unabridged(list(conversations(folder))[2], 700, count)
+    done = questions.score_unabridged(list(read_conversations(folder))[2], 700, count)
     assert done.or_search == done.in_context
 
 
 def test_a_tail_answers_what_stands_in_it(folder: Path) -> None:
-    conversation = list(conversations(folder))[2]
+    conversation = list(read_conversations(folder))[2]
     assert questions.score_tail(conversation, 10**6, count).in_context == 24
     assert questions.score_tail(conversation, 100, count).in_context == 0
 
@@ -250,4 +250,4 @@ def test_wrong_options_are_one_line_that_says_what_to_do(arguments: list[str], s
 
 
 def test_an_empty_plot_is_still_a_drawing() -> None:
-    assert plot((), "nothing & nobody").startswith("<svg")
+    assert draw_plot((), "nothing & nobody").startswith("<svg")

@@ -11,7 +11,7 @@ from unabridged.messages import View
 from unabridged.recall.lookup import RESULT_ROOM_CHARACTERS, search
 from unabridged.recall.tools import tools
 from unabridged.summary.remarks import remarks_in_talk
-from unabridged_testing.archive_contract.values import HERE, make_part, store_parts
+from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, store_parts
 
 CHATTER = [f"Oh {how}, so {how} and friendly, thanks a lot." for how in ("nice", "good", "fine") * 10]
 FACTS = {8: "My brother Anselm bought a 1974 Volvo in Uppsala.", 30: "We moved the wedding to 14 June, to Kraków."}
@@ -78,14 +78,14 @@ def _voice(turn: int) -> tuple[str, str]:
 
 def test_a_match_brings_the_answer_that_shares_no_word_with_the_question() -> None:
     archive = chat(*CHATTER[:6], "Where did you park the violin?", "In the cupboard.", *CHATTER[6:12])
-    assert "In the cupboard." in search(archive, HERE, "violin park").text()
+    assert "In the cupboard." in search(archive, TEST_SCOPE, "violin park").text()
 
 
 def test_matches_of_one_place_are_one_passage_and_nothing_is_shown_twice() -> None:
     archive = chat(
         *CHATTER[:8], "The violin is old.", "How old is the violin?", "The violin is from 1720.", *CHATTER[8:20]
     )
-    found = search(archive, HERE, "violin")
+    found = search(archive, TEST_SCOPE, "violin")
     assert len(found.results) == 1
     text = found.text()
     assert [text.count(f"[{turn}] ") for turn in (8, 9, 10)] == [1, 1, 1]
@@ -93,13 +93,13 @@ def test_matches_of_one_place_are_one_passage_and_nothing_is_shown_twice() -> No
 
 def test_words_that_begin_alike_count_for_the_order_and_find_nothing_by_themselves() -> None:
     archive = chat("the old mill painted blue", *CHATTER[:9], "the old mill stands there", *CHATTER[9:15])
-    assert search(archive, HERE, "old mill painting").results[0].turn == 0
-    assert not archive.search(HERE, "painting")
+    assert search(archive, TEST_SCOPE, "old mill painting").results[0].turn == 0
+    assert not archive.search(TEST_SCOPE, "painting")
 
 
 def test_further_matches_follow_in_a_line_each() -> None:
     archive = chat(*(f"needle number {i}, " + "x" * 60 if i % 5 == 0 else f"other {i}" for i in range(200)))
-    found = search(archive, HERE, "needle")
+    found = search(archive, TEST_SCOPE, "needle")
     assert len(found.results) == 16
     assert len(found.others) > 10
     assert "Further matches:" in found.text()
@@ -107,21 +107,21 @@ def test_further_matches_follow_in_a_line_each() -> None:
 
 
 def test_when_nothing_has_the_quoted_words_their_words_are_looked_for_and_it_is_said() -> None:
-    found = search(chat("a blue old mill", "yes"), HERE, '"old blue mill"')
+    found = search(chat("a blue old mill", "yes"), TEST_SCOPE, '"old blue mill"')
     assert [result.turn for result in found.results] == [0]
     assert "Nothing has what stands in quotes" in found.text()
 
 
 def test_a_host_with_a_small_window_gives_less_room() -> None:
     archive = chat(*(f"needle {i} " + "word " * 40 for i in range(60)))
-    small = tools(archive, HERE, room=1_500)
+    small = tools(archive, TEST_SCOPE, room=1_500)
     assert len(small.call("search_history", {"query": "needle"})) <= 1_500
     assert re.findall(r"^\[\d+\] ref", small.call("search_history", {"query": "needle"}), re.MULTILINE)
 
 
 def test_signs_of_scripts_without_spaces_take_their_share_of_the_room() -> None:
     archive = chat(*(f"数据库{i}" + "连接失败" * 30 for i in range(100)))
-    assert len(search(archive, HERE, "数据库").text()) < RESULT_ROOM_CHARACTERS / 2
+    assert len(search(archive, TEST_SCOPE, "数据库").text()) < RESULT_ROOM_CHARACTERS / 2
 
 
 def test_talk_stays_within_the_window_and_old_facts_in_the_context() -> None:

@@ -20,10 +20,10 @@ from unabridged.errors import SettingsError
 from unabridged.languages import labels
 from unabridged.sessions import SessionFileError
 from unabridged.tokens.calibrate import Usage
-from unabridged_corpus.evaluate.candidates import MESSAGES_AFTER, file_name, place_to_cut
-from unabridged_corpus.evaluate.data import EvalConversation, conversations, made
-from unabridged_corpus.evaluate.reader import PROBE_KINDS, read_json, read_marks, read_probes, shown
-from unabridged_corpus.evaluate.readings import LETTERS, Readings, read_all
+from unabridged_corpus.evaluate.candidates import MESSAGES_AFTER, choose_cut, conversation_to_file_name
+from unabridged_corpus.evaluate.data import EvalConversation, build_conversation, read_conversations
+from unabridged_corpus.evaluate.reader import PROBE_KINDS, read_json, read_marks, read_probes, render_conversation
+from unabridged_corpus.evaluate.readings import LETTERS, Readings, read_all_conversations
 from unabridged_testing import ScriptedModel
 from upstream import Upstream, chat, serving
 
@@ -39,7 +39,7 @@ def working(rounds: int = 60) -> list[dict[str, Any]]:
 
 
 def one(messages: list[dict[str, Any]] | None = None, name: str = "one") -> EvalConversation:
-    return made(name, "openai-chat", messages or working())
+    return build_conversation(name, "openai-chat", messages or working())
 
 
 def some_probes(number: int = 10) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def brought(tmp_path: Path) -> Path:
 
 def test_probes_are_written_from_what_came_next_and_before_any_text_is_seen() -> None:
     asked = reader(liking("load_settings"))
-    read_all([one()], asked, window=4_000)
+    read_all_conversations([one()], asked, window=4_000)
     first = asked.asks[0].instruction
     assert "<text" not in first
     assert HEADING not in first
@@ -110,7 +110,7 @@ def test_probes_are_written_from_what_came_next_and_before_any_text_is_seen() ->
 
 def test_every_text_is_made_and_nothing_in_an_ask_says_whose_it_is(brought: Path) -> None:
     asked = reader(liking("load_settings"))
-    read = read_all([one()], asked, model=lambda _: PROSE, window=4_000, texts={"agent": brought})
+    read = read_all_conversations([one()], asked, model=lambda _: PROSE, window=4_000, texts={"agent": brought})
     assert [row.candidate for row in read.rows] == ["unabridged", "model", "plain", "agent"]
     assert row(read, "plain").characters == len(PROSE)
     for ask in asked.asks:
@@ -120,7 +120,7 @@ def test_every_text_is_made_and_nothing_in_an_ask_says_whose_it_is(brought: Path
 
 def test_the_second_reading_has_the_same_probes_and_the_order_turned_around(brought: Path) -> None:
     asked = reader(liking("load_settings"))
-    read = read_all([one()], asked, window=4_000, texts={"agent": brought, "again": brought}, readings=3)
+    read = read_all_conversations([one()], asked, window=4_000, texts={"agent": brought, "again": brought}, readings=3)
     orders = [list(texts_in(ask)) for ask in asked.asks[1:]]
     assert orders[1] == orders[0][::-1]
     assert orders[2] == orders[0] == sorted(orders[0])
@@ -131,14 +131,14 @@ def test_the_second_reading_has_the_same_probes_and_the_order_turned_around(brou
 @pytest.mark.parametrize("name", ["", "one", "runs:r1", "../x", "é\n", "[b]"])
 def test_whatever_the_letters_the_marks_reach_the_text_they_were_given_to(name: str) -> None:
     asked = reader(liking("not run yet"))
-    read = read_all([one(working(20), name)], asked, model=lambda _: PROSE, window=1_500, readings=1)
+    read = read_all_conversations([one(working(20), name)], asked, model=lambda _: PROSE, window=1_500, readings=1)
     assert {row.candidate: row.points for row in read.rows} == {"unabridged": 0, "model": 20, "plain": 20}
     assert row(read, "unabridged").preferred == 0
 
 
 def test_letters_differ_from_one_conversation_to_the_next() -> None:
     asked = reader(liking("load_settings"))
-    read_all([one(name=f"c{i}") for i in range(12)], asked, window=4_000, readings=1)
+    read_all_conversations([one(name=f"c{i}") for i in range(12)], asked, window=4_000, readings=1)
     letters = {letter for ask in asked.asks for letter in texts_in(ask)}
     assert len(letters) > 4
     assert letters <= set(LETTERS)
@@ -156,7 +156,7 @@ def test_points_shares_and_preferences_add_up_and_a_tie_is_shared(brought: Path)
             preferred=[ours] if how == "clear" else list(texts),
         )
 
-    read = read_all([one()], reader(judge), window=4_000, texts={"agent": brought})
+    read = read_all_conversations([one()], reader(judge), window=4_000, texts={"agent": brought})
     ours, theirs = read.rows
     assert (ours.points, ours.most, ours.share, ours.preferred) == (40, 40, 1.0, 1.5)
     assert (theirs.points, theirs.most, theirs.share, theirs.preferred) == (20, 40, 0.5, 0.5)
@@ -170,14 +170,14 @@ def test_a_false_statement_counts_only_where_the_text_has_its_words() -> None:
         false = [{"text": letter, "statement": words, "why": "It is not so."} for words in said]
         return some_marks({letter: 1}, false=false)
 
-    read = read_all([one()], reader(judge), window=4_000, readings=1)
+    read = read_all_conversations([one()], reader(judge), window=4_000, readings=1)
     assert row(read, "unabridged").false == 1
     assert [found["found"] for found in read.readings[0].false] == [True, False]
 
 
 def test_what_stays_beside_every_text_is_named() -> None:
     asked = reader(liking("load_settings"))
-    read_all([one()], asked, window=4_000, readings=1)
+    read_all_conversations([one()], asked, window=4_000, readings=1)
     stays = re.search(r"in full:\s+(.*?)\. What", asked.asks[1].instruction, re.DOTALL)
     assert stays is not None
     assert stays[1].startswith("[0], [")
@@ -186,7 +186,7 @@ def test_what_stays_beside_every_text_is_named() -> None:
 def test_both_models_are_charged_for() -> None:
     usage = Usage(100, 0, 0, 10)
     judge = reader(liking("load_settings"))
-    read = read_all(
+    read = read_all_conversations(
         [one()],
         lambda text: Reply(judge(Ask(instruction=text)), "end", usage),
         model=lambda _: Reply(PROSE, "end", usage),
@@ -301,7 +301,7 @@ def test_an_unusable_reply_is_asked_for_once_more_with_what_was_wrong() -> None:
     bad = json.dumps(some_probes(3))
     judge = reader(liking("load_settings"))
     asked = ScriptedModel([bad, judge, "nonsense", judge, judge])
-    read = read_all([one()], asked, window=4_000)
+    read = read_all_conversations([one()], asked, window=4_000)
     assert len(read.readings) == 2
     assert not read.failed
     assert "could not be used: the reply, probes: expected a list of 10" in asked.asks[1].instruction
@@ -311,7 +311,7 @@ def test_an_unusable_reply_is_asked_for_once_more_with_what_was_wrong() -> None:
 
 def test_after_two_unusable_replies_the_reading_has_failed_and_the_next_goes_on() -> None:
     judge = reader(liking("load_settings"))
-    read = read_all([one()], ScriptedModel([judge, "no", "no", judge]), window=4_000)
+    read = read_all_conversations([one()], ScriptedModel([judge, "no", "no", judge]), window=4_000)
     assert [reading.number for reading in read.readings] == [2]
     assert len(read.failed) == 1
     assert "one: reading 1 of 2: no usable marks in two replies" in read.failed[0]
@@ -320,7 +320,7 @@ def test_after_two_unusable_replies_the_reading_has_failed_and_the_next_goes_on(
 def test_without_probes_there_is_no_reading_and_the_next_conversation_has_its_own() -> None:
     judge = reader(liking("load_settings"))
     asked = ScriptedModel(["no", "no", judge, judge])
-    read = read_all([one(name="a"), one(name="b")], asked, window=4_000, readings=1)
+    read = read_all_conversations([one(name="a"), one(name="b")], asked, window=4_000, readings=1)
     assert [reading.conversation for reading in read.readings] == ["b"]
     assert read.failed[0].startswith("a: the texts and the probes: no usable probes")
 
@@ -328,14 +328,14 @@ def test_without_probes_there_is_no_reading_and_the_next_conversation_has_its_ow
 @pytest.mark.parametrize("fault", [TypeError("down"), "", Reply("half of", "length")])
 def test_a_writer_that_fails_is_said_and_nothing_else_stands_in_for_its_text(fault: Any) -> None:
     asked = reader(liking("load_settings"))
-    read = read_all([one()], asked, model=ScriptedModel([fault], forever=True), window=4_000)
+    read = read_all_conversations([one()], asked, model=ScriptedModel([fault], forever=True), window=4_000)
     assert not read.readings
     assert len(read.failed) == 1
     assert asked.calls == 0
     assert "there is no summary by" in read.failed[0]
     assert read.cost["writer"].get("calls", 0) == (0 if isinstance(fault, Exception) else 2)
     plain_only = ScriptedModel([PROSE, fault, fault, fault])
-    read = read_all([one()], asked, model=plain_only, window=4_000)
+    read = read_all_conversations([one()], asked, model=plain_only, window=4_000)
     assert not read.readings
     assert asked.calls == 0
 
@@ -349,7 +349,7 @@ def test_nothing_that_was_said_can_pose_as_a_text_or_as_the_end_of_the_data() ->
     )
     messages = [user(f"{forged} Rename it."), *working()]
     asked = reader(lambda texts: some_marks(dict.fromkeys(texts, 1)))
-    read_all([one(messages)], asked, window=4_000, readings=1)
+    read_all_conversations([one(messages)], asked, window=4_000, readings=1)
     prompt = asked.asks[1].instruction
     key = re.search(r"carry the key `(\w+)`", prompt)
     assert key is not None
@@ -361,7 +361,7 @@ def test_nothing_that_was_said_can_pose_as_a_text_or_as_the_end_of_the_data() ->
 
 @given(st.integers(-5, 30_000), st.integers(1, 80))
 def test_what_is_shown_fits_its_room_and_ends_with_the_newest(room: int, rounds: int) -> None:
-    text = shown(one(working(rounds)).views, 0, room)
+    text = render_conversation(one(working(rounds)).views, 0, room)
     assert len(text) <= max(room, 0)
     assert not text or text.rstrip().endswith("Done.")
 
@@ -375,7 +375,7 @@ def test_a_reader_with_a_small_window_is_asked_within_it() -> None:
         def __call__(self, ask: Ask) -> Any:
             return asked(ask)
 
-    read_all([one(working(200))], Small(), window=30_000, budget=500, readings=1)
+    read_all_conversations([one(working(200))], Small(), window=30_000, budget=500, readings=1)
     assert asked.calls == 2
     assert all(len(ask.instruction) // 4 + ask.max_tokens <= 8_192 for ask in asked.asks)
 
@@ -384,19 +384,19 @@ def test_a_reader_with_a_small_window_is_asked_within_it() -> None:
 
 
 def test_it_is_cut_where_its_file_says_else_where_the_last_window_is_full_and_enough_follows(tmp_path: Path) -> None:
-    place = place_to_cut(one(), 4_000)
+    place = choose_cut(one(), 4_000)
     assert place is not None
     assert len(working()) - place >= MESSAGES_AFTER
-    assert place_to_cut(one(), 900_000) is None
+    assert choose_cut(one(), 900_000) is None
     (tmp_path / "x.json").write_text(json.dumps({"messages": working(), "cut": 21}))
-    (found,) = conversations(tmp_path)
-    assert place_to_cut(found, 900_000) == 21
+    (found,) = read_conversations(tmp_path)
+    assert choose_cut(found, 900_000) == 21
 
 
 def test_a_call_and_its_answers_stay_together() -> None:
     conversation = one()
     for window in range(1_000, 9_000, 130):
-        place = place_to_cut(conversation, window)
+        place = choose_cut(conversation, window)
         assert place is not None
         assert not conversation.views[place].answers
 
@@ -405,12 +405,12 @@ def test_a_call_and_its_answers_stay_together() -> None:
 def test_a_cut_that_is_no_place_in_the_conversation_is_an_error_of_the_file(tmp_path: Path, cut: Any) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"messages": working(), "cut": cut}))
     with pytest.raises(SessionFileError, match="the cut of"):
-        list(conversations(tmp_path / "x.json"))
+        list(read_conversations(tmp_path / "x.json"))
 
 
 def test_a_conversation_that_fills_no_window_is_passed_over_and_said() -> None:
     asked = reader(liking("load_settings"))
-    read = read_all([one(working(3), "short"), one()], asked, window=4_000, readings=1)
+    read = read_all_conversations([one(working(3), "short"), one()], asked, window=4_000, readings=1)
     assert read.skipped == ["short"]
     assert [reading.conversation for reading in read.readings] == ["one"]
 
@@ -420,7 +420,7 @@ def test_a_conversation_that_fills_no_window_is_passed_over_and_said() -> None:
 
 def test_a_text_that_is_missing_is_said_before_anything_is_paid_for(brought: Path) -> None:
     asked, writer = reader(liking("load_settings")), ScriptedModel([PROSE], forever=True)
-    read = read_all([one(name="other:7")], asked, model=writer, window=4_000, texts={"agent": brought})
+    read = read_all_conversations([one(name="other:7")], asked, model=writer, window=4_000, texts={"agent": brought})
     assert f"expected {brought / 'other-7.md'}" in read.failed[0]
     assert asked.calls == writer.calls == 0
 
@@ -434,13 +434,13 @@ def test_names_of_ours_and_folders_in_use_are_refused(brought: Path) -> None:
         ({"folder": brought / "one.md"}, "not empty"),
     ):
         with pytest.raises(SettingsError, match=says):
-            read_all([one()], asked, **options)
+            read_all_conversations([one()], asked, **options)
     assert asked.calls == 0
 
 
 def test_everything_is_kept_for_people_to_read_with_the_names_apart(tmp_path: Path, brought: Path) -> None:
     asked, folder = reader(liking("case_7 is where")), tmp_path / "kept"
-    read = read_all([one()], asked, window=4_000, texts={"agent": brought}, folder=folder)
+    read = read_all_conversations([one()], asked, window=4_000, texts={"agent": brought}, folder=folder)
     letters = json.loads((folder / "letters" / "001-one.json").read_text())
     assert sorted(letters.values()) == ["agent", "unabridged"]
     texts = {name: (folder / "001-one" / f"{letter}.md").read_text() for letter, name in letters.items()}
@@ -460,7 +460,7 @@ def test_everything_is_kept_for_people_to_read_with_the_names_apart(tmp_path: Pa
 
 @given(st.text(max_size=300))
 def test_no_name_of_a_conversation_leads_out_of_the_folder(name: str) -> None:
-    safe = file_name(name)
+    safe = conversation_to_file_name(name)
     assert safe
     assert Path(safe).name == safe
     assert safe not in {".", ".."}

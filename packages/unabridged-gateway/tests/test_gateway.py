@@ -21,8 +21,8 @@ from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import slow
-from unabridged_testing.serving import serving
+from unabridged_testing.provider_faults import delay_answer
+from unabridged_testing.serving import serve_in_thread
 
 
 @pytest.mark.parametrize("kind", PATHS)
@@ -183,7 +183,7 @@ def test_everything_else_is_passed_through_untouched() -> None:
 @pytest.mark.parametrize("kind", PATHS)
 def test_a_provider_that_is_not_there_is_told_in_its_own_shape(kind: str) -> None:
     flags = {"upstream": "http://127.0.0.1:9", "window": "8k", "archive": "memory:", "summariser": "none", "port": 0}
-    with serving(Gateway(load_config(None, **flags))) as url, httpx.Client(base_url=url) as client:
+    with serve_in_thread(Gateway(load_config(None, **flags))) as url, httpx.Client(base_url=url) as client:
         answer = client.post(PATHS[kind], json=body_of(kind, 1))
     assert answer.status_code == 502
     assert "upstream" in answer.json()["error"]["message"]
@@ -191,7 +191,7 @@ def test_a_provider_that_is_not_there_is_told_in_its_own_shape(kind: str) -> Non
 
 def test_a_client_that_goes_ends_its_request() -> None:
     provider = ProviderApp(say, window=8_000)
-    provider.faults.append(slow(30))
+    provider.faults.append(delay_answer(30))
     with gateway_before(provider) as client:
         with pytest.raises(httpx.ReadTimeout):
             client.post(PATHS["chat"], json=body_of("chat", 1), timeout=0.3)

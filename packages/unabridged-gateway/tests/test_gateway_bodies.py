@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
-from unabridged_gateway.protocols import MESSAGES_STREAM, plain_target, protocol_of
+from unabridged_gateway.protocols import MESSAGES_STREAM, find_protocol, to_unstreamed_target
 from unabridged_gateway.sse import SseReader, SseStream
 
 values = st.recursive(
@@ -63,7 +63,7 @@ def test_a_list_reads_the_same_whatever_came_before(lists: list[list[Any]]) -> N
 def test_what_is_remembered_stays_within_its_bound(numbers: list[int]) -> None:
     seen = JsonCache(most=200)
     for number in numbers:
-        assert seen.value(str(number).encode()) == number
+        assert seen.parse_value(str(number).encode()) == number
         assert seen.items(f"[{number},7]".encode()).values == [number, 7]
     assert len(seen) <= 200
 
@@ -93,9 +93,9 @@ def test_once_the_model_has_begun_only_usage_is_looked_at() -> None:
     reader = SseReader()
     kind = SseStream(MESSAGES_STREAM, reader)
     start = reader.read(b'data: {"type":"message_start","message":{"usage":{"input_tokens":7}}}\n\n')
-    assert not kind.says(start)
+    assert not kind.begins_answer(start)
     assert kind.usage(start) == {"input_tokens": 7}
-    assert kind.says(reader.read(b'data: {"type":"content_block_start"}\n\n'))
+    assert kind.begins_answer(reader.read(b'data: {"type":"content_block_start"}\n\n'))
     assert reader.read(b'data: {"type":"content_block_delta"}\n\n').events == []
     assert reader.read(b'data: {"type":"message_delta","usage":{"output_tokens":3}}\n\n').events
 
@@ -110,13 +110,14 @@ def test_each_path_has_its_protocol_and_every_other_is_passed_through() -> None:
         "/v1beta/models/gemini-3:generateContent": "contents",
         "/v1beta/models/gemini-3:streamGenerateContent": "contents",
     }
-    found = {path: protocol_of("POST", path) for path in known}
+    found = {path: find_protocol("POST", path) for path in known}
     assert {path: protocol.name for path, protocol in found.items() if protocol} == known
     for path in ("/v1/models", "/v1/responses/resp_1", "/v1/messages/batches", "/v1beta/models/g:countTokens", "/"):
-        assert protocol_of("POST", path) is None
-    assert protocol_of("GET", "/v1/responses") is None
+        assert find_protocol("POST", path) is None
+    assert find_protocol("GET", "/v1/responses") is None
     assert (
-        plain_target("/v1beta/models/g:streamGenerateContent?alt=sse&key=k") == "/v1beta/models/g:generateContent?key=k"
+        to_unstreamed_target("/v1beta/models/g:streamGenerateContent?alt=sse&key=k")
+        == "/v1beta/models/g:generateContent?key=k"
     )
 
 

@@ -268,12 +268,12 @@ def test_a_tenant_beats_a_model_and_a_model_what_is_set_for_all(tmp_path: Path) 
     config = load_config(path)
     assert dict(config.tenants.tokens) == {TOKEN: "alice", OTHER: "carol", f"{OTHER}-new": "carol"}
     every = Clear(minimum=70, exclude=("plan",))
-    assert config.compaction.handling("gpt-5", "bob") == Handling(every, ("For all.",), redact=False)
-    assert config.compaction.handling("claude-opus-5-5", "bob") == Handling(None, ("For all.",), redact=True)
-    assert config.compaction.handling("claude-haiku-5", "bob") == Handling(every, ("For all.",), redact=False), (
+    assert config.compaction.find_handling("gpt-5", "bob") == Handling(every, ("For all.",), redact=False)
+    assert config.compaction.find_handling("claude-opus-5-5", "bob") == Handling(None, ("For all.",), redact=True)
+    assert config.compaction.find_handling("claude-haiku-5", "bob") == Handling(every, ("For all.",), redact=False), (
         "the name itself"
     )
-    assert config.compaction.handling("claude-opus-5-5", "alice") == Handling(None, ("Hers.",), redact=False)
-    assert config.compaction.handling("claude-opus-5-5", "carol") == Handling(
+    assert config.compaction.find_handling("claude-opus-5-5", "alice") == Handling(None, ("Hers.",), redact=False)
+    assert config.compaction.find_handling("claude-opus-5-5", "carol") == Handling(
         Clear(keep_rounds=9), ("For all.",), redact=True
     )

@@ -13,10 +13,10 @@ import pytest
 from gateway_case import say
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
-from unabridged_gateway.connections import connection_with
+from unabridged_gateway.connections import build_connection_class
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import slow
-from unabridged_testing.serving import serving
+from unabridged_testing.provider_faults import delay_answer
+from unabridged_testing.serving import serve_in_thread
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
 START = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -53,10 +53,10 @@ class Door:
 def door(**flags: Any) -> Iterator[Door]:
     """A gateway with its own kind of connections."""
     provider = ProviderApp(say, window=8_000)
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         config = load_config(None, **given)
-        with serving(Gateway(config), http=connection_with(config.listening.head)) as url:
+        with serve_in_thread(Gateway(config), http=build_connection_class(config.listening.head)) as url:
             yield Door(url, provider)
 
 
@@ -151,7 +151,7 @@ def test_a_connection_stays_open_between_requests_and_during_a_long_answer() -> 
             connection.sendall(ping)
             assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")
             time.sleep(0.5)
-        one.provider.faults.append(slow(1.2))
+        one.provider.faults.append(delay_answer(1.2))
         connection.sendall(START + b"\r\n" + b"GET /v1/mo")  # the rest comes when the first is answered
         assert connection.recv(100_000).startswith(b"HTTP/1.1 200 ")
         connection.sendall(b"dels HTTP/1.1\r\nhost: 127.0.0.1\r\n" + CLOSE)

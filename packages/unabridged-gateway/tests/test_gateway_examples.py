@@ -17,8 +17,8 @@ from gateway_case import gateway_before, say
 from places import ROOT
 from unabridged.settings import Clear
 from unabridged_gateway.command import command
-from unabridged_gateway.config_file import FAMILIES, load_config
-from unabridged_gateway.protocols import protocol_of
+from unabridged_gateway.config_file import PROTOCOL_FAMILIES, load_config
+from unabridged_gateway.protocols import find_protocol
 from unabridged_gateway.server import SHUTDOWN_SECONDS
 from unabridged_testing.provider_app import ProviderApp
 
@@ -68,11 +68,11 @@ def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path:
         path.write_text(text)
         path.chmod(0o600)
         made.append(load_config(path))
-    assert set(made[0].upstreams.urls) == set(FAMILIES)
+    assert set(made[0].upstreams.urls) == set(PROTOCOL_FAMILIES)
     assert made[0].listening.max_body == 64_000_000
     assert sorted(made[1].tenants.tokens.values()) == ["alice", "build", "build"]
     assert (made[1].listening.hosts, len(made[1].tenants.operator)) == (("gateway.example.com",), 1)
-    asked = made[2].compaction.handling("claude-haiku-5", "alice")
+    asked = made[2].compaction.find_handling("claude-haiku-5", "alice")
     assert (asked.clear, asked.pins, asked.redact) == (None, ("Answer in French.",), True)
     assert made[2].compaction.clear == Clear(exclude=("read_plan",))
     written = tomllib.loads(settings)
@@ -92,7 +92,7 @@ def test_its_flags_paths_and_numbers_are_those_that_there_are() -> None:
     assert {flag for text in flags for flag in re.findall(r"--[\w-]+", text)} <= OPTIONS
     assert f"have {SHUTDOWN_SECONDS} seconds" in PAGE
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
-        assert protocol_of("POST", path)
+        assert find_protocol("POST", path)
         assert f"…{path[3:]}`" in PAGE
     for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", PAGE):
         assert (ROOT / "docs" / link).exists(), link

@@ -23,9 +23,16 @@ from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
 from patience import PATIENCE
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
-from unabridged_testing.loopback_wires import Served
+from unabridged_testing.loopback_wires import ServedAnswer
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.provider_faults import drop_midstream, error_of, garbage, held, slow, status
+from unabridged_testing.provider_faults import (
+    answer_garbage,
+    build_provider_error,
+    delay_answer,
+    drop_midstream,
+    fail_with_status,
+    pause_until,
+)
 
 PATHS = {
     "chat": "/v1/chat/completions",
@@ -78,12 +85,17 @@ def test_the_providers_errors_and_its_garbage_reach_the_client_as_they_are(
     provider = ProviderApp(worker(0), window=WINDOW)
     asked = body(name, LENGTHS[length])
     with asking(provider, tmp_path, summariser="none") as (client, _):
-        provider.faults += [status(429, retry_after="7"), status(500), status(529), garbage()]
+        provider.faults += [
+            fail_with_status(429, retry_after="7"),
+            fail_with_status(500),
+            fail_with_status(529),
+            answer_garbage(),
+        ]
         limited = client.post(PATHS[name], json=asked)
         assert (limited.status_code, limited.headers["retry-after"]) == (429, "7")
         assert "The provider says 429." in limited.text
         assert [client.post(PATHS[name], json=asked).status_code for _ in range(2)] == [500, 529]
-        assert client.post(PATHS[name], json=asked).content == garbage().body
+        assert client.post(PATHS[name], json=asked).content == answer_garbage().body
         assert client.post(PATHS[name], json=asked).status_code == 200, "and then it is well again"
     assert (provider.refused, provider.too_long) == ([], [])
 
@@ -110,7 +122,7 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client_too(length: str, tm
 @pytest.mark.parametrize(("api", "client"), APIS, ids=list(PATHS))
 def test_a_provider_that_does_not_answer_is_the_sdks_own_error(api: Any, client: str, tmp_path: Path) -> None:
     provider = ProviderApp(worker(3), window=WINDOW)
-    provider.faults += [slow(0.01), slow(60), drop_midstream(0)]
+    provider.faults += [delay_answer(0.01), delay_answer(60), drop_midstream(0)]
     said = (openai.InternalServerError, anthropic.InternalServerError, errors.ServerError)
     broken = (openai.APIConnectionError, anthropic.APIConnectionError, httpx.RemoteProtocolError)
     with gateway(provider, tmp_path, timeout=1.5) as case, client_of(client, case.base_url(client)) as sdk:
@@ -233,10 +245,10 @@ def test_a_failure_at_tls_is_not_tried_again_at_the_same_address(tmp_path: Path)
 class Unsummarising(ProviderApp):
     """A provider that has no room for summaries."""
 
-    def serve(self, request: ReceivedRequest) -> Served:
+    def serve(self, request: ReceivedRequest) -> ServedAnswer:
         """The answer, or an error where a summary is asked for."""
         if TASK.encode() in request.content and b"And the next?" not in request.content[-400:]:
-            return Served(429, error_of(request.path, 429))
+            return ServedAnswer(429, build_provider_error(request.path, 429))
         return super().serve(request)
 
 
@@ -286,7 +298,7 @@ def test_with_the_archive_gone_every_request_is_still_answered(harm: Callable[[P
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: bool, tmp_path: Path) -> None:
     provider = ProviderApp(worker(0), window=WINDOW)
-    provider.faults.append(held(threading.Event()) if streaming else slow(60))
+    provider.faults.append(pause_until(threading.Event()) if streaming else delay_answer(60))
     asked = json.dumps({**body("chat", LENGTHS[length]), "stream": streaming}).encode()
     head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(asked)}\r\n\r\n".encode()
     with asking(provider, tmp_path, summariser="none") as (client, case):

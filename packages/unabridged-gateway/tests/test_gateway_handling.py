@@ -19,7 +19,7 @@ from unabridged.archive import Scope, open_archive
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 PIN = "Never push to main on a Friday."
 SECRET = "sk-proj-4f9aB2cD3eF4gH5iJ6kL7mN8"  # noqa: S105 - planted
@@ -76,8 +76,8 @@ def tenants(folder: Path) -> Iterator[tuple[httpx.Client, ProviderApp, str]]:
     path.write_text(CONFIG, encoding="utf-8")
     path.chmod(0o600)
     with (
-        serving(provider) as upstream,
-        serving(Gateway(load_config(path, upstream=upstream, archive=archive))) as url,
+        serve_in_thread(provider) as upstream,
+        serve_in_thread(Gateway(load_config(path, upstream=upstream, archive=archive))) as url,
         httpx.Client(base_url=url, timeout=30) as client,
     ):
         yield client, provider, archive

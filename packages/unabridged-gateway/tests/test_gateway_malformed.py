@@ -19,7 +19,7 @@ from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 REQUESTS = int(os.environ.get("UNABRIDGED_REQUESTS", "300"))
 """How many are tried."""
@@ -139,9 +139,9 @@ def between() -> Iterator[tuple[httpx.Client, ProviderApp]]:
     log = logging.getLogger("unabridged.gateway")
     level = log.level
     log.setLevel(logging.CRITICAL)
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         config = load_config(None, upstream=upstream, window="4k", archive="memory:", summariser="none", port=0)
-        with serving(Gateway(config)) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        with serve_in_thread(Gateway(config)) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             yield client, provider
     log.setLevel(level)
 

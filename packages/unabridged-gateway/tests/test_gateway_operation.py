@@ -14,10 +14,10 @@ from gateway_case import PATHS, body_of, say
 from gateway_watched import Watched, watched
 from patience import PATIENCE
 from unabridged.events import Failed
-from unabridged_gateway.logs import JsonLines, TextLines
+from unabridged_gateway.logs import JsonLineFormatter, TextLineFormatter
 from unabridged_gateway.metrics import Metrics
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import drop_midstream, status
+from unabridged_testing.provider_faults import drop_midstream, fail_with_status
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
 OPERATOR = "an-operators-token-0123"
@@ -29,7 +29,7 @@ def test_requests_and_compactions_are_counted_by_labels_from_a_fixed_set() -> No
     with watched(provider, window="30k") as one:
         one.client.post(PATHS["chat"], json=body_of("chat", 1))
         one.client.post(PATHS["messages"], json=body_of("messages", 60))  # too long: it is sent again, shorter
-        provider.faults.append(status(418))
+        provider.faults.append(fail_with_status(418))
         one.client.post(PATHS["chat"], json=body_of("chat", 1, model="made-up"))
         for odd in ("/v1/models", "/a%0Ab", "/%22%7Bx%7D"):
             one.client.request("PATCH", odd, headers={"x-unabridged-thread": "t"})
@@ -134,7 +134,7 @@ def test_a_request_is_a_span_by_the_conventions(kind: str, streamed: bool) -> No
 
 def test_an_error_is_one_in_its_span_and_counting_tokens_is_none() -> None:
     provider = ProviderApp(say, window=8_000)
-    provider.faults.append(status(429))
+    provider.faults.append(fail_with_status(429))
     with watched(provider) as one:
         one.client.post(PATHS["chat"], json=body_of("chat", 1))
         one.client.post("/v1/messages/count_tokens", json=body_of("messages", 1))
@@ -174,7 +174,7 @@ def test_no_key_and_no_word_of_a_conversation_is_in_logs_metrics_or_spans() -> N
     gemini["contents"][0]["parts"][0]["text"] += text
     with watched(provider, token=[f"alice={TOKEN}"], operator=OPERATOR, summariser="upstream") as one:
         for target, sent in ((PATHS["messages"], body), (f"{STREAMED}?alt=sse&key={query}", gemini)):
-            for fault in (None, status(429), drop_midstream(1)):
+            for fault in (None, fail_with_status(429), drop_midstream(1)):
                 provider.faults += [fault] if fault else []
                 for more in ({}, {"stream": True}, odd):
                     try:
@@ -202,7 +202,7 @@ def test_what_an_exception_says_and_what_would_break_a_line_stay_out_of_the_log(
         info = (type(error), error, error.__traceback__)
     ours = logging.LogRecord("unabridged", 40, "f", 1, "it failed\nfor %s", ("a\x1b[2J",), info)
     theirs = logging.LogRecord("asyncio", 40, "f", 1, "Task failed\nexception=ValueError('sk-4711')", (), None)
-    for lines in (JsonLines(), TextLines()):
+    for lines in (JsonLineFormatter(), TextLineFormatter()):
         made = [lines.format(record) for record in (ours, theirs)]
         assert not any("sk-4711" in line or "\n" in line or "\x1b" in line for line in made)
         assert "ValueError" in made[0]

@@ -26,7 +26,7 @@ from unabridged.archive import Scope, open_archive
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.provider_faults import Fault
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 
 def answer(messages: Any) -> LoopbackReply:
@@ -91,7 +91,7 @@ def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Pat
     archive = f"sqlite:///{tmp_path / 'gateway.db'}"
     long, near = body_of("chat", 100), body_of("messages", 38)
     near["messages"][0]["content"] = "Another task: look at the parts from the other end."
-    with serving(provider) as upstream, ThreadPoolExecutor(1) as beside:
+    with serve_in_thread(provider) as upstream, ThreadPoolExecutor(1) as beside:
         with gateway(upstream, archive) as (process, client):
             first = client.post(PATHS["chat"], json=long)
             provider.holds = True
@@ -135,7 +135,7 @@ def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Pat
 def test_a_full_disk_costs_no_request_is_told_once_and_heals(tmp_path: Path) -> None:
     provider = Holding()
     archive = f"sqlite:///{tmp_path / 'gateway.db'}"
-    with serving(provider) as upstream, gateway(upstream, archive) as (process, client):
+    with serve_in_thread(provider) as upstream, gateway(upstream, archive) as (process, client):
 
         def ask(task: str) -> httpx.Response:
             asked = body_of("chat", 100)

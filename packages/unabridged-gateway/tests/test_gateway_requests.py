@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged_gateway.calls import CallDeadline, GatewayCall
-from unabridged_gateway.config import Tenants
-from unabridged_gateway.headers import shown, to_client, to_upstream
+from unabridged_gateway.config import TenantConfig
+from unabridged_gateway.headers import redact_headers, to_client, to_upstream
 from unabridged_gateway.refusals import BadBody, ClientGone, RequestRefused
 from unabridged_gateway.request_body import BodyLimits, RequestBody, read_body
-from unabridged_gateway.tenants import tenant_of
+from unabridged_gateway.tenants import find_tenant
 
 LIMITS = BodyLimits(sent=100_000, plain=1_000_000)
 
@@ -184,7 +184,7 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
             if reads_body:
                 await read_body(call.receive, call.raw_headers, LIMITS)
             call.is_body_read = True
-            call.expect_more(soon=waits)
+            call.expect_next_byte(soon=waits)
             await asyncio.sleep(0.5)
 
     async def unheard(message: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_call_goes_on_while_pieces_come_and_is_cancelled_as_any_other() -> Non
         with CallDeadline(call, 0.3):
             call.is_body_read = True
             for _ in range(pieces):
-                call.expect_more()
+                call.expect_next_byte()
                 await asyncio.sleep(0.1)
         return pieces
 
@@ -231,8 +231,8 @@ def test_an_empty_body_has_no_encoding() -> None:
     assert read(b"", encoding="gzip") == RequestBody(b"", b"")
 
 
-def requester(tokens: Mapping[str, str], **more: Any) -> Tenants:
-    return Tenants(tokens=tokens, **more)
+def requester(tokens: Mapping[str, str], **more: Any) -> TenantConfig:
+    return TenantConfig(tokens=tokens, **more)
 
 
 TOKENS = {"0123456789abcdef-alice": "alice", "0123456789abcdef-alice-new": "alice", "fedcba9876543210": "carol"}
@@ -243,9 +243,9 @@ Header = tuple[bytes, bytes]
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.8.8.8", None])
 def test_without_tokens_there_is_one_tenant_on_this_machine(peer: str | None) -> None:
     config = requester({}, namespace="me")
-    assert tenant_of(config, [(b"authorization", b"Bearer sk-1")], peer) == "me"
+    assert find_tenant(config, [(b"authorization", b"Bearer sk-1")], peer) == "me"
     with pytest.raises(RequestRefused, match="401: this gateway has no tokens"):
-        tenant_of(config, [], "10.0.0.7")
+        find_tenant(config, [], "10.0.0.7")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_without_tokens_there_is_one_tenant_on_this_machine(peer: str | None) ->
 def test_a_token_names_the_tenant_and_never_goes_upstream(
     sent: list[Header], tenant: str, forwarded: list[bytes]
 ) -> None:
-    assert tenant_of(requester(TOKENS), sent, "10.0.0.7") == tenant
+    assert find_tenant(requester(TOKENS), sent, "10.0.0.7") == tenant
     assert [value.encode() for _, value in to_upstream(sent, TOKENS)] == forwarded
 
 
@@ -282,7 +282,7 @@ def test_a_token_names_the_tenant_and_never_goes_upstream(
 )
 def test_with_tokens_a_request_without_a_known_one_is_refused_and_told_how(sent: list[Header]) -> None:
     with pytest.raises(RequestRefused, match="send the header x-unabridged-token") as refusal:
-        tenant_of(requester(TOKENS), sent, "127.0.0.1")
+        find_tenant(requester(TOKENS), sent, "127.0.0.1")
     assert refusal.value.status == 401
     assert ALICE.decode() not in refusal.value.words
 
@@ -291,15 +291,15 @@ def test_as_a_fallback_each_credential_is_a_tenant_that_the_secret_hides() -> No
     config = requester(TOKENS, fallback="credential", secret="s" * 16)
 
     def tenant(*sent: Header) -> str:
-        return tenant_of(config, sent, "10.0.0.7")
+        return find_tenant(config, sent, "10.0.0.7")
 
     mine = tenant((b"authorization", b"Bearer sk-1"))
     assert mine == tenant((b"x-api-key", b"sk-1")), "the same key, wherever it stands"
     assert mine != tenant((b"x-api-key", b"sk-2")), "another key, another tenant"
     assert "sk-1" not in mine
     assert ":" in mine, "no name of a tenant can be the same"
-    assert mine == tenant_of(replace(config), [(b"x-api-key", b"sk-1")], None), "on every replica"
-    assert mine != tenant_of(replace(config, secret="t" * 80), [(b"x-api-key", b"sk-1")], None)
+    assert mine == find_tenant(replace(config), [(b"x-api-key", b"sk-1")], None), "on every replica"
+    assert mine != find_tenant(replace(config, secret="t" * 80), [(b"x-api-key", b"sk-1")], None)
     assert tenant((b"x-unabridged-token", ALICE)) == "alice"
     with pytest.raises(RequestRefused):
         tenant((b"x-unabridged-token", b"wrong"), (b"x-api-key", b"sk-1"))
@@ -372,5 +372,5 @@ def test_no_value_that_may_be_a_secret_is_shown() -> None:
         b"authorization", b"X-Api-Key", b"x-goog-api-key", b"api-key", b"cookie", b"set-cookie", b"x-unabridged-token",
         b"proxy-authorization", b"x-amz-security-token", b"x-my-secret",
     ]  # fmt: skip
-    assert set(shown([(name, b"Qx7") for name in names]).values()) == {"…"}
-    assert shown([(b"content-type", b"application/json")]) == {"content-type": "application/json"}
+    assert set(redact_headers([(name, b"Qx7") for name in names]).values()) == {"…"}
+    assert redact_headers([(b"content-type", b"application/json")]) == {"content-type": "application/json"}

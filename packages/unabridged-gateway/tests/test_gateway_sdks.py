@@ -20,7 +20,7 @@ from gateway_case import WINDOW, Case, gateway, worker
 from patience import PATIENCE
 from sdk_loops import SYSTEM, TASK, Chat, Contents, Messages, Responses, client_of
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import held
+from unabridged_testing.provider_faults import pause_until
 
 
 def beside(asked: dict[str, Any], name: str, messages: list[Any]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_events_reach_the_client_before_the_next_is_made(tmp_path: Path) -> None
     provider = ProviderApp(worker(9), window=WINDOW)
     for length in (0, 30_000):  # not read, and watched for its usage
         read = threading.Event()
-        provider.faults.append(held(read, after_events=2))
+        provider.faults.append(pause_until(read, after_events=2))
         messages = [{"role": "user", "content": TASK + " " * length}]
         body = {"model": "m", "messages": messages, "stream": True, "max_tokens": 9}
         with (

@@ -12,7 +12,7 @@ from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serving
+from unabridged_testing.serving import serve_in_thread
 
 STEPS = 16
 TOOL = {"name": "bash", "description": "Run it.", "input_schema": {"type": "object", "properties": {}}}
@@ -41,9 +41,9 @@ def test_thinking_said_before_an_early_summary_is_used_never_goes_with_it() -> N
     reader = Reader()
     provider = ProviderApp(reader, window=60_000)
     said: list[Any] = [{"role": "user", "content": [ASKED]}]
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         gateway = Gateway(load_config(None, upstream=upstream, window="60k", archive="memory:", port=0))
-        with serving(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        with serve_in_thread(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             for step in range(STEPS):
                 answer = client.post("/v1/messages", json=request_with(said), headers={"anthropic-version": "1"})
                 assert answer.status_code == 200, answer.text
@@ -63,9 +63,9 @@ def test_a_model_whose_name_does_not_tell_that_it_binds_its_thinking_is_answered
     provider = ProviderApp(reader, window=60_000)
     said: list[Any] = [{"role": "user", "content": [ASKED]}]
     notes: list[str] = []
-    with serving(provider) as upstream:
+    with serve_in_thread(provider) as upstream:
         gateway = Gateway(load_config(None, upstream=upstream, window="60k", archive="memory:", port=0))
-        with serving(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        with serve_in_thread(gateway) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
             for step in range(STEPS):
                 body = {**request_with(said), "model": "our-best", "stream": False}
                 answer = client.post("/v1/messages", json=body, headers={"anthropic-version": "1"})

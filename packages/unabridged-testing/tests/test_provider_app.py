@@ -21,8 +21,14 @@ from patience import PATIENCE
 from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import drop_midstream, garbage, held, slow, status
-from unabridged_testing.serving import serving
+from unabridged_testing.provider_faults import (
+    answer_garbage,
+    delay_answer,
+    drop_midstream,
+    fail_with_status,
+    pause_until,
+)
+from unabridged_testing.serving import serve_in_thread
 
 APIS = [(Chat(), "OpenAI"), (Responses(), "OpenAI"), (Messages(), "Anthropic"), (Contents(), "genai")]
 CHAT = "/v1/chat/completions"
@@ -34,7 +40,7 @@ def greet(_: Sequence[Any]) -> LoopbackReply:
 
 @contextmanager
 def asking(provider: ProviderApp) -> Iterator[httpx.Client]:
-    with serving(provider) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+    with serve_in_thread(provider) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -50,7 +56,7 @@ def test_sdks_read_its_answers_whole_and_in_pieces_and_its_cache_holds_all_but_w
     api: Any, client: str, piece: int
 ) -> None:
     provider = ProviderApp(working(4, thinks=True), window=100_000, compresses=bool(piece), piece=piece)
-    with serving(provider) as url, client_of(client, url) as sdk:
+    with serve_in_thread(provider) as url, client_of(client, url) as sdk:
         sdk_loops.run(api, sdk, streaming=bool(piece))
     assert provider.refused == provider.malformed == provider.abandoned == []
     assert [request.cached_bytes > 0 for request in provider.asked] == [False, True, True, True, True]
@@ -95,7 +101,7 @@ def test_usage_tells_what_came_from_the_cache_as_each_provider_does() -> None:
 def test_an_event_leaves_before_the_next_is_made() -> None:
     provider = ProviderApp(greet, window=1_000)
     read = threading.Event()
-    provider.faults.append(held(read, after_events=1))
+    provider.faults.append(pause_until(read, after_events=1))
     with asking(provider) as client, client.stream("POST", CHAT, json=body("hi", stream=True)) as answer:
         lines = answer.iter_lines()
         assert json.loads(next(lines).removeprefix("data: "))["choices"][0]["delta"]["role"] == "assistant"
@@ -105,9 +111,18 @@ def test_an_event_leaves_before_the_next_is_made() -> None:
 
 def test_faults_come_one_for_each_request_in_the_providers_own_shape() -> None:
     provider = ProviderApp(greet, window=1_000)
-    provider.faults += [status(429, retry_after="7"), status(500), garbage(), slow(0.01)]
+    provider.faults += [
+        fail_with_status(429, retry_after="7"),
+        fail_with_status(500),
+        answer_garbage(),
+        delay_answer(0.01),
+    ]
     asked = Messages().asked([{"role": "user", "content": "hi"}])
-    with serving(provider) as url, client_of("Anthropic", url) as claude, client_of("OpenAI", f"{url}/v1") as gpt:
+    with (
+        serve_in_thread(provider) as url,
+        client_of("Anthropic", url) as claude,
+        client_of("OpenAI", f"{url}/v1") as gpt,
+    ):
         with pytest.raises(anthropic.RateLimitError) as limited:
             claude.messages.create(**asked)
         assert limited.value.response.headers["retry-after"] == "7"
@@ -126,7 +141,7 @@ def test_faults_come_one_for_each_request_in_the_providers_own_shape() -> None:
 
 def test_who_goes_away_is_noticed() -> None:
     provider = ProviderApp(greet, window=1_000)
-    provider.faults.append(slow(60))
+    provider.faults.append(delay_answer(60))
     with asking(provider) as client:
         with pytest.raises(httpx.ReadTimeout):
             client.post(CHAT, json=body("hi"), timeout=httpx.Timeout(20, read=0.05))

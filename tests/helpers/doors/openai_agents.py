@@ -15,7 +15,7 @@ from agents.models.interface import Model, ModelProvider
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 
 from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession, recall_tools
-from unabridged.adapters.openai_agents.runs import FORMAT, schemas_of
+from unabridged.adapters.openai_agents.runs import FORMAT, build_schemas
 from unabridged_testing.adapter_contract import Brain, Content, Image, Seen, TooLong
 
 MOST = 400
@@ -38,7 +38,7 @@ def asking(brain: Brain, *, in_pieces: bool = False) -> ScriptedModel:
     """The SDK's scripted model, each of whose steps asks the brain; it streams each part of a text as one piece."""
 
     def answer(call: ModelCall) -> ModelStep:
-        tools = schemas_of(call.tools, call.handoffs)
+        tools = build_schemas(call.tools, call.handoffs)
         system = call.system_instructions or ""
         try:
             said = brain(Seen.of(call.input, "openai-responses", system=system, tools=tools))

@@ -15,7 +15,7 @@ from unabridged.formats import FORMATS
 from unabridged_testing import loopback_wires as wires
 from unabridged_testing.adapter_contract import RECALL_TOOLS, Brain, Content, Image, Seen, TooLong
 from unabridged_testing.loopback import Loopback
-from unabridged_testing.loopback_wires import LoopbackReply, Served
+from unabridged_testing.loopback_wires import LoopbackReply, ServedAnswer
 
 TYPES = {"int": "integer", "str": "string", int: "integer", str: "string"}
 
@@ -27,17 +27,17 @@ class Provider(Loopback):
         super().__init__(lambda _: LoopbackReply(), window=0)
         self.brain, self.loop, self.wire = brain, loop, loop.wire()
 
-    def answer(self, path: str, body: dict[str, Any]) -> Served:
+    def answer(self, path: str, body: dict[str, Any]) -> ServedAnswer:
         streamed = self.wire.is_streamed(path, body)
         seen = Seen.of(self.wire.messages(body), self.wire.format, **self.loop.seen(body))
         try:
             said = self.brain(seen)
         except TooLong as error:
-            return self.wire.say_too_long(error.requested, error.limit, streamed=streamed)
+            return self.wire.build_too_long_answer(error.requested, error.limit, streamed=streamed)
         except Exception as error:  # noqa: BLE001 - a server that fails says so
-            return Served(500, {"error": {"message": str(error)}})
+            return ServedAnswer(500, {"error": {"message": str(error)}})
         calls = [(name, dict(arguments)) for name, arguments in said.calls]
-        return self.wire.speak(body, LoopbackReply(said.text, calls), said.used, streamed=streamed)
+        return self.wire.build_answer(body, LoopbackReply(said.text, calls), said.used, streamed=streamed)
 
 
 class ResponsesLoop:

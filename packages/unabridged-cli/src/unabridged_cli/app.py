@@ -46,14 +46,14 @@ EXIT_CODES = {
 
 _COMMAND_ALIASES = {"repair": "unabridged check FILE --repair -o OUT"}
 """What people type, and which command does it."""
-ENTRY_POINTS = "unabridged.commands"
+ENTRY_POINT_GROUP = "unabridged.commands"
 """The group of entry points by which other distributions add a command: each names a click command."""
-OTHER_PACKAGES = {"gateway": "unabridged[gateway]"}
+EXTERNAL_COMMAND_PACKAGES = {"gateway": "unabridged[gateway]"}
 """Commands of other distributions, and what installs them."""
 
 
-class _PlainFlags:
-    """Shows a flag in the help without a type."""
+class _UntypedFlagsMixin:
+    """Removes the value placeholder of boolean flags from the help text."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, as the help shows them."""
@@ -64,25 +64,25 @@ class _PlainFlags:
         return params
 
 
-class _Command(_PlainFlags, TyperCommand):
+class _Command(_UntypedFlagsMixin, TyperCommand):
     """A command."""
 
 
-class _Group(_PlainFlags, TyperGroup):
+class _Group(_UntypedFlagsMixin, TyperGroup):
     """A command that has commands of its own."""
 
 
-class _Program(_Group):
+class _ProgramGroup(_Group):
     """The whole program: its commands, and those that other distributions add by entry points."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands; the entry points are looked up for the help only."""
-        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group=ENTRY_POINTS))]
+        return [*super().list_commands(ctx), *sorted(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of this name, or None."""
         command = super().get_command(ctx, cmd_name)
-        if command is None and (entries := entry_points(group=ENTRY_POINTS, name=cmd_name)):
+        if command is None and (entries := entry_points(group=ENTRY_POINT_GROUP, name=cmd_name)):
             command = next(iter(entries)).load()
         return command
 
@@ -90,13 +90,13 @@ class _Program(_Group):
         """Return the command that the arguments name; say which one does it where there is none of that name."""
         if args and args[0] in _COMMAND_ALIASES and args[0] not in self.commands:
             fail(f"there is no command {args[0]!r}: say {_COMMAND_ALIASES[args[0]]}", 2)
-        if args and args[0] in OTHER_PACKAGES and self.get_command(ctx, args[0]) is None:
-            fail(f"the command {args[0]!r} is not installed: pip install '{OTHER_PACKAGES[args[0]]}'", 2)
+        if args and args[0] in EXTERNAL_COMMAND_PACKAGES and self.get_command(ctx, args[0]) is None:
+            fail(f"the command {args[0]!r} is not installed: pip install '{EXTERNAL_COMMAND_PACKAGES[args[0]]}'", 2)
         return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
-    cls=_Program,
+    cls=_ProgramGroup,
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode="rich",
@@ -107,48 +107,51 @@ app = typer.Typer(
 )
 
 
-def _version(value: bool) -> None:
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(__version__)
         raise typer.Exit
 
 
 @app.callback()
-def _root(
+def _accept_global_options(
     _version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Keep an agent's conversation inside its model's window, and lose nothing on the way."""
 
 
-def _add(panel: str, *commands: tuple[Callable[..., None], str], group: typer.Typer | None = None) -> None:
-    """Add commands, each with an example that begins with its name; those of a group, with the group's before it."""
+def _add_commands(panel: str, *commands: tuple[Callable[..., None], str], group: typer.Typer | None = None) -> None:
+    """Register commands with typer, each with an example from which its name is read.
+
+    The example of a command in a group begins with the program's and the group's names.
+    """
     for command, example in commands:
         name = example.split()[1 if group is None else 2]
-        (app if group is None else group).command(name, **_texts(command, panel, example))(command)
+        (app if group is None else group).command(name, **_build_help_options(command, panel, example))(command)
 
 
-def _texts(command: Callable[..., None], panel: str, example: str) -> dict[str, Any]:
-    """Return what the help says of a command."""
+def _build_help_options(command: Callable[..., None], panel: str, example: str) -> dict[str, Any]:
+    """Return the keyword arguments with which typer shows a command in the help: text, example, panel."""
     paragraphs = "\n\n".join(" ".join(text.split()) for text in (getdoc(command) or "").split("\n\n"))
     return {"cls": _Command, "help": paragraphs, "epilog": f"Example: {example}", "rich_help_panel": panel}
 
 
 def make_command(command: Callable[..., None], panel: str, example: str) -> Any:
     """Return a function with typer's annotations as a command that an entry point of `unabridged.commands` may name."""
-    info = CommandInfo(name=example.split()[1], callback=command, **_texts(command, panel, example))
+    info = CommandInfo(name=example.split()[1], callback=command, **_build_help_options(command, panel, example))
     return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
 
 
-def _group(name: str, panel: str, promise: str) -> typer.Typer:
-    """Return a command that has commands of its own."""
+def _add_group(name: str, panel: str, promise: str) -> typer.Typer:
+    """Create a command group, add it to the program, and return it."""
     group = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", help=promise)
     app.add_typer(group, name=name, rich_help_panel=panel)
     return group
 
 
-_add(
+_add_commands(
     "Session files",
     (compact.compact, "unabridged compact session.json --window 32k -o shorter.json"),
     (measure.measure, "unabridged measure session.jsonl --model claude-opus-5-5"),
@@ -156,16 +159,16 @@ _add(
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
     (evaluate.evaluate, "unabridged eval sessions/ --budget 1k,3k --plot recall.svg"),
 )
-_add(
+_add_commands(
     "Over a whole corpus",
     (corpus.compact, "unabridged corpus compact sessions/ shorter/ --window 32k --jobs 8"),
     (corpus.check, "unabridged corpus check 'sessions/**/*.jsonl' checked/"),
     (corpus.repair, "unabridged corpus repair sessions/ mended/"),
     (corpus.measure, "unabridged corpus measure sessions.parquet measured/"),
     (corpus.evaluate, "unabridged corpus eval sessions/ scores/ --budget 1k --arm unabridged"),
-    group=_group("corpus", "Session files", "Many sessions at once, on this machine or on a Ray cluster."),
+    group=_add_group("corpus", "Session files", "Many sessions at once, on this machine or on a Ray cluster."),
 )
-_add(
+_add_commands(
     "The record",
     (inspector.inspect, "unabridged inspect --open"),
     (records.threads, "unabridged threads --archive sqlite:///agent.db"),
@@ -182,13 +185,13 @@ _add(
     (forget.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
     (forget.prune, "unabridged prune --older-than 90d"),
 )
-_add(
+_add_commands(
     "Whole archives",
     (archive_copy.copy, "unabridged archive copy sqlite:///agent.db postgresql://user@host/database"),
     (archive_copy.sweep, "unabridged archive sweep --archive 'sqlite:///agent.db?bodies=s3://bucket/prefix'"),
-    group=_group("archive", "The record", "Whole archives: one copied into another, a bucket swept."),
+    group=_add_group("archive", "The record", "Whole archives: one copied into another, a bucket swept."),
 )
-_add(
+_add_commands(
     "Coding agents",
     (clients.install, "unabridged install claude-code --dry-run"),
     (clients.uninstall, "unabridged uninstall codex"),
@@ -196,7 +199,7 @@ _add(
     (hook.hook, "unabridged hook < event.json"),
     (sessions.sessions, "unabridged sessions claude-code --project ."),
 )
-_add("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
+_add_commands("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

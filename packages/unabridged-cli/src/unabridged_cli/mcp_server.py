@@ -54,7 +54,7 @@ def serve(
     Over HTTP the address is said on stderr, with the port that was found when `port` is 0. With a `token`, requests
     need `Authorization: Bearer …`; without one, nothing but this machine may ask.
     """
-    _check(transport, host, token, port)
+    _check_options(transport, host, token, port)
     scope = Scope(check_name(namespace, "namespace"), check_name(thread))
     opened = archive if archive is not None and not isinstance(archive, str) else open_archive(archive)
     try:
@@ -73,11 +73,11 @@ def serve_tools(
     token: str | None = None,
 ) -> None:
     """Serve tools, as `serve` does."""
-    _check(transport, host, token, port)
+    _check_options(transport, host, token, port)
     if transport == "stdio":
-        _serve_stdio(server(recall))
+        _serve_stdio(build_server(recall))
     else:
-        _serve_http(server(recall), host, port, token)
+        _serve_http(build_server(recall), host, port, token)
 
 
 class HistoryTools(Protocol):
@@ -90,7 +90,7 @@ class HistoryTools(Protocol):
         """Return what the tool answers. Never raises."""
 
 
-def server(recall: HistoryTools) -> Server[Any]:
+def build_server(recall: HistoryTools) -> Server[Any]:
     """Return the tools as a server of the official SDK, to be run over any of its transports."""
     try:
         import anyio.to_thread  # noqa: PLC0415 - the extra `mcp` brings it
@@ -129,11 +129,11 @@ def server(recall: HistoryTools) -> Server[Any]:
     )
 
 
-def http_app(mcp_server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> _Asgi:
+def build_http_app(mcp_server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> _Asgi:
     """Return the server as an ASGI application at `/mcp`: without sessions, so that many of them can share the work."""
-    _check("http", host, token)
+    _check_options("http", host, token)
     app = mcp_server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, json_response=True, host=host)
-    return app if token is None else _guarded(app, token)
+    return app if token is None else _require_token(app, token)
 
 
 def _serve_stdio(mcp_server: Server[Any]) -> None:
@@ -150,7 +150,7 @@ def _serve_stdio(mcp_server: Server[Any]) -> None:
 def _serve_http(mcp_server: Server[Any], host: str, port: int, token: str | None) -> None:
     import uvicorn  # noqa: PLC0415 - the extra `mcp` brings it
 
-    app = http_app(mcp_server, host=host, token=token)
+    app = build_http_app(mcp_server, host=host, token=token)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
@@ -164,8 +164,8 @@ def _serve_http(mcp_server: Server[Any], host: str, port: int, token: str | None
         uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on")).run(sockets=[listening])
 
 
-def _guarded(app: _Asgi, token: str) -> _Asgi:
-    """Return the application for those who have the token; 401 for everybody else."""
+def _require_token(app: _Asgi, token: str) -> _Asgi:
+    """Return the application behind a check of the bearer token: 401 without it."""
     expected = f"Bearer {token}".encode()
 
     async def guard(
@@ -182,7 +182,7 @@ def _guarded(app: _Asgi, token: str) -> _Asgi:
     return guard
 
 
-def _check(transport: str, host: str, token: str | None, port: int = PORT) -> None:
+def _check_options(transport: str, host: str, token: str | None, port: int = PORT) -> None:
     """Raise `SettingsError` for what would fail later, or open the record to the network."""
     if transport not in {"stdio", "http"}:
         raise SettingsError(f"transport={transport!r}: choose stdio or http")

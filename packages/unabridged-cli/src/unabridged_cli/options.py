@@ -17,7 +17,7 @@ from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, Loaded, load
 from unabridged.sizes import parse_size
-from unabridged_cli.screen import number_of, plain, show_progress, tell
+from unabridged_cli.screen import escape_control_characters, format_count, print_notice, show_progress
 
 FORMAT_NAMES = ", ".join((*FORMATS, *KINDS))
 
@@ -37,9 +37,9 @@ FileOrSession = Annotated[
         metavar="FILE|CLIENT:ID",
     ),
 ]
-_OUT = typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
-Out = Annotated[Path | None, _OUT]
-RequiredOut = Annotated[Path, _OUT]
+_OUT_OPTION = typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
+Out = Annotated[Path | None, _OUT_OPTION]
+RequiredOut = Annotated[Path, _OUT_OPTION]
 Write = Annotated[
     bool,
     typer.Option("--write", help="Write the session that CLIENT:ID names in its place, while its client is closed."),
@@ -48,7 +48,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON,
 FormatName = Annotated[
     str | None, typer.Option("--format", help=f"Read the file as this, whatever it looks like: {FORMAT_NAMES}.")
 ]
-Which = Annotated[
+ConversationChoice = Annotated[
     str | None, typer.Option("--which", help="Which of several conversations in the file: index from 0, or id.")
 ]
 MaxSize = Annotated[str, typer.Option("--max-size", help="A larger file is refused unread: 500m, 2g.")]
@@ -88,7 +88,7 @@ ThreadName = Annotated[
 ThreadArgument = Annotated[
     str, typer.Argument(help="The conversation's name in the archive; of claude-code:3f2a the beginning is enough.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AssumeYes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 MAX_SIZE = "1g"
 
@@ -96,7 +96,7 @@ _AGE_PATTERN = re.compile(r"(\d+)\s*([hdwmy])", re.IGNORECASE)
 _UNIT_SECONDS = {"h": 3_600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}
 
 
-def age(text: str) -> int:
+def parse_age(text: str) -> int:
     """Return 36h, 90d, 12w, 6m or 2y in seconds."""
     match = _AGE_PATTERN.fullmatch(text.strip())
     if match is None:
@@ -108,17 +108,17 @@ def load_file(file: Path, format_: str | None, which: str | None, max_size: str,
     """Return the conversation in the file, read with a progress bar; warn of what is odd about it."""
     max_bytes = parse_size(max_size, "a size")
     path = _save_stdin(max_bytes) if is_stdin(file) else file
-    with show_progress(f"reading {plain(path.name)}") as progress:
-        how: dict[str, Any] = {"format": format_, "which": index_or_id(which), "keep_lines": keep_lines}
+    with show_progress(f"reading {escape_control_characters(path.name)}") as progress:
+        how: dict[str, Any] = {"format": format_, "which": parse_index_or_id(which), "keep_lines": keep_lines}
         loaded = load(path, max_size=max_bytes, progress=progress, **how)
     for warning in loaded.warnings[:3]:
-        tell(f"{file}: {warning}")
+        print_notice(f"{file}: {warning}")
     if len(loaded.warnings) > 3:
-        tell(f"{file}: {number_of(len(loaded.warnings) - 3, 'more line')} like that")
+        print_notice(f"{file}: {format_count(len(loaded.warnings) - 3, 'more line')} like that")
     return loaded
 
 
-def index_or_id(which: str | None) -> int | str | None:
+def parse_index_or_id(which: str | None) -> int | str | None:
     """Return which of several conversations is meant: its index where a number was given, else its id."""
     return int(which) if which is not None and which.isdecimal() else which
 
@@ -153,7 +153,7 @@ def require_writable(out: Path, file: Path) -> None:
         raise SettingsError(f"{out} is the file that is read, which is never changed: name another one to write")
 
 
-def is_typed(context: typer.Context, parameter: str) -> bool:
-    """Return whether the option is from the command line, not from the environment, and no default."""
+def is_on_command_line(context: typer.Context, parameter: str) -> bool:
+    """Return whether the option was given on the command line, not by the environment or a default."""
     source = context.get_parameter_source(parameter)
     return source is not None and source.name == "COMMANDLINE"

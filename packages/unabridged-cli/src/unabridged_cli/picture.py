@@ -39,7 +39,7 @@ class BarPiece(NamedTuple):
     tokens: int
 
 
-def before_and_after(
+def draw_before_and_after(
     before: Sequence[BarPiece], after: Sequence[BarPiece], totals: tuple[int, int], budget: int, width: int
 ) -> RenderableType:
     """Return both bars on one scale, so that the second is as much shorter as the request is, with the budget's end."""
@@ -51,15 +51,15 @@ def before_and_after(
     legend = [part for name, color in COLORS.items() if name in shown for part in (("■ ", color), f"{name}   ")]
     fates = "   ".join(f"{glyph} {meaning}" for glyph, meaning in _GLYPHS.values())
     return Group(
-        Text.assemble(f"{'before':>7}  ", bar(before, cells, scale), f" {totals[0]:,} tokens"),
-        Text.assemble(f"{'after':>7}  ", bar(after, cells, scale), f" {totals[1]:,} tokens"),
+        Text.assemble(f"{'before':>7}  ", draw_bar(before, cells, scale), f" {totals[0]:,} tokens"),
+        Text.assemble(f"{'after':>7}  ", draw_bar(after, cells, scale), f" {totals[1]:,} tokens"),
         Text(ruler, style="dim"),
         Text.assemble(" " * 9, *legend),
         Text(" " * 9 + fates, style="dim"),
     )
 
 
-def bar(pieces: Iterable[BarPiece], cells: int, scale: int) -> Text:
+def draw_bar(pieces: Iterable[BarPiece], cells: int, scale: int) -> Text:
     """Return the pieces side by side; so many cells stand for `scale` tokens."""
     text, tokens = Text(), 0
     for piece in pieces:

@@ -26,7 +26,7 @@ _CONTROL_CHARACTERS = re.compile(
 _Item = TypeVar("_Item")
 
 
-def console() -> Console:
+def make_console() -> Console:
     """Return standard output: colours in a terminal, plain text in a pipe or with NO_COLOR."""
     return Console(highlight=False, emoji=False)
 
@@ -34,31 +34,31 @@ def console() -> Console:
 # -- texts ------------------------------------------------------------------------------------------------------------
 
 
-def plain(text: str) -> str:
-    """Return the text with everything that a terminal would obey shown by its number."""
+def escape_control_characters(text: str) -> str:
+    """Return the text with control characters escaped, so that a terminal can't act on them."""
     text = text.replace("\r\n", "\n")
     return _CONTROL_CHARACTERS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def one_line(text: str, length: int = 120) -> str:
+def shorten_to_one_line(text: str, length: int = 120) -> str:
     """Return the beginning of a text on one line."""
-    line = " ".join(plain(text[: 4 * length]).split())
+    line = " ".join(escape_control_characters(text[: 4 * length]).split())
     return line if len(line) <= length and len(text) <= 4 * length else f"{line[: length - 1]}…"
 
 
-def spans(turns: Iterable[tuple[int, int]]) -> str:
+def format_turn_ranges(turns: Iterable[tuple[int, int]]) -> str:
     """Return half-open ranges of turns, counted from 0, as people write them: 0-70, 72, 75-80; not too many."""
     listed = [str(first) if last - first == 1 else f"{first}-{last - 1}" for first, last in turns]
     more = [f"… and {len(listed) - 20:,} more"] if len(listed) > 20 else []
     return ", ".join([*listed[:20], *more])
 
 
-def number_of(count: int, what: str) -> str:
+def format_count(count: int, what: str) -> str:
     """Return a count as people say it: 1 compaction, 1,200 messages."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def local_minute(moment: float) -> str:
+def format_local_minute(moment: float) -> str:
     """Return a Unix time in the time zone of this machine."""
     return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
@@ -66,19 +66,21 @@ def local_minute(moment: float) -> str:
 # -- lines ------------------------------------------------------------------------------------------------------------
 
 
-def say(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """Print a line on standard output, whatever is in it."""
-    console().print(Text(plain(text), style=style), soft_wrap=True)
+    make_console().print(Text(escape_control_characters(text), style=style), soft_wrap=True)
 
 
-def tell(message: str) -> None:
+def print_notice(message: str) -> None:
     """Print one line for the person on standard error, so that pipes stay clean."""
-    Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(Text(f"unabridged: {plain(message)}"))
+    Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(
+        Text(f"unabridged: {escape_control_characters(message)}")
+    )
 
 
 def fail(message: str, code: int) -> NoReturn:
     """End the program with one line that says what to do."""
-    tell(" ".join(message.split()))
+    print_notice(" ".join(message.split()))
     raise SystemExit(code)
 
 
@@ -87,7 +89,7 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=True, default=str))
 
 
-def ask(question: str, *, yes: bool) -> None:
+def confirm_or_exit(question: str, *, yes: bool) -> None:
     """Return if the person says yes, else end the program; in a script, only `--yes` says so."""
     if yes:
         return
@@ -100,35 +102,37 @@ def ask(question: str, *, yes: bool) -> None:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+def build_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table; 1200 is shown as 1,200, 0.125 as 12.5%, None as nothing, and text as text."""
-    result = Table(title=Text(plain(title), style="bold"), title_justify="left", show_header=any(columns))
+    result = Table(
+        title=Text(escape_control_characters(title), style="bold"), title_justify="left", show_header=any(columns)
+    )
     for name in columns:
         result.add_column(name, overflow="fold")
     for row in rows:
-        result.add_row(*map(_cell, row))
+        result.add_row(*map(_format_cell, row))
     return result
 
 
-def _cell(value: object) -> Text:
+def _format_cell(value: object) -> Text:
     if isinstance(value, Text):
         return value
     if isinstance(value, int | float):
         return Text(f"{value:,}" if isinstance(value, int) else f"{value:.1%}", justify="right")
-    return Text("" if value is None else plain(str(value)))
+    return Text("" if value is None else escape_control_characters(str(value)))
 
 
-def facts_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+def build_facts_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:
     """Return a table of names and values."""
-    return table(title, ("", ""), rows)
+    return build_table(title, ("", ""), rows)
 
 
-def receipt_rows(receipt: Receipt) -> list[tuple[str, str]]:
+def build_receipt_rows(receipt: Receipt) -> list[tuple[str, str]]:
     """Return what a receipt says about a compaction besides its size, as names and values."""
     return [
         ("why", receipt.reason),
-        ("turns compacted", spans(receipt.turns)),
-        *([("turns shortened", spans(receipt.edited))] if receipt.edited else []),
+        ("turns compacted", format_turn_ranges(receipt.turns)),
+        *([("turns shortened", format_turn_ranges(receipt.edited))] if receipt.edited else []),
         ("summariser", receipt.summariser),
         *((name, f"{value:,.4g}") for name, value in receipt.cost.items()),
         *(("mended", what) for what in receipt.mended),

@@ -10,17 +10,22 @@ from pathlib import Path
 from unabridged.sessions import Loaded, write_whole
 from unabridged.sessions.files import yield_if_unchanged
 from unabridged_cli.clients import CLIENTS, SessionFile
-from unabridged_cli.clients.client_processes import processes_with
-from unabridged_cli.clients.session_lookup import find_session, is_readable, names_a_client, project_of
-from unabridged_cli.clients.threads import threads_of
-from unabridged_cli.clients.write_back import require_ids, write_back
+from unabridged_cli.clients.client_processes import list_processes_with_session
+from unabridged_cli.clients.session_lookup import (
+    find_project_folder,
+    find_session,
+    is_readable_session,
+    is_session_name,
+)
+from unabridged_cli.clients.threads import list_session_threads
+from unabridged_cli.clients.write_back import require_entry_ids, write_back
 from unabridged_cli.options import is_stdin, require_writable
-from unabridged_cli.screen import fail, tell
+from unabridged_cli.screen import fail, print_notice
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The file that is read, the session that it is if a client's was named, and where the result goes."""
+    """The input and output of a command: the file to read, its client session if one was named, the output path."""
 
     file: Path
     session: SessionFile | None
@@ -30,7 +35,7 @@ class Target:
     @property
     def thread(self) -> str | None:
         """Return the thread for compactions of the session that was named."""
-        return threads_of(self.session.thread)[1] if self.session else None
+        return list_session_threads(self.session.thread)[1] if self.session else None
 
     @property
     def is_in_place(self) -> bool:
@@ -40,7 +45,7 @@ class Target:
     def check_layout(self, loaded: Loaded) -> None:
         """Raise `SessionFileError` for a session that can't be written back, before anything is paid for."""
         if self.is_in_place:
-            require_ids(loaded)
+            require_entry_ids(loaded)
 
     def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
         """Write the result, all of it or nothing; in place only while no client has the session open.
@@ -53,7 +58,7 @@ class Target:
         if not self.is_in_place:
             write_whole(self.out, yield_if_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
         elif copy := write_back(loaded, pieces, keep=backup):
-            tell(f"the session as it was is in {copy}")
+            print_notice(f"the session as it was is in {copy}")
 
     def check_path(self) -> None:
         """Refuse a path that can't be written, before anything is paid for."""
@@ -65,10 +70,10 @@ class Target:
             _require_closed(self.session)
 
 
-def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Target:
+def resolve_target(file: Path, out: Path | None = None, *, write: bool = False) -> Target:
     """Return what `file` names: a file of that name, else a session as `client:ID`."""
     name = str(file)
-    if is_stdin(file) or not names_a_client(name) or file.exists():
+    if is_stdin(file) or not is_session_name(name) or file.exists():
         _require_client_or_file(name, file)
         if write:
             fail("--write is for a client's session, given as client:ID: name -o OUT for a file", 2)
@@ -76,7 +81,7 @@ def target_of(file: Path, out: Path | None = None, *, write: bool = False) -> Ta
     if write and out is not None:
         fail("say --write or -o OUT, not both", 2)
     session = find_session(name, os.environ)
-    if not is_readable(session):
+    if not is_readable_session(session):
         fail(f"sessions of {CLIENTS[session.client].title} can be listed, not read yet", 2)
     return Target(session.path, session, session.path if write else out)
 
@@ -99,7 +104,7 @@ def _require_closed(session: SessionFile) -> None:
         fail(
             f"{session.path} leads out of {folder}: nothing outside the client's own folder is written. Name -o OUT", 2
         )
-    running = processes_with(session, project_of(session))
+    running = list_processes_with_session(session, find_project_folder(session))
     if running:
         listed = ", ".join(running[:3])
         fail(f"{client.title} is running there and may have the session open: end {listed} first, or name -o OUT", 2)

@@ -19,7 +19,7 @@ from unabridged.archive.opening import open_archive
 from unabridged_cli.clients import CLIENTS as KNOWN
 from unabridged_cli.clients.current_session import find_caller
 from unabridged_cli.clients.hook import background, log
-from unabridged_cli.clients.hook.events import answer
+from unabridged_cli.clients.hook.events import answer_hook_event
 from unabridged_cli.clients.ignore_file import IGNORE_FILE_NAME
 from unabridged_cli.clients.session_tools import SessionTools
 from unreleased_archives import REFUSAL, REMEDY, make_sqlite
@@ -83,7 +83,7 @@ def test_hooks_that_run_are_shown_with_the_time(client: str, machine: Machine) -
     run("install", client)
     path = later_than_the_install(machine.put(client))
     began = time.time()
-    answer(event(machine, client, path, "SessionStart", source="startup"))
+    answer_hook_event(event(machine, client, path, "SessionStart", source="startup"))
     ran = run("status", client)
     assert (ran.code, ran.err) == (0, "")
     assert hooks_row(client)["ran"] >= began
@@ -92,7 +92,7 @@ def test_hooks_that_run_are_shown_with_the_time(client: str, machine: Machine) -
 def test_hooks_that_ran_before_they_were_changed_and_not_since_are_told(machine: Machine) -> None:
     """Codex has to be told to trust a hook again that an install changed."""
     path = machine.put("codex")
-    answer(event(machine, "codex", path, "SessionStart", source="startup"))
+    answer_hook_event(event(machine, "codex", path, "SessionStart", source="startup"))
     run("install", "codex")
     later_than_the_install(machine.put("codex", "019a2b3c-ffff-7000-8000-00000000000f"))
     ran = run("status", "codex")
@@ -126,7 +126,7 @@ def locked(machine: Machine) -> Iterator[None]:
 def fail_to_archive(machine: Machine, client: str, path: Path) -> None:
     """Call the hook before a compaction as its program does, which logs what goes wrong."""
     with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the store says
-        answer(event(machine, client, path, "PreCompact", trigger="auto"))
+        answer_hook_event(event(machine, client, path, "PreCompact", trigger="auto"))
     log.log_failure(f"{type(raised.value).__name__}: {raised.value}")
 
 
@@ -134,7 +134,7 @@ def fail_to_archive(machine: Machine, client: str, path: Path) -> None:
 def test_what_the_hook_could_not_do_is_shown_until_it_is_made_good(client: str, machine: Machine) -> None:
     run("install", client)
     path = machine.put(client)
-    answer(event(machine, client, path, "SessionStart", source="startup"))
+    answer_hook_event(event(machine, client, path, "SessionStart", source="startup"))
     with locked(machine):
         fail_to_archive(machine, client, path)
     ran = run("status", client)
@@ -144,14 +144,14 @@ def test_what_the_hook_could_not_do_is_shown_until_it_is_made_good(client: str, 
     assert f"{client}:{IDS[client]}" in said
     assert "hook.log" in said
     assert hooks_row(client)["problems"]
-    answer(event(machine, client, path, "PreCompact", trigger="auto"))
+    answer_hook_event(event(machine, client, path, "PreCompact", trigger="auto"))
     assert run("status", client).code == 0
 
 
 def test_an_archive_of_before_the_first_release_is_shown_with_the_remedy(machine: Machine) -> None:
     run("install", "claude-code")
     path = machine.put("claude-code")
-    answer(event(machine, "claude-code", path, "SessionStart", source="startup"))
+    answer_hook_event(event(machine, "claude-code", path, "SessionStart", source="startup"))
     make_sqlite(machine.home / "archive.db")
     before = (machine.home / "archive.db").read_bytes()
     fail_to_archive(machine, "claude-code", path)
@@ -165,25 +165,25 @@ def test_an_archive_of_before_the_first_release_is_shown_with_the_remedy(machine
     assert (machine.home / "archive.db").read_bytes() == before
     for old in machine.home.glob("archive.db*"):
         old.rename(old.with_name(f"old-{old.name}"))
-    answer(event(machine, "claude-code", path, "PreCompact", trigger="auto"))
+    answer_hook_event(event(machine, "claude-code", path, "PreCompact", trigger="auto"))
     assert run("status", "claude-code").code == 0
 
 
 def test_a_failure_without_a_session_is_shown_until_something_works(machine: Machine) -> None:
     run("install", "claude-code")
-    log.name_session("")
+    log.set_logged_session("")
     log.log_failure("JSONDecodeError: no JSON")
     assert "no JSON" in run("status", "claude-code").err
     path = machine.put("claude-code")
-    answer(event(machine, "claude-code", path, "SessionStart", source="startup"))
+    answer_hook_event(event(machine, "claude-code", path, "SessionStart", source="startup"))
     assert run("status", "claude-code").code == 1
-    answer(event(machine, "claude-code", path, "PreCompact"))
+    answer_hook_event(event(machine, "claude-code", path, "PreCompact"))
     assert run("status", "claude-code").code == 0
 
 
 def test_a_failure_of_long_ago_is_not_shown(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     run("install", "claude-code")
-    log.name_session("")
+    log.set_logged_session("")
     log.log_failure("the disk is full")
     assert run("status", "claude-code").code == 1
     monkeypatch.setattr(log, "_FAILURE_LIFETIME_SECONDS", -5)
@@ -233,7 +233,7 @@ def test_a_search_says_what_left_the_context_and_is_not_archived(client: str, ma
     assert "may have been said" not in search(machine, client), "nothing has left the context"
     compact(path, client)
     assert "So what is not found here may have been said" in search(machine, client)
-    answer(event(machine, client, path, "PreCompact"))
+    answer_hook_event(event(machine, client, path, "PreCompact"))
     assert "may have been said" not in search(machine, client)
     compact(path, client)
     assert "may have been said" not in search(machine, client), "all that stands before it is there"
@@ -256,7 +256,7 @@ def test_the_command_line_says_it_too_as_pis_tools_need_it(client: str, machine:
     compact(path, client)
     named = f"{client}:{IDS[client]}"
     assert "may have been said" in run("search", "xyzzy", "--thread", named).err, "nothing of it is archived"
-    answer(event(machine, client, path, "PreCompact"))
+    answer_hook_event(event(machine, client, path, "PreCompact"))
     assert run("search", "xyzzy", "--thread", named).err == ""
 
 

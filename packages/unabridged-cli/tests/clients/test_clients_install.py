@@ -28,8 +28,8 @@ from install_case import (
     write,
 )
 from unabridged_cli.clients import jsonc
-from unabridged_cli.clients.configure import copy_of
-from unabridged_cli.clients.entries import EVENTS, hook_command
+from unabridged_cli.clients.configure import backup_path_of
+from unabridged_cli.clients.entries import HOOK_EVENTS, build_hook_command
 
 __all__ = ["home"]
 
@@ -66,7 +66,7 @@ def test_whatever_shape_a_file_has_it_gets_it_back(name: str, file: str, shape: 
     write(path, text)
     assert install(path, name) != text
     assert uninstall(path, name) == text
-    assert not copy_of(path).exists()
+    assert not backup_path_of(path).exists()
 
 
 @pytest.mark.parametrize("text", EMPTY_BOXES)
@@ -100,7 +100,7 @@ def test_brackets_that_were_there_before_stay_when_the_file_changed_since() -> N
 
 
 def test_a_hook_that_somebody_moved_into_a_group_of_theirs_goes_and_the_group_stays() -> None:
-    ours = {"type": "command", "command": hook_command(PROGRAM)}
+    ours = {"type": "command", "command": build_hook_command(PROGRAM)}
     theirs = {"type": "command", "command": "say done"}
     path = write(
         path_of("claude-code", "settings.json"), json.dumps({"hooks": {"PreCompact": [{"hooks": [ours, theirs]}]}})
@@ -133,18 +133,18 @@ SECONDS = {
 @pytest.mark.parametrize(("name", "file"), [("claude-code", "settings.json"), ("codex", "hooks.json")])
 def test_hooks_are_added_behind_those_that_are_there_each_with_its_own_time(name: str, file: str) -> None:
     path = write(path_of(name, file), SETTINGS)
-    value = jsonc.read(install(path, name)).value
-    before = jsonc.read(SETTINGS).value
+    value = jsonc.parse_document(install(path, name)).value
+    before = jsonc.parse_document(SETTINGS).value
     found = {}
-    for event in EVENTS:
+    for event in HOOK_EVENTS:
         there = before["hooks"].get(event, [])
         assert value["hooks"][event][: len(there)] == there
         for group in value["hooks"][event][len(there) :]:
             (ours,) = group["hooks"]
-            assert (ours["type"], ours["command"]) == ("command", hook_command(PROGRAM))
+            assert (ours["type"], ours["command"]) == ("command", build_hook_command(PROGRAM))
             found[event, group.get("matcher")] = ours["timeout"]
     assert found == SECONDS
-    assert set(value["hooks"]) == {*EVENTS, "Stop"}
+    assert set(value["hooks"]) == {*HOOK_EVENTS, "Stop"}
     assert value["hooks"]["Stop"] == before["hooks"]["Stop"]
     assert {key: value[key] for key in before if key != "hooks"} == {
         key: before[key] for key in before if key != "hooks"

@@ -16,8 +16,8 @@ from cli_case import run
 from install_case import CONFIG, PROGRAM, SETTINGS, clients, files_in, fill, home, install, path_of, scopes, write
 from patience import PATIENCE
 from unabridged_cli.clients import CLIENTS, jsonc
-from unabridged_cli.clients.configure import apply, find_program, plan_install, read_status
-from unabridged_cli.clients.entries import hook_command
+from unabridged_cli.clients.configure import apply_change, find_program, plan_install, read_entry_status
+from unabridged_cli.clients.entries import build_hook_command
 
 __all__ = ["home"]
 
@@ -35,7 +35,7 @@ def test_a_hook_ends_clean_whatever_became_of_the_program(shell: str, script: st
         head = "#!/nowhere/python\n" if script == "not a program" else "#!/bin/sh\n"
         write(program, f"{head}{script}\n").chmod(0o755)
     ended = subprocess.run(
-        [shell, "-c", hook_command(str(program))], capture_output=True, timeout=PATIENCE, check=False
+        [shell, "-c", build_hook_command(str(program))], capture_output=True, timeout=PATIENCE, check=False
     )
     assert ended.returncode == 0, "2 would stop Claude Code from compacting"
     assert ended.stdout == b""
@@ -45,12 +45,12 @@ def test_the_command_is_absolute_and_there(home: Path) -> None:
     run("install", "claude-code")
     (ours,) = (
         place
-        for place in map(read_status, CLIENTS["claude-code"].entries({"HOME": str(home)}, None))
+        for place in map(read_entry_status, CLIENTS["claude-code"].entries({"HOME": str(home)}, None))
         if place.what == "hooks"
     )
     assert ours.program is not None
     assert Path(ours.program).is_absolute()
-    assert ours.runs
+    assert ours.can_start_program
 
 
 def test_the_command_is_the_one_that_was_called_a_link_as_a_link(
@@ -160,7 +160,7 @@ def test_a_diff_shows_nothing_of_a_toml_file_that_is_not_ours(text: str, home: P
 
 def test_what_of_ours_moves_past_somebodys_own_shows_nothing_of_that(home: Path) -> None:
     """An install from before has ours in front of theirs; the new one puts it behind."""
-    ours = {"type": "command", "command": hook_command("/old/unabridged"), "timeout": 60}
+    ours = {"type": "command", "command": build_hook_command("/old/unabridged"), "timeout": 60}
     theirs = {"type": "command", "command": "say sk-SECRET-1"}
     groups = [{"hooks": [ours]}, {"hooks": [theirs]}]
     for laid_out in LAID_OUT.values():
@@ -269,7 +269,7 @@ def test_a_file_that_changed_in_this_moment_is_not_written_over(home: Path) -> N
     (change,) = plan_install(CLIENTS["claude-code"].entries({"HOME": str(home)}, None)[:1], PROGRAM)
     write(path, '{"a": 1}')
     with pytest.raises(ValueError, match="run it again"):
-        apply(change, home)
+        apply_change(change, home)
     assert path.read_text() == '{"a": 1}'
 
 

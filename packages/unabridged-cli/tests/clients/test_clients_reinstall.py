@@ -11,8 +11,8 @@ import pytest
 from cli_case import run
 from install_case import CONFIG, PLACES, PROGRAM, SETTINGS, clients, files_in, home, install, path_of, uninstall, write
 from unabridged_cli.clients import CLIENTS, jsonc
-from unabridged_cli.clients.configure import copy_of
-from unabridged_cli.clients.entries import EVENTS, hook_command
+from unabridged_cli.clients.configure import backup_path_of
+from unabridged_cli.clients.entries import HOOK_EVENTS, build_hook_command
 from unabridged_cli.clients.entries import HOOKS as OURS
 
 __all__ = ["home"]
@@ -56,7 +56,7 @@ def test_a_client_that_wrote_its_files_anew_has_it_all_already(home: Path) -> No
     before = files_in(home)
     assert "has it all already; nothing was changed" in run("install", "claude-code").err
     assert files_in(home) == before
-    assert copy_of(home / ".claude" / "settings.json").read_text() == original
+    assert backup_path_of(home / ".claude" / "settings.json").read_text() == original
 
 
 @pytest.mark.parametrize(("name", "file"), PLACES)
@@ -66,20 +66,20 @@ def test_a_new_path_is_written_in_place_and_the_first_copy_survives(name: str, f
     old = edited(path, install(path, name, "/old place/unabridged"))
     write(path, old)
     assert install(path, name, "/new place/unabridged") == old.replace("/old place/", "/new place/")
-    assert copy_of(path).read_text() == text_for(path)
+    assert backup_path_of(path).read_text() == text_for(path)
 
 
 @HOOKS
 def test_a_hook_behind_ours_keeps_its_index(name: str, file: str) -> None:
     path = path_of(name, file)
     value = json.loads(install(path, name, "/old/unabridged"))
-    for event in EVENTS:
+    for event in HOOK_EVENTS:
         value["hooks"][event].append(THEIRS)
-    places = [value["hooks"][event].index(THEIRS) for event in EVENTS]
+    places = [value["hooks"][event].index(THEIRS) for event in HOOK_EVENTS]
     write(path, json.dumps(value))
     for program in ("/old/unabridged", "/new/unabridged"):
         hooks = json.loads(install(path, name, program))["hooks"]
-        assert [hooks[event].index(THEIRS) for event in EVENTS] == places
+        assert [hooks[event].index(THEIRS) for event in HOOK_EVENTS] == places
 
 
 @HOOKS
@@ -90,16 +90,16 @@ def test_an_install_of_an_earlier_version_is_brought_in_line_and_taken_out_to_th
     """Three hooks with 60 seconds each, and none at the end of a session."""
     path, old = path_of(name, file), text
     for event in ("PreCompact", "SessionStart", "PostCompact"):
-        ours = {"type": "command", "command": hook_command(PROGRAM), "timeout": 60}
+        ours = {"type": "command", "command": build_hook_command(PROGRAM), "timeout": 60}
         old = jsonc.insert(old, ("hooks", event), None, {"hooks": [ours]})
     write(path, old)
     if text:
-        write(copy_of(path), text)
+        write(backup_path_of(path), text)
     states = [row["state"] for row in run("status", name, "--json").json if row["path"] == str(path)]
     assert states == ["partly"]
     now = install(path, name)
     assert install(path, name) == now
-    hooks = jsonc.read(now).value["hooks"]
+    hooks = jsonc.parse_document(now).value["hooks"]
     assert [group.get("matcher") for group in hooks["SessionStart"]] == ["startup|resume|clear", "compact"]
     assert "60" not in now
     assert uninstall(path, name) == (text or None)
@@ -121,10 +121,10 @@ def test_what_is_not_right_is_written_anew_and_the_first_copy_survives(name: str
         case "twice":
             groups += groups
     write(path, json.dumps({**value, "theme": "dark"}))
-    again = jsonc.read(install(path, name)).value
+    again = jsonc.parse_document(install(path, name)).value
     assert {event: len(groups) for event, groups in again["hooks"].items()} == Counter(hook.event for hook in OURS)
     assert again["hooks"]["PreCompact"] == again["hooks"]["PostCompact"]
-    assert copy_of(path).read_text() == '{"model": "opus"}'
+    assert backup_path_of(path).read_text() == '{"model": "opus"}'
     assert json.loads(uninstall(path, name) or "") == {"model": "opus", "theme": "dark"}
 
 
@@ -195,8 +195,8 @@ def test_a_copy_that_an_uninstall_leaves_is_named(rewritten: bool, home: Path) -
         write(path, '{"model": "haiku"}')
     ran = run("uninstall", "claude-code")
     assert ran.code == 0
-    assert f"{copy_of(path)} was left" in " ".join(ran.err.split())
-    assert copy_of(path).read_text() == SETTINGS
+    assert f"{backup_path_of(path)} was left" in " ".join(ran.err.split())
+    assert backup_path_of(path).read_text() == SETTINGS
 
 
 @clients
@@ -208,10 +208,10 @@ def test_a_foreign_file_under_the_copys_name_is_neither_written_over_nor_removed
         path = place.path
         if there and path.suffix != ".ts":
             write(path, text_for(path))
-    write(copy_of(path), "somebody's own")
+    write(backup_path_of(path), "somebody's own")
     before = files_in(home)
     ran = run("install", name)
-    assert (ran.code, f"{copy_of(path)} is there already" in ran.line) == (2, True)
+    assert (ran.code, f"{backup_path_of(path)} is there already" in ran.line) == (2, True)
     assert files_in(home) == before, "all or nothing"
     assert run("uninstall", name).code == 0
     assert files_in(home) == before
@@ -220,14 +220,14 @@ def test_a_foreign_file_under_the_copys_name_is_neither_written_over_nor_removed
 def test_a_file_that_was_put_back_by_hand_takes_an_install_again() -> None:
     path = write(path_of("claude-code", "settings.json"), SETTINGS)
     first = install(path, "claude-code")
-    write(path, copy_of(path).read_text())
+    write(path, backup_path_of(path).read_text())
     assert install(path, "claude-code") == first
     assert uninstall(path, "claude-code") == SETTINGS
-    assert not copy_of(path).exists()
+    assert not backup_path_of(path).exists()
 
 
 def test_a_link_under_the_copys_name_is_not_taken_for_one(home: Path) -> None:
     path = write(home / ".claude" / "settings.json", SETTINGS)
-    copy_of(path).symlink_to(path)
+    backup_path_of(path).symlink_to(path)
     assert run("install", "claude-code").code == 2
     assert path.read_text() == SETTINGS

@@ -75,7 +75,7 @@ def test_of_two_keys_the_last_is_meant_as_programs_read_it() -> None:
 )
 def test_a_file_that_cant_be_read_is_said_with_the_place(text: str, where: str) -> None:
     with pytest.raises(SettingsError, match="^" + where.replace("}", r"\}")):
-        jsonc.read(text)
+        jsonc.parse_document(text)
 
 
 @pytest.mark.parametrize(("text", "what"), [("[]", "the whole is not an object"), ('{"a": 1}', "a is not an object")])
@@ -136,10 +136,12 @@ documents = (
 @given(documents, st.sampled_from([(), ("object",), ("object", "new"), ("new", "newer")]), values)
 def test_a_member_goes_in_and_out_to_the_byte(document: tuple[Any, str], path: tuple[str, ...], value: Any) -> None:
     before, text = document
-    assert jsonc.read(text).value == before
+    assert jsonc.parse_document(text).value == before
     added = jsonc.insert(text, path, "ours", value)
     assert jsonc.value_at(added, (*path, "ours")) == value
-    made = next((path[: n + 1] for n in range(len(path)) if jsonc.read(text).at(path[: n + 1]) is None), None)
+    made = next(
+        (path[: n + 1] for n in range(len(path)) if jsonc.parse_document(text).find_node(path[: n + 1]) is None), None
+    )
     assert jsonc.remove(added, made or (*path, "ours")) == text
 
 
@@ -156,7 +158,7 @@ def test_whatever_is_removed_nothing_else_changes(document: tuple[Any, str], dat
     before, text = document
     key = data.draw(st.sampled_from(sorted(before)))
     left = {name: value for name, value in before.items() if name != key}
-    assert jsonc.read(jsonc.remove(text, (key,))).value == left
+    assert jsonc.parse_document(jsonc.remove(text, (key,))).value == left
 
 
 # -- what an install adds ---------------------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ def test_ours_goes_into_any_configuration_and_out_to_the_byte(
     before, text = configuration
     added = place.add(text, PROGRAM)
     assert place.program(added) == PROGRAM
-    after = jsonc.read(added).value
+    after = jsonc.parse_document(added).value
     assert {key: after[key] for key in before if key not in {"hooks", "mcpServers", "mcp"}} == {
         key: value for key, value in before.items() if key not in {"hooks", "mcpServers", "mcp"}
     }
@@ -218,7 +220,7 @@ toml_lines = st.lists(st.sampled_from(TOML_LINES), max_size=8)
 @given(toml_lines, st.sampled_from(["\n", "\r\n"]))
 def test_a_table_goes_into_any_toml_and_out_to_the_byte(lines: list[str], newline: str) -> None:
     text = "".join(line.replace("{n}", str(number)) + "\n" for number, line in enumerate(lines)).replace("\n", newline)
-    before = toml_tables.read_or_none(text)
+    before = toml_tables.parse_or_none(text)
     assume(before is not None)
     added = TOML_PLACE.add(text, PROGRAM)
     assert TOML_PLACE.program(added) == PROGRAM
@@ -234,4 +236,4 @@ def test_names_in_names_may_be_as_deep_as_they_like(text: str) -> None:
 
 def test_a_number_that_is_too_long_to_read_is_said() -> None:
     with pytest.raises(SettingsError, match="more digits than can be read"):
-        toml_tables.read("a = " + "1" * 5_000)
+        toml_tables.parse_document("a = " + "1" * 5_000)

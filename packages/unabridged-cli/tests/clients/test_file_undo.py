@@ -14,7 +14,7 @@ from places import HELPERS
 from unabridged.formats import format_named
 from unabridged.sessions import Loaded, load, save
 from unabridged.sessions.files import SESSION_FORMATS
-from unabridged_cli.clients.file_undo import undo_in_file
+from unabridged_cli.clients.file_undo import undo_compactions_in_file
 
 FILES = HELPERS / "session_files"
 SESSIONS = sorted(path.name for path in FILES.iterdir())
@@ -68,7 +68,7 @@ def test_without_the_compaction_it_is_the_file_that_it_was(
 ) -> None:
     loaded = load(FILES / name)
     save(loaded, shortened(loaded, 1, summary=summary, edited=edited), tmp_path / "out.jsonl")
-    taken = undo_in_file(load(tmp_path / "out.jsonl"))
+    taken = undo_compactions_in_file(load(tmp_path / "out.jsonl"))
     assert taken is not None
     assert b"".join(taken.lines) == (FILES / name).read_bytes()
     assert taken.messages == loaded.messages
@@ -76,9 +76,9 @@ def test_without_the_compaction_it_is_the_file_that_it_was(
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_lines_that_were_kept_are_not_read_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = undo_in_file(load(FILES / name), every=True)
+    taken = undo_compactions_in_file(load(FILES / name), every=True)
     monkeypatch.delattr("unabridged_cli.clients.file_undo.read_lines")
-    assert undo_in_file(load(FILES / name, keep_lines=True), every=True) == taken
+    assert undo_compactions_in_file(load(FILES / name, keep_lines=True), every=True) == taken
 
 
 @pytest.mark.parametrize("name", MODERN)
@@ -90,7 +90,7 @@ def test_what_came_since_follows_on_what_was_there(name: str, tmp_path: Path, *,
     now = load(out)
     count = 1 if loaded.kind == "codex" else 2
     assert said(now, now.messages[:-count]) == said(loaded, shortened(loaded, len(loaded.messages) // 2, edited=edited))
-    taken = undo_in_file(now)
+    taken = undo_compactions_in_file(now)
     assert taken is not None
     assert taken.messages[:-count] == loaded.messages
     assert taken.messages[-count:] == now.messages[-count:]
@@ -105,7 +105,7 @@ def test_what_came_since_follows_on_what_was_there(name: str, tmp_path: Path, *,
 )
 def test_a_compaction_of_the_client_is_taken_back_too(name: str) -> None:
     loaded = load(FILES / name)
-    taken = undo_in_file(loaded)
+    taken = undo_compactions_in_file(loaded)
     assert taken is not None
     assert len(taken.messages) > len(loaded.messages)
     kept = set((FILES / name).read_bytes().splitlines(keepends=True))
@@ -117,7 +117,7 @@ RECORDED = HELPERS / "fixtures" / "hooks"
 
 @pytest.mark.parametrize("name", ["claude_code", "codex"])
 def test_of_compactions_that_a_real_client_made_nothing_is_left(name: str) -> None:
-    taken = undo_in_file(load(RECORDED / f"{name}_transcript.jsonl"), every=True)
+    taken = undo_compactions_in_file(load(RECORDED / f"{name}_transcript.jsonl"), every=True)
     assert taken is not None
     assert taken.compactions == (2 if name == "claude_code" else 1)
     whole = b"".join(taken.lines)
@@ -204,7 +204,7 @@ def test_any_compactions_are_taken_back_one_by_one_or_all_at_once(
         save(loaded, wanted, path)
         assert said(loaded, load(path).messages) == said(loaded, wanted)
     for number, before in enumerate(reversed(states)):
-        taken = undo_in_file(load(path))
+        taken = undo_compactions_in_file(load(path))
         if taken is None:
             assert before.path.read_bytes() == path.read_bytes(), "nothing had changed"
             continue
@@ -220,11 +220,11 @@ def test_all_at_once_there_is_no_compaction_left(name: str, tmp_path: Path) -> N
         loaded = load(path)
         path = tmp_path / f"{turn}.jsonl"
         save(loaded, shortened(loaded, 1), path)
-    taken = undo_in_file(load(path), every=True)
+    taken = undo_compactions_in_file(load(path), every=True)
     assert taken is not None
     assert taken.compactions >= 3
     (tmp_path / "whole.jsonl").write_bytes(b"".join(taken.lines))
-    assert undo_in_file(load(tmp_path / "whole.jsonl")) is None
+    assert undo_compactions_in_file(load(tmp_path / "whole.jsonl")) is None
 
 
 def test_a_summary_whose_originals_are_not_in_the_file_stays() -> None:
@@ -264,7 +264,7 @@ def test_whatever_stands_in_a_field_nothing_breaks(
     key = data.draw(st.sampled_from([key for key in links if key in entry] or ["uuid"]))
     entry[key] = odd
     (folder / "odd.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    undo_in_file(load(folder / "odd.jsonl", format=loaded.kind))
+    undo_compactions_in_file(load(folder / "odd.jsonl", format=loaded.kind))
 
 
 def test_only_the_links_of_a_line_are_changed_not_what_it_quotes(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_only_the_links_of_a_line_are_changed_not_what_it_quotes(tmp_path: Path)
     line = {"type": "user", "parentUuid": boundary, "message": {"role": "user", "content": [{"type": "x", **quoted}]}}
     with path.open("a") as stream:
         stream.write(json.dumps({"toolUseResult": quoted} | line | {"uuid": "n1"}) + "\n")
-    taken = undo_in_file(load(path))
+    taken = undo_compactions_in_file(load(path))
     assert taken is not None
     last = json.loads(taken.lines[-1])
     assert last["parentUuid"] not in {boundary, None}

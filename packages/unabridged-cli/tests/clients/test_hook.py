@@ -29,8 +29,8 @@ from unabridged import Compactor
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.recall import lookup
 from unabridged_cli.clients.hook import actions, background, events
-from unabridged_cli.clients.hook.log import log_file
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.hook.log import log_file_path
+from unabridged_cli.clients.threads import build_session_thread
 
 __all__ = ["archive", "home"]
 
@@ -133,7 +133,7 @@ def test_what_opencode_put_in_and_its_summaries_are_not_the_persons_words(home: 
 def test_a_file_that_is_made_for_the_hook_alone_is_left_to_no_other_process(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
+    monkeypatch.setattr(actions, "BEFORE_COMPACTION_SECONDS", -1.0)
     monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
     monkeypatch.setattr(background, "start_process", lambda _: pytest.fail("its file will be gone"))
     call(write(home / "session.jsonl", [opencode_line(*said) for said in TALK]), "PreCompact")
@@ -190,7 +190,7 @@ def test_what_the_hook_did_is_shown_beside_compactions_and_counted_as_none(home:
     call(path, "PreCompact", trigger="auto")
     call(path, "SessionStart", source="compact")
     call(path, "PostCompact", compact_summary=SUMMARY)
-    url, name = f"sqlite:///{home / 'archive.db'}", thread_of("claude-code", SESSION)
+    url, name = f"sqlite:///{home / 'archive.db'}", build_session_thread("claude-code", SESSION)
     shown = run("show", name, "--archive", url, "--html", str(home / "page.html")).out
     assert "0 compactions" in shown
     assert all(
@@ -227,7 +227,7 @@ def test_what_the_real_clients_gave_is_answered(client: str, home: Path, archive
     for kept in map(json.loads, (RECORDED / f"{client}.jsonl").read_text().splitlines()):
         if kept["transcript_lines"]:
             path.write_bytes(b"".join(lines[: kept["transcript_lines"]]))
-        answer = events.answer(json.dumps({**kept["input"], "transcript_path": str(path)}).encode())
+        answer = events.answer_hook_event(json.dumps({**kept["input"], "transcript_path": str(path)}).encode())
         said.setdefault(f"{kept['input']['hook_event_name']} {kept['input'].get('source', '')}".strip(), []).append(
             answer
         )
@@ -235,6 +235,6 @@ def test_what_the_real_clients_gave_is_answered(client: str, home: Path, archive
     for answer in said["SessionStart compact"]:
         assert RULE in json.loads(answer)["hookSpecificOutput"]["additionalContext"]
     (where,) = archive.threads("default")
-    assert "failed" not in log_file({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}).read_text()
+    assert "failed" not in log_file_path({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}).read_text()
     archived = "\n".join(texts(archive, Scope("default", where)))
     assert all(station in archived for station in ("Brest", "Cuxhaven", "Dover"))

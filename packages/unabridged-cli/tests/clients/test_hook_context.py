@@ -15,10 +15,10 @@ from unabridged.languages import labels
 from unabridged.summary.ledger import Ledger, PersonMessage
 from unabridged.summary.people import quote_newest
 from unabridged_cli.clients.hook import events
-from unabridged_cli.clients.hook.log import log_file
-from unabridged_cli.clients.hook.reminder import REMINDER_TOKENS, write_alone
-from unabridged_cli.clients.hook.reminder import write as write_text
-from unabridged_cli.clients.threads import open_sessions
+from unabridged_cli.clients.hook.log import log_file_path
+from unabridged_cli.clients.hook.reminder import REMINDER_TOKENS, write_summary_text
+from unabridged_cli.clients.hook.reminder import write_reminder_text as write_text
+from unabridged_cli.clients.threads import list_open_sessions
 
 __all__ = ["archive", "home"]
 
@@ -60,7 +60,7 @@ def test_people_are_quoted_in_order_without_a_state_and_the_files_changed_are_na
     ]
 
 
-@pytest.mark.parametrize(("written", "others"), [(write_text, 30), (write_alone, 60)])
+@pytest.mark.parametrize(("written", "others"), [(write_text, 30), (write_summary_text, 60)])
 def test_the_first_message_and_the_newest_are_in_the_text_however_many_there_are(
     written: Callable[[Ledger, int], str], others: int
 ) -> None:
@@ -159,7 +159,7 @@ def test_what_is_told_without_the_archive_is_not_said_to_be_archived(home: Path)
     (home / "archive.db").write_bytes(b"no database at all, " * 500)
     path = write(home / "session.jsonl", [claude_line(*said) for said in TALK])
     assert RULE in call(path, "SessionStart", source="compact")
-    told = log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
+    told = log_file_path({"XDG_STATE_HOME": str(home / "state")}).read_text()
     assert "described without the archive" in told
     assert "messages archived" not in told
 
@@ -183,7 +183,7 @@ def test_where_the_archive_takes_nothing_more_the_context_is_told_what_it_has(
     call(write(path, [claude_line(*said) for said in TALK]), "PreCompact")
     write(path, [claude_line(*said) for said in (*TALK, ("assistant", "They pass."), ("user", "Thanks. Now the map."))])
     with monkeypatch.context() as full:
-        full.setattr("unabridged_cli.clients.hook.actions.copy_new", _refuse)
+        full.setattr("unabridged_cli.clients.hook.actions.copy_new_messages", _refuse)
         text = call(path, "SessionStart", source="compact")
     assert "Messages 0 to 2 can still be read in full" in text
     assert "Each of them can still be read in full" in call(path, "SessionStart", source="compact")
@@ -196,7 +196,7 @@ def _refuse(*_: object, **__: object) -> None:
 @pytest.mark.parametrize("code", ["de", "en", "es", "fr", "ja", "zh"])
 def test_what_can_be_read_is_said_in_every_language_as_far_as_it_is_true(code: str) -> None:
     ledger = replace(Ledger(), language=code, end=8)
-    for written in (write_text, write_alone):
+    for written in (write_text, write_summary_text):
         whole, part, none = (written(ledger, archived) for archived in (8, 3, 0))
         assert labels(code)["recall"] in whole
         assert labels(code)["recall_part"].format(first=0, last=2) in part
@@ -251,14 +251,14 @@ def test_nothing_a_tool_said_is_quoted_as_the_user(home: Path) -> None:
 
 
 def test_a_session_of_opencodes_that_starts_is_noted_without_a_file(home: Path) -> None:
-    events.answer(
+    events.answer_hook_event(
         b'{"hook_event_name": "SessionStart", "source": "startup", "session_id": "ses_1", "client": "opencode"}'
     )
-    (opened,) = open_sessions({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")})
+    (opened,) = list_open_sessions({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")})
     assert (opened.client, opened.session) == ("opencode", "ses_1")
 
 
 def test_a_session_that_starts_is_noted_even_before_its_file_is_there(home: Path) -> None:
     assert call(home / "none.jsonl", "SessionStart", source="startup") == ""
-    (opened,) = open_sessions({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")})
+    (opened,) = list_open_sessions({"HOME": str(home), "XDG_STATE_HOME": str(home / "state")})
     assert (opened.client, opened.session, opened.project) == ("claude-code", SESSION, "/home/ada")

@@ -19,9 +19,9 @@ from client_machine import CLIENTS, IDS, Machine, machine
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged_cli.clients.hook import background, events, grown_sessions
-from unabridged_cli.clients.hook.log import log_file, open_failures
+from unabridged_cli.clients.hook.log import find_unresolved_failures, log_file_path
 from unabridged_cli.clients.ignore_file import IGNORE_FILE_NAME
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.threads import build_session_thread
 
 __all__ = ["machine"]
 
@@ -51,7 +51,7 @@ def event(machine: Machine, client: str, path: Path | None, name: str, session: 
 def count(machine: Machine, client: str, session: str = "") -> int:
     archive = open_archive(machine.archive)
     try:
-        return len(archive.parts(Scope("default", thread_of(client, session or IDS[client]))))
+        return len(archive.parts(Scope("default", build_session_thread(client, session or IDS[client]))))
     finally:
         archive.close()
 
@@ -59,7 +59,7 @@ def count(machine: Machine, client: str, session: str = "") -> int:
 def work(handed: list[Any]) -> None:
     """Do what the processes would."""
     while handed:
-        assert events.answer(json.dumps(handed.pop(0)).encode()) == ""
+        assert events.answer_hook_event(json.dumps(handed.pop(0)).encode()) == ""
 
 
 def grow(path: Path) -> None:
@@ -70,7 +70,7 @@ def grow(path: Path) -> None:
 @CLIENTS
 def test_at_the_end_of_a_session_another_process_archives_it(client: str, machine: Machine, handed: list[Any]) -> None:
     path = machine.put(client)
-    assert events.answer(event(machine, client, path, "SessionEnd", reason="other")) == ""
+    assert events.answer_hook_event(event(machine, client, path, "SessionEnd", reason="other")) == ""
     assert not Path(machine.archive.removeprefix("sqlite:///")).exists(), "the hook itself opens no archive"
     assert len(handed) == 1
     work(handed)
@@ -88,17 +88,17 @@ def test_at_a_start_the_sessions_of_the_project_that_grew_are_archived(
     others = [machine.put(other) for other in IDS if other != client]
     new = path.with_name(path.name.replace(OTHER, IDS[client]))  # not written yet
     begun = (new, IDS[client]) if source != "resume" else (path, OTHER)
-    events.answer(event(machine, client, begun[0], "SessionStart", begun[1], source=source))
+    events.answer_hook_event(event(machine, client, begun[0], "SessionStart", begun[1], source=source))
     work(handed)
     first = count(machine, client, OTHER)
     assert first > 3
     archive = open_archive(machine.archive)
-    assert archive.threads("default") == [thread_of(client, OTHER)]
+    assert archive.threads("default") == [build_session_thread(client, OTHER)]
     archive.close()
     assert elsewhere.exists()
     assert all(other.exists() for other in others)
     grow(path)
-    events.answer(event(machine, client, new, "SessionStart", source="startup"))
+    events.answer_hook_event(event(machine, client, new, "SessionStart", source="startup"))
     work(handed)
     assert count(machine, client, OTHER) > first
 
@@ -107,42 +107,42 @@ def test_where_nothing_grew_no_archive_is_opened(
     machine: Machine, handed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = machine.put("claude-code")
-    events.answer(event(machine, "claude-code", path, "SessionEnd"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionEnd"))
     work(handed)
-    monkeypatch.setattr(grown_sessions, "open_or_use", lambda: pytest.fail("the archive is opened"))
-    events.answer(event(machine, "claude-code", path, "SessionStart", source="startup"))
+    monkeypatch.setattr(grown_sessions, "use_or_open_archive", lambda: pytest.fail("the archive is opened"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionStart", source="startup"))
     work(handed)
 
 
 def test_a_session_that_was_forgotten_does_not_come_back_until_it_goes_on(machine: Machine, handed: list[Any]) -> None:
     path = machine.put("claude-code")
-    events.answer(event(machine, "claude-code", path, "SessionEnd"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionEnd"))
     work(handed)
     archive = open_archive(machine.archive)
-    archive.forget(Scope("default", thread_of("claude-code", IDS["claude-code"])))
+    archive.forget(Scope("default", build_session_thread("claude-code", IDS["claude-code"])))
     archive.close()
-    events.answer(event(machine, "claude-code", None, "SessionStart", OTHER, source="startup"))
+    events.answer_hook_event(event(machine, "claude-code", None, "SessionStart", OTHER, source="startup"))
     work(handed)
     assert count(machine, "claude-code") == 0
     grow(path)
-    events.answer(event(machine, "claude-code", path, "SessionEnd"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionEnd"))
     work(handed)
     assert count(machine, "claude-code") > 3
 
 
 @CLIENTS
 @pytest.mark.parametrize("where", ["project", "above"])
-@pytest.mark.parametrize("name", ["SessionStart", "SessionEnd", "PreCompact", events.ARCHIVE_GROWN])
+@pytest.mark.parametrize("name", ["SessionStart", "SessionEnd", "PreCompact", events.ARCHIVE_GROWN_EVENT])
 def test_a_project_that_is_left_out_is_not_archived(
     name: str, where: str, client: str, machine: Machine, handed: list[Any]
 ) -> None:
     path = machine.put(client)
     ((machine.project if where == "project" else machine.home) / IGNORE_FILE_NAME).touch()
-    events.answer(event(machine, client, path, name, source="startup", reason="x"))
+    events.answer_hook_event(event(machine, client, path, name, source="startup", reason="x"))
     assert handed == []
     assert not Path(machine.archive.removeprefix("sqlite:///")).exists()
-    assert IGNORE_FILE_NAME in log_file(os.environ).read_text()
-    assert open_failures(os.environ) == []
+    assert IGNORE_FILE_NAME in log_file_path(os.environ).read_text()
+    assert find_unresolved_failures(os.environ) == []
 
 
 def test_a_session_that_can_not_be_archived_is_logged_and_tried_again(
@@ -152,16 +152,16 @@ def test_a_session_that_can_not_be_archived_is_logged_and_tried_again(
     broken = machine.home / "broken.db"
     broken.write_text("this is no database\n" * 100)
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", f"sqlite:///{broken}")
-    events.answer(event(machine, "claude-code", path, "SessionEnd"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionEnd"))
     work(handed)
-    (failure,) = open_failures(os.environ)
-    assert failure.thread == thread_of("claude-code", IDS["claude-code"])
+    (failure,) = find_unresolved_failures(os.environ)
+    assert failure.thread == build_session_thread("claude-code", IDS["claude-code"])
     assert "database" in failure.reason
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", machine.archive)
-    events.answer(event(machine, "claude-code", None, "SessionStart", OTHER, source="startup"))
+    events.answer_hook_event(event(machine, "claude-code", None, "SessionStart", OTHER, source="startup"))
     work(handed)
     assert count(machine, "claude-code") > 3
-    assert open_failures(os.environ) == []
+    assert find_unresolved_failures(os.environ) == []
 
 
 # -- the processes themselves ------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def wait_for(done: Any) -> None:
     """Wait until something is done by a process that nobody can wait for."""
     end = time.monotonic() + 300
     while not done():
-        assert time.monotonic() < end, log_file(os.environ).read_text()
+        assert time.monotonic() < end, log_file_path(os.environ).read_text()
         time.sleep(0.1)
 
 
@@ -180,7 +180,7 @@ def has_all(machine: Machine) -> bool:
 
 
 def _log() -> str:
-    path = log_file(os.environ)
+    path = log_file_path(os.environ)
     return path.read_text() if path.exists() else ""
 
 
@@ -220,9 +220,9 @@ def test_only_one_process_is_at_the_sessions_of_a_project_and_one_waits(
     machine: Machine, handed: list[Any], worker: list[subprocess.Popen[bytes]]
 ) -> None:
     path = machine.put("claude-code")
-    events.answer(event(machine, "claude-code", path, "SessionEnd"))
+    events.answer_hook_event(event(machine, "claude-code", path, "SessionEnd"))
     given = json.dumps(handed.pop()).encode()
-    sizes = grown_sessions.sizes_file("claude-code", str(machine.project))
+    sizes = grown_sessions.sizes_file_path("claude-code", str(machine.project))
 
     def start() -> subprocess.Popen[bytes]:
         code = "from unabridged_cli.clients.hook import main; main(1500)"
@@ -233,7 +233,7 @@ def test_only_one_process_is_at_the_sessions_of_a_project_and_one_waits(
         worker.append(process)
         return process
 
-    with background.wait_in_turn(sizes) as mine:
+    with background.wait_for_turn(sizes) as mine:
         assert mine
         waiting = start()
         wait_for(lambda: _is_held(sizes.with_suffix(".next")))
@@ -243,7 +243,7 @@ def test_only_one_process_is_at_the_sessions_of_a_project_and_one_waits(
         grow(path)  # what is new until its turn comes is archived, too
     assert waiting.wait() == 0
     archived = count(machine, "claude-code")
-    events.answer(event(machine, "claude-code", path, "PreCompact"))
+    events.answer_hook_event(event(machine, "claude-code", path, "PreCompact"))
     assert count(machine, "claude-code") == archived > 3
 
 

@@ -18,13 +18,13 @@ from patience import PATIENCE
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.languages import labels
 from unabridged_cli.clients.hook import actions, background, events, ledgers
-from unabridged_cli.clients.hook.log import log_file
-from unabridged_cli.clients.hook.transcript import read_from
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.hook.log import log_file_path
+from unabridged_cli.clients.hook.transcript import read_messages_from
+from unabridged_cli.clients.threads import build_session_thread
 
 SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
 FIRST, MIDDLE, LAST = "Never edit anything under vendor/.", "Always write dates as ISO 8601.", "Now draw the map."
-SCOPE = Scope("default", thread_of("claude-code", SESSION))
+SCOPE = Scope("default", build_session_thread("claude-code", SESSION))
 Line = dict[str, Any]
 
 __all__ = ["archive", "home"]
@@ -42,12 +42,12 @@ def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which there is time for one stretch of the file, and for one block and the newest one."""
-    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
-    monkeypatch.setattr(actions, "AFTER_SECONDS", -1.0)
+    monkeypatch.setattr(actions, "BEFORE_COMPACTION_SECONDS", -1.0)
+    monkeypatch.setattr(actions, "AFTER_COMPACTION_SECONDS", -1.0)
     monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
     monkeypatch.setattr("unabridged_cli.clients.hook.reminder._TIME_LIMIT_SECONDS", -1.0)
     monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 10)
-    monkeypatch.setattr(ledgers, "_NEWEST_BLOCKS", 1)
+    monkeypatch.setattr(ledgers, "_NEWEST_BLOCKS_READ", 1)
 
 
 def line(role: str, content: Any) -> Line:
@@ -82,7 +82,7 @@ def event(path: Path, name: str, **more: Any) -> bytes:
 
 
 def call(path: Path, name: str, **more: Any) -> str:
-    said = events.answer(event(path, name, **more))
+    said = events.answer_hook_event(event(path, name, **more))
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
 
 
@@ -99,7 +99,7 @@ def test_when_time_runs_out_before_a_compaction_a_process_of_its_own_archives_th
     call(path, "PreCompact")
     assert len(archive.parts(SCOPE)) == 1
     (given,) = later
-    assert events.answer(json.dumps(given).encode()) == ""
+    assert events.answer_hook_event(json.dumps(given).encode()) == ""
     assert len(archive.parts(SCOPE)) == len(lines)
 
 
@@ -115,7 +115,7 @@ def test_a_message_that_alone_takes_too_long_is_left_to_that_process_and_stops_n
     assert FIRST in told
     assert LAST in told
     assert len(later) == 2
-    events.answer(json.dumps(later[0]).encode())
+    events.answer_hook_event(json.dumps(later[0]).encode())
     assert [part.turn for part in archive.parts(SCOPE)] == [0, 1, 2]
     call(path, "PreCompact")
     assert len(later) == 2, "nothing is left"
@@ -156,7 +156,7 @@ def test_when_there_is_no_time_the_first_and_the_newest_are_told_and_nothing_is_
     (record,) = reminders(archive)
     assert "no time" in record.data["receipt"]["notes"][0]
     assert "ledger" not in record.data
-    assert [given["hook_event_name"] for given in later] == [events.COPY_REST]
+    assert [given["hook_event_name"] for given in later] == [events.COPY_REST_EVENT]
 
 
 @pytest.mark.usefixtures("no_time")
@@ -164,7 +164,7 @@ def test_what_there_was_no_time_for_is_told_the_next_time(home: Path, archive: A
     lines = session()
     path = write(home, lines)
     call(path, "SessionStart", source="compact")
-    events.answer(json.dumps(later.pop()).encode())
+    events.answer_hook_event(json.dumps(later.pop()).encode())
     assert len(archive.parts(SCOPE)) == len(lines)
     write(path.parent, [*lines, line("assistant", "It is drawn."), line("user", "And the legend.")])
     told = call(path, "SessionStart", source="compact")
@@ -176,10 +176,10 @@ def test_what_there_was_no_time_for_is_told_the_next_time(home: Path, archive: A
 def test_the_process_goes_on_where_the_one_before_it_was_stopped(home: Path, archive: Archive) -> None:
     lines = session()
     path = write(home, lines)
-    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
+    source = events.find_event_session({"session_id": SESSION, "transcript_path": str(path)})
     reached = [0]
     while reached[-1] < len(lines):
-        ledgers.carry_on(archive, source, "the rest", time.monotonic() - 1)
+        ledgers.complete_ledger(archive, source, "the rest", time.monotonic() - 1)
         reached.append(reminders(archive)[-1].data["place"]["turn"])
         assert reached[-1] > reached[-2], "a block at a time, and none twice"
     assert len(reached) > 3
@@ -192,8 +192,8 @@ def test_however_the_session_is_cut_into_blocks_the_same_is_told(
     size: int, home: Path, monkeypatch: pytest.MonkeyPatch, later: list[Any]
 ) -> None:
     monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", size)
-    monkeypatch.setattr(ledgers, "_LONGEST_BLOCK", 2)
-    monkeypatch.setattr(actions, "AFTER_SECONDS", 600.0)  # however slow the machine
+    monkeypatch.setattr(ledgers, "_MAX_BLOCK_LENGTH", 2)
+    monkeypatch.setattr(actions, "AFTER_COMPACTION_SECONDS", 600.0)  # however slow the machine
     monkeypatch.setattr("unabridged_cli.clients.hook.reminder._TIME_LIMIT_SECONDS", 600.0)
     monkeypatch.setenv("UNABRIDGED_ARCHIVE", "memory:")
     path = write(home, [*session(), *work(20, "d")])
@@ -219,31 +219,31 @@ def test_a_short_message_at_the_beginning_of_a_block_keeps_the_words_that_it_ans
 
 def test_a_long_stretch_of_work_is_cut_behind_a_tools_answer(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setattr(ledgers, "_BLOCK_MESSAGES", 4)
-    monkeypatch.setattr(ledgers, "_LONGEST_BLOCK", 1)
+    monkeypatch.setattr(ledgers, "_MAX_BLOCK_LENGTH", 1)
     path = write(home, [line("user", FIRST), *work(12, "a")])
-    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
-    messages = list(enumerate(read_from(path, source.kind, 0)))
-    blocks = list(ledgers.blocks_of(messages))
+    source = events.find_event_session({"session_id": SESSION, "transcript_path": str(path)})
+    messages = list(enumerate(read_messages_from(path, source.kind, 0)))
+    blocks = list(ledgers.split_into_blocks(messages))
     assert len(blocks) > 4
     assert [message for block in blocks for message in block] == messages
-    assert all(ledgers.is_answer(block[-1][1].message) for block in blocks)
+    assert all(ledgers.is_tool_result(block[-1][1].message) for block in blocks)
 
 
 def test_only_one_process_is_at_the_rest_of_a_session(home: Path, archive: Archive) -> None:
     path = write(home, session())
-    source = events.find_session({"session_id": SESSION, "transcript_path": str(path)})
+    source = events.find_event_session({"session_id": SESSION, "transcript_path": str(path)})
     with background.lock_session(source.thread) as first:
         assert first
         code = "import sys; from unabridged_cli.clients.hook.events import answer; answer(sys.stdin.buffer.read())"
         subprocess.run(
             [sys.executable, "-c", code],
-            input=event(path, events.COPY_REST),
+            input=event(path, events.COPY_REST_EVENT),
             env=dict(os.environ),
             check=True,
             timeout=PATIENCE,
         )
         assert archive.parts(SCOPE) == []
-    assert "another process" in log_file(os.environ).read_text()
-    actions.complete_session(source, "the rest")
+    assert "another process" in log_file_path(os.environ).read_text()
+    actions.finish_archiving(source, "the rest")
     assert len(archive.parts(SCOPE)) == len(session())
     assert [path.name for path in (home / "state" / "unabridged").iterdir()] == ["hook.log"], "no lock is left"

@@ -10,7 +10,7 @@ import pytest
 
 from unabridged.languages import labels
 from unabridged_cli.clients.hook import events
-from unabridged_cli.clients.hook.log import log_file
+from unabridged_cli.clients.hook.log import log_file_path
 
 SESSION = "72ab8af5-6bdd-ab33-b269-c5964b26620a"
 RULE = "Never edit anything under vendor/."
@@ -51,7 +51,7 @@ def summary_of(home: Path, lines: list[dict[str, Any]], **more: Any) -> str:
     path = home / f"2026-11-15T09-00-00-000Z_{SESSION}.jsonl"
     path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     event = {"hook_event_name": "session_before_compact", "session_id": SESSION, "transcript_path": str(path)}
-    answer = events.answer(json.dumps({**event, "trigger": "auto", **more}).encode())
+    answer = events.answer_hook_event(json.dumps({**event, "trigger": "auto", **more}).encode())
     return str(json.loads(answer)["compaction"]["summary"]) if answer else ""
 
 
@@ -82,7 +82,7 @@ def test_the_next_summary_goes_on_from_the_last(home: Path) -> None:
 
 def test_pi_makes_its_own_where_nobody_asked_for_anything(home: Path) -> None:
     assert summary_of(home, [*session(1)[:1], entry(0, "assistant", text("Hello."))]) == ""
-    assert "left to its client to sum up" in log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
+    assert "left to its client to sum up" in log_file_path({"XDG_STATE_HOME": str(home / "state")}).read_text()
 
 
 def test_nothing_is_summed_up_that_could_not_be_archived(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def call(home: Path, lines: list[Line], event: str, **more: Any) -> str:
     path = home / "session.jsonl"
     path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     given = {"hook_event_name": event, "session_id": SESSION, "transcript_path": str(path), **more}
-    said = events.answer(json.dumps(given).encode())
+    said = events.answer_hook_event(json.dumps(given).encode())
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
 
 

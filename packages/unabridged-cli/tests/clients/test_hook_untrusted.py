@@ -16,7 +16,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError
 from unabridged.languages import labels
 from unabridged_cli.clients.hook import background, events
-from unabridged_cli.clients.hook.log import log, log_file
+from unabridged_cli.clients.hook.log import log, log_file_path
 from unabridged_cli.clients.threads import notes_folder
 
 SESSION = "5b0c4d1e-8f6a-4a53-a3d1-77aa0f6c9e02"
@@ -76,7 +76,7 @@ def write(home: Path, *lines: bytes) -> Path:
 
 def call(path: Path | str, event: str = "PreCompact", **more: Any) -> str:
     given = {"hook_event_name": event, "session_id": SESSION, "transcript_path": str(path), "cwd": "/home/ada", **more}
-    said = events.answer(json.dumps(given).encode())
+    said = events.answer_hook_event(json.dumps(given).encode())
     return json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
 
 
@@ -191,13 +191,13 @@ def test_notes_and_log_are_for_their_owner_alone(home: Path) -> None:
     environ = {"XDG_STATE_HOME": str(home / "state")}
     (note,) = notes_folder(environ).iterdir()
     log("a line")
-    assert {oct(path.stat().st_mode & 0o777) for path in (note, log_file(environ))} == {"0o600"}
+    assert {oct(path.stat().st_mode & 0o777) for path in (note, log_file_path(environ))} == {"0o600"}
     assert oct((home / "state" / "unabridged").stat().st_mode & 0o777) == "0o700"
 
 
 def test_nothing_in_a_line_of_the_log_moves_the_cursor_or_poses_as_another_line(home: Path) -> None:
     log("a\x1b[2Jb\nc\x00d\u202ee\x85f\ud800g")
-    text = log_file({"XDG_STATE_HOME": str(home / "state")}).read_text()
+    text = log_file_path({"XDG_STATE_HOME": str(home / "state")}).read_text()
     assert text.count("\n") == 1
     assert text.strip().isprintable()
 
@@ -213,4 +213,4 @@ def test_the_password_of_an_archive_stands_in_no_log(url: str, home: Path, monke
         call(path)
     log(f"failed: {raised.value}")
     assert RULE in told
-    assert "sesame" not in log_file({"XDG_STATE_HOME": str(home / "state")}).read_text() + told
+    assert "sesame" not in log_file_path({"XDG_STATE_HOME": str(home / "state")}).read_text() + told

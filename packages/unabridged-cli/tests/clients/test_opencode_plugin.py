@@ -19,8 +19,8 @@ from node_program import NODE
 from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged_cli.clients.opencode import entries
-from unabridged_cli.clients.threads import open_sessions
+from unabridged_cli.clients.opencode import build_config_entries
+from unabridged_cli.clients.threads import list_open_sessions
 
 RULE = "Never edit anything under vendor/."
 SUMMARY = "## Goal\nThe tide table."
@@ -90,7 +90,7 @@ def compact(home: Path, messages: list[dict[str, Any]], *, called: str = "") -> 
     program = home / "unabridged"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m unabridged "$@"\n')
     program.chmod(0o700)
-    (place,) = [place for place in entries({"HOME": str(home)}, None) if place.what == "plugin"]
+    (place,) = [place for place in build_config_entries({"HOME": str(home)}, None) if place.what == "plugin"]
     plugin, driver = home / "plugin.ts", home / "driver.mjs"
     plugin.write_text(place.add("", str(program) + called))
     driver.write_text(DRIVER)
@@ -141,7 +141,7 @@ def test_every_message_is_archived_with_whose_words_it_is(tmp_path: Path) -> Non
 
 def test_the_session_that_a_person_speaks_in_is_noted_and_no_sub_agents(tmp_path: Path) -> None:
     compact(tmp_path, SESSION)
-    noted = open_sessions({"HOME": str(tmp_path)})
+    noted = list_open_sessions({"HOME": str(tmp_path)})
     assert [(one.thread, one.project) for one in noted] == [("opencode:ses_1", "/home/ada")]
 
 

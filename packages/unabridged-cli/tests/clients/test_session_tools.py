@@ -15,11 +15,16 @@ import workspace
 from cli_case import run
 from client_machine import IDS, Machine, machine
 from unabridged.archive.opening import open_archive
-from unabridged_cli.clients.current_session import ToolCaller, ancestors_of_this, client_named, find_caller
-from unabridged_cli.clients.hook.events import answer
-from unabridged_cli.clients.session_lookup import all_sessions
+from unabridged_cli.clients.current_session import (
+    ToolCaller,
+    client_from_mcp_name,
+    find_caller,
+    list_ancestor_processes,
+)
+from unabridged_cli.clients.hook.events import answer_hook_event
+from unabridged_cli.clients.session_lookup import list_all_sessions
 from unabridged_cli.clients.session_tools import SessionTools
-from unabridged_cli.clients.threads import OpenSession, note_open
+from unabridged_cli.clients.threads import OpenSession, note_open_session
 
 __all__ = ["machine"]
 
@@ -32,7 +37,7 @@ def environ(machine: Machine, **more: str) -> dict[str, str]:
 
 
 def note(machine: Machine, session: str, process: int, moment: float) -> None:
-    note_open(OpenSession("claude-code", session, str(machine.project), "", process, moment), environ(machine))
+    note_open_session(OpenSession("claude-code", session, str(machine.project), "", process, moment), environ(machine))
 
 
 # -- which session asks ------------------------------------------------------------------------------------------------
@@ -56,7 +61,7 @@ def test_a_session_of_another_client_never_asks(client: str | None, noted: bool,
             machine.put(other)
             if noted:
                 opened = OpenSession(other, IDS[other], str(machine.project), "", 4711, 2_000.0)
-                note_open(opened, environ(machine))
+                note_open_session(opened, environ(machine))
     given = environ(machine, **({} if client == "claude-code" else {"CLAUDE_CODE_SESSION_ID": IDS["claude-code"]}))
     asking = find_caller(given, machine.project, client, {4711: 1_000.0}, 0.0)
     assert asking.threads == []
@@ -99,7 +104,7 @@ def test_the_nearest_process_is_the_one_that_asks(machine: Machine) -> None:
     ],
 )
 def test_a_client_is_known_by_the_name_that_it_gives_itself(name: str, client: str | None) -> None:
-    assert client_named(name) == client
+    assert client_from_mcp_name(name) == client
 
 
 def test_claude_code_names_its_session_when_it_starts_the_server(machine: Machine) -> None:
@@ -150,7 +155,7 @@ def test_a_folder_is_the_same_by_all_its_names(machine: Machine) -> None:
 
 
 def test_this_process_knows_who_started_it() -> None:
-    above = ancestors_of_this()
+    above = list_ancestor_processes()
     assert above
     assert all(0 <= began <= time.time() for began in above.values())
 
@@ -165,7 +170,7 @@ def tools(machine: Machine) -> Any:
     path = machine.put("claude-code", OTHER, file="claude_code_rewound.jsonl")
     machine.put("codex", folder=machine.home / "elsewhere")
     event = {"hook_event_name": "PreCompact", "session_id": OTHER, "transcript_path": str(path), "trigger": "auto"}
-    assert answer(json.dumps(event).encode()) == ""
+    assert answer_hook_event(json.dumps(event).encode()) == ""
     for name in (CLAUDE, CODEX):
         assert run("compact", name, "--write", "--now", "--keep", "messages=2", "--json").json["changed"]
     archive = open_archive(machine.archive)
@@ -236,7 +241,7 @@ def archived(machine: Machine, number: int, said: str) -> str:
     path.write_text(json.dumps(line | {"message": {"role": "user", "content": said}}) + "\n")
     os.utime(path, (number, number))
     event = {"hook_event_name": "PreCompact", "session_id": session, "transcript_path": str(path)}
-    assert answer(json.dumps(event).encode()) == ""
+    assert answer_hook_event(json.dumps(event).encode()) == ""
     return f"claude-code:{session}"
 
 
@@ -281,7 +286,7 @@ def test_before_anything_is_archived_the_answer_says_so(machine: Machine) -> Non
     assert "yet" in asks.answer("list_compactions", {}).text
     assert "Nothing that left" in asks.answer("search_history", {"query": "x"}).text
     machine.put("codex")
-    nobody = SessionTools(archive, lambda: ToolCaller(all_sessions(environ(machine)), []))
+    nobody = SessionTools(archive, lambda: ToolCaller(list_all_sessions(environ(machine)), []))
     assert "yet" in nobody.answer("search_history", {"query": "x"}).text
 
 
@@ -321,7 +326,7 @@ def test_what_a_hook_archived_and_what_we_compacted_are_both_found_and_never_mix
 ) -> None:
     path = next(machine.home.rglob(f"{IDS['claude-code']}.jsonl"))
     event = {"hook_event_name": "PreCompact", "session_id": IDS["claude-code"], "transcript_path": str(path)}
-    assert answer(json.dumps(event).encode()) == ""
+    assert answer_hook_event(json.dumps(event).encode()) == ""
     mine = tools(CLAUDE_CODE_SESSION_ID=IDS["claude-code"])
     found = mine.answer("search_history", {"query": "utcoffset"}).text
     assert f"Session {CLAUDE}:" in found

@@ -19,7 +19,7 @@ from unabridged.errors import SettingsError
 from unabridged.sessions import load
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 from unabridged.tokens.models import model_info
-from unabridged_cli.options import age
+from unabridged_cli.options import parse_age
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 
@@ -178,7 +178,7 @@ def test_sizes_ages_and_conditions_are_written_as_people_write_them() -> None:
     assert [parse_size(text, "x") for text in ("32768", "32k", "1.5m", "1_000", "32,768", "2G")] == [
         32_768, 32_000, 1_500_000, 1_000, 32_768, 2_000_000_000,
     ]  # fmt: skip
-    assert [age(text) for text in ("36h", "2d", "1w")] == [129_600, 172_800, 604_800]
+    assert [parse_age(text) for text in ("36h", "2d", "1w")] == [129_600, 172_800, 604_800]
     assert trigger_from_texts(["85%", "170k", "messages=300"]) == [
         {"fraction": 0.85}, {"tokens": 170_000}, {"messages": 300},
     ]  # fmt: skip
@@ -188,4 +188,4 @@ def test_sizes_ages_and_conditions_are_written_as_people_write_them() -> None:
         with pytest.raises(SettingsError):
             parse_size(wrong, "x")
     with pytest.raises(SettingsError):
-        age("soon")
+        parse_age("soon")

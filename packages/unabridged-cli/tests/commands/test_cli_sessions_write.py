@@ -12,7 +12,7 @@ import pytest
 from cli_case import run
 from client_machine import CLIENTS, IDS, NOW, Machine, compacted, machine, running
 from unabridged.sessions import load, write_whole
-from unabridged_cli.clients.client_processes import is_client
+from unabridged_cli.clients.client_processes import is_client_process
 
 __all__ = ["machine"]
 
@@ -96,12 +96,14 @@ def test_a_client_is_told_to_run_there_by_any_name_of_the_folder(machine: Machin
 
 
 def test_a_client_is_told_by_its_program_or_its_script() -> None:
-    assert is_client("claude-code", ["/home/ada/.local/bin/claude", "--resume"])
-    assert is_client("claude-code", ["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"])
-    assert is_client("pi", ["node", "/usr/lib/node_modules/@earendil-works/pi-coding-agent/dist/cli.js"])
-    assert is_client("claude-code", ["node", "--max-old-space-size=8192", "/opt/@anthropic-ai/claude-code/cli.js"])
-    assert not is_client("claude-code", ["vim", "notes.md", "claude"])
-    assert not is_client("codex", [])
+    assert is_client_process("claude-code", ["/home/ada/.local/bin/claude", "--resume"])
+    assert is_client_process("claude-code", ["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"])
+    assert is_client_process("pi", ["node", "/usr/lib/node_modules/@earendil-works/pi-coding-agent/dist/cli.js"])
+    assert is_client_process(
+        "claude-code", ["node", "--max-old-space-size=8192", "/opt/@anthropic-ai/claude-code/cli.js"]
+    )
+    assert not is_client_process("claude-code", ["vim", "notes.md", "claude"])
+    assert not is_client_process("codex", [])
 
 
 def test_a_session_that_leads_out_of_the_clients_folder_is_not_written(machine: Machine) -> None:
@@ -330,6 +332,6 @@ def test_a_session_keeps_its_owner_and_its_mode(machine: Machine) -> None:
 def test_a_client_of_somebody_else_is_no_hindrance(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = machine.put("claude-code").stat().st_uid
     for user, code in ((owner + 1, 0), (owner, 2), (0, 2)):
-        monkeypatch.setattr("unabridged_cli.clients.client_processes.user_of", lambda _, user=user: user)
+        monkeypatch.setattr("unabridged_cli.clients.client_processes.find_user_id", lambda _, user=user: user)
         with running("claude", machine.project):
             assert run("compact", "claude-code:3f2a", "--write", *NOW).code == code

@@ -22,7 +22,7 @@ from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged_cli.screen import console, number_of, table
+from unabridged_cli.screen import build_table, format_count, make_console
 
 THREE = SESSION.parent / "three_conversations.jsonl"
 TAKE_A_FILE = {
@@ -65,7 +65,7 @@ def test_no_flag_shows_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_is_one_and_two_are_two(url: str) -> None:
-    assert [number_of(count, "message") for count in (0, 1, 2, 1_200)] == [
+    assert [format_count(count, "message") for count in (0, 1, 2, 1_200)] == [
         "0 messages",
         "1 message",
         "2 messages",
@@ -76,7 +76,9 @@ def test_one_is_one_and_two_are_two(url: str) -> None:
 
 
 def test_a_table_writes_numbers_and_shares_as_people_do(capsys: pytest.CaptureFixture[str]) -> None:
-    console().print(table("[b]t[/b]", ["what", "tokens", "share", "none"], [["\x1b[2J", 1_200, 0.125, None]]))
+    make_console().print(
+        build_table("[b]t[/b]", ["what", "tokens", "share", "none"], [["\x1b[2J", 1_200, 0.125, None]])
+    )
     shown = capsys.readouterr().out
     assert "[b]t[/b]" in shown
     assert re.search(r"│ \\x1b\[2J +│ +1,200 │ +12\.5% │ +│", shown)

@@ -20,7 +20,7 @@ from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 from unabridged.recall.tools import tools
-from unabridged_cli.mcp_server import http_app, serve, server
+from unabridged_cli.mcp_server import build_http_app, build_server, serve
 
 mcp = pytest.importorskip("mcp")
 
@@ -179,7 +179,7 @@ def test_lone_surrogates_cross_the_wire(tmp_path: Path) -> None:
     compacted(archive, *MINE, [Fact(f"odd {i}", f"a\ud800b{i}") for i in range(40)])
 
     async def steps() -> None:
-        async with mcp.Client(server(tools(archive, MINE))) as client:
+        async with mcp.Client(build_server(tools(archive, MINE))) as client:
             found, _ = await said(client, "search_history", {"query": "odd"})
             read, _ = await said(client, "read_history", {"ref": "0"})
         assert "odd 0 = a\\ud800b0" in read
@@ -228,7 +228,7 @@ def test_what_would_open_the_record_to_the_network_is_refused() -> None:
         with pytest.raises(SettingsError):
             serve("memory:", "app", "t", **options)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="token"):
-        http_app(server(tools(open_archive("memory:"), MINE)), host="::")
+        build_http_app(build_server(tools(open_archive("memory:"), MINE)), host="::")
 
 
 def test_a_port_that_is_taken_is_said(places: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from unabridged.tokens.estimate import estimate
 from unabridged_cli.clients import CLIENTS
 from unabridged_cli.inspector import pages
 from unabridged_cli.inspector.listing import thread_id
-from unabridged_cli.inspector.pages import freeze
+from unabridged_cli.inspector.pages import build_frozen_page
 from unabridged_cli.inspector.sessions import WORDS_CHARACTERS
 
 MINE = Scope("mine", "talk")
@@ -269,7 +269,7 @@ def test_a_session_is_told_by_client_project_first_words_and_the_clients_own_com
         hits = door.get("search", query=row["words"].split()[0])["found"]
         assert hits[0]["session"] == row["session"]
         assert hits[0]["words"] == row["words"]
-    assert freeze(hooks, scope).count("<script") == 2
+    assert build_frozen_page(hooks, scope).count("<script") == 2
 
 
 def written(lines: list[bytes]) -> list[float]:
@@ -327,7 +327,7 @@ def test_the_command_prints_its_address_before_it_serves(tmp_path: Path) -> None
 
 
 def test_the_scripts_are_joined_whole_and_name_nothing_twice() -> None:
-    script = pages.script()
+    script = pages.build_script()
     assert "import {" not in script
     assert "\nexport " not in script
     assert "innerHTML" not in script

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from unabridged.errors import NotInstalled, SettingsError
-from unabridged_corpus.inputs import Shard, load_shard
-from unabridged_corpus.manifest import CorpusJob, ShardRecord, load_record
-from unabridged_corpus.shards import do_shard
+from unabridged_corpus.inputs import Shard, parse_shard
+from unabridged_corpus.manifest import CorpusJob, ShardRecord, parse_record
+from unabridged_corpus.shards import process_shard
 from unabridged_corpus.spending import Purse, SpendingLimit
 
 _MAX_TASKS = 2_000
@@ -31,21 +31,21 @@ class _RemotePurse:
 
     def take(self, tokens: int, dollars: float) -> float:
         """Return the seconds to wait before the call; below 0 where there is no money for it."""
-        return float(_ray().get(self._actor.take.remote(tokens, dollars)))
+        return float(_import_ray().get(self._actor.take.remote(tokens, dollars)))
 
     def settle(self, tokens: int, dollars: float) -> None:
         """Add what a call took beyond what was held back for it."""
-        _ray().get(self._actor.settle.remote(tokens, dollars))
+        _import_ray().get(self._actor.settle.remote(tokens, dollars))
 
 
-def on_ray(job: CorpusJob, shards: Iterable[Shard], address: str, limit: SpendingLimit) -> Iterator[ShardRecord]:
+def run_on_ray(job: CorpusJob, shards: Iterable[Shard], address: str, limit: SpendingLimit) -> Iterator[ShardRecord]:
     """Yield the record of every shard, as each is done."""
-    ray = _ray()
+    ray = _import_ray()
     is_ours = not ray.is_initialized()
     if is_ours:
         _connect(ray, address)
     try:
-        yield from _records(ray, job, shards, limit)
+        yield from _run_on_cluster(ray, job, shards, limit)
     finally:
         if is_ours:
             ray.shutdown()  # its last messages on lost workers come before the caller's
@@ -60,7 +60,7 @@ def _connect(ray: Any, address: str) -> None:
         raise SettingsError(f"there is no Ray cluster at {address}: {' '.join(str(error).split())[:300]}") from error
 
 
-def _records(ray: Any, job: CorpusJob, shards: Iterable[Shard], limit: SpendingLimit) -> Iterator[ShardRecord]:
+def _run_on_cluster(ray: Any, job: CorpusJob, shards: Iterable[Shard], limit: SpendingLimit) -> Iterator[ShardRecord]:
     """Yield the records as the cluster's workers return them, in no order."""
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -72,8 +72,8 @@ def _records(ray: Any, job: CorpusJob, shards: Iterable[Shard], limit: SpendingL
         return
     rows = ray.data.from_items(items, override_num_blocks=min(len(items), _MAX_TASKS))
     pool = ray.data.ActorPoolStrategy(min_size=1, max_tasks_in_flight_per_actor=_TASKS_PER_WORKER)
-    for row in rows.map(_Worker, fn_constructor_args=(job, purse), num_cpus=1, compute=pool).iter_rows():
-        yield load_record(row["record"])
+    for row in rows.map(_ShardWorker, fn_constructor_args=(job, purse), num_cpus=1, compute=pool).iter_rows():
+        yield parse_record(row["record"])
 
 
 def _require_listener(address: str) -> None:
@@ -88,7 +88,7 @@ def _require_listener(address: str) -> None:
         raise SettingsError(f"there is no Ray cluster at {address}: {error.strerror or error}") from error
 
 
-class _Worker:
+class _ShardWorker:
     """A process on a node that does one shard after another; Ray starts as many as there are cores."""
 
     def __init__(self, job: CorpusJob, purse: Any) -> None:
@@ -97,10 +97,10 @@ class _Worker:
 
     def __call__(self, row: dict[str, str]) -> dict[str, str]:
         """Return the record of a shard, both as texts."""
-        return {"record": do_shard(self._job, load_shard(row["shard"]), self._purse).dump()}
+        return {"record": process_shard(self._job, parse_shard(row["shard"]), self._purse).dump()}
 
 
-def _ray() -> Any:
+def _import_ray() -> Any:
     try:
         import ray  # noqa: PLC0415 - large, and an extra
         import ray.data  # noqa: PLC0415 - likewise

@@ -19,7 +19,7 @@ from unabridged.sessions import SessionFileError
 from unabridged.sessions.base import FileStamp
 from unabridged.sessions.files import detect_line_kind
 from unabridged.sessions.text import read_lines
-from unabridged_corpus.parquet import PARQUET_SUFFIX, groups_in
+from unabridged_corpus.parquet import PARQUET_SUFFIX, read_row_groups
 
 SUFFIXES = frozenset({".json", ".jsonl", PARQUET_SUFFIX})
 SHARD_BYTES = 4_000_000
@@ -70,12 +70,12 @@ class Shard:
         return json.dumps([astuple(one) for one in self.slices])
 
 
-def load_shard(text: str) -> Shard:
+def parse_shard(text: str) -> Shard:
     """Return the shard in such a text."""
     return Shard(tuple(InputSlice(*values) for values in json.loads(text)))
 
 
-def files_of(source: str, out: Path) -> tuple[Path, list[str]]:
+def find_corpus_files(source: str, out: Path) -> tuple[Path, list[str]]:
     """Return the folder of the corpus and the sorted names of its files below it; never those in `out`."""
     path, outside = Path(source), out.resolve()
     if path.resolve().is_relative_to(outside):
@@ -101,11 +101,11 @@ def files_of(source: str, out: Path) -> tuple[Path, list[str]]:
     return root, names
 
 
-def shards_of(root: Path, names: Sequence[str], size: int, format_: str | None = None) -> Iterator[Shard]:
+def split_into_shards(root: Path, names: Sequence[str], size: int, format_: str | None = None) -> Iterator[Shard]:
     """Yield the files as shards of about this many bytes, in the order of their names."""
     gathered: list[InputSlice] = []
     for name in names:
-        for source in _slices_of(root, name, size, format_):
+        for source in _split_file(root, name, size, format_):
             alone = source.stop is not None or source.group is not None
             if gathered and (alone or sum(one.size for one in gathered) + source.size > size):
                 yield Shard(tuple(gathered))
@@ -118,23 +118,25 @@ def shards_of(root: Path, names: Sequence[str], size: int, format_: str | None =
         yield Shard(tuple(gathered))
 
 
-def _slices_of(root: Path, name: str, size: int, format_: str | None) -> Iterator[InputSlice]:
+def _split_file(root: Path, name: str, size: int, format_: str | None) -> Iterator[InputSlice]:
     """Yield the slices of a file: one, but for a large one that has many sessions."""
     path = root / name
     try:
         info = path.stat()
         if path.suffix == PARQUET_SUFFIX:
-            for group, (first, bytes_) in enumerate(groups_in(path)):
+            for group, (first, bytes_) in enumerate(read_row_groups(path)):
                 yield InputSlice(name, bytes_, line=first, group=group)
-        elif info.st_size > size and holds_lines(path, FileStamp(info.st_size, info.st_mtime_ns), format_):
-            yield from _lines_of(path, name, size)
+        elif info.st_size > size and has_conversation_per_line(
+            path, FileStamp(info.st_size, info.st_mtime_ns), format_
+        ):
+            yield from _split_lines(path, name, size)
         else:
             yield InputSlice(name, info.st_size)
     except (OSError, SessionFileError):
         yield InputSlice(name, 0)  # who reads it says why it can't be read
 
 
-def holds_lines(path: Path, stamp: FileStamp, format_: str | None) -> bool:
+def has_conversation_per_line(path: Path, stamp: FileStamp, format_: str | None) -> bool:
     """Return whether every line of the file is a conversation of its own."""
     if format_ == "jsonl-conversations" or path.suffix != ".jsonl":
         return format_ == "jsonl-conversations"
@@ -143,7 +145,7 @@ def holds_lines(path: Path, stamp: FileStamp, format_: str | None) -> bool:
     return next((kind for kind in kinds if kind is not None), None) == "jsonl-conversations"
 
 
-def _lines_of(path: Path, name: str, size: int) -> Iterator[InputSlice]:
+def _split_lines(path: Path, name: str, size: int) -> Iterator[InputSlice]:
     """Yield lines that follow each other, each time to the end of the line that the size falls in."""
     start, first, place, number, goal = 0, 0, 0, 0, size
     with path.open("rb") as stream:

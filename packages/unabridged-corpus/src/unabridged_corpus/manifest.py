@@ -62,7 +62,7 @@ class ShardRecord:
         return json.dumps(asdict(self))
 
 
-def load_record(text: str | bytes) -> ShardRecord:
+def parse_record(text: str | bytes) -> ShardRecord:
     """Return the record in such a text."""
     value = json.loads(text)
     failures = tuple(Failure(**failure) for failure in value.pop("failures"))
@@ -85,7 +85,7 @@ class CorpusJob:
         reading = {"format": self.options.format, "max_size": self.options.max_size, "shard": self.shard_size}
         return {"work": self.work.name, "version": version("unabridged"), "options": self.work.describe(), **reading}
 
-    def part(self, name: str) -> Path:
+    def part_path(self, name: str) -> Path:
         """Return where the part of this shard is."""
         return Path(self.out) / f"part-{name}.jsonl"
 
@@ -93,8 +93,8 @@ class CorpusJob:
         """Return where the record of this shard is."""
         return Path(self.out) / RECORDS_FOLDER / f"{name}.json"
 
-    def marker(self, name: str) -> Path:
-        """Return where the session is noted that is worked on, and those over which processes ended."""
+    def marker_path(self, name: str) -> Path:
+        """Return the path of the file that notes the session in progress, and sessions that ended a process before."""
         return Path(self.out) / RECORDS_FOLDER / f"{name}.at"
 
     def prepare(self) -> None:
@@ -135,20 +135,20 @@ def write_manifest(job: CorpusJob, source: str, shards: Iterable[str], *, comple
     """Write the manifest of these shards and return the report; those that are not done are not in it."""
     numbers, failures, sessions, names = dict[str, list[float]](), list[Failure](), 0, list[str]()
     for name in shards:
-        record = _load_record(job, name)
+        record = _read_record_file(job, name)
         if record is not None:
             names.append(name)
             failures += record.failures
             sessions += record.sessions
             for counted, number in record.counts.items():
                 numbers.setdefault(counted, []).append(number)
-    counts = {name: _sum(listed) for name, listed in sorted(numbers.items())}
+    counts = {name: _sum_exactly(listed) for name, listed in sorted(numbers.items())}
     head = {**job.describe(), "input": source, "complete": complete, "sessions": sessions, "failed": len(failures)}
     write_whole(Path(job.out) / MANIFEST_FILE, _manifest_lines(job, head | {"counts": counts}, failures, names))
     return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(names))
 
 
-def _sum(numbers: list[float]) -> float:
+def _sum_exactly(numbers: list[float]) -> float:
     return sum(numbers) if all(isinstance(number, int) for number in numbers) else fsum(numbers)
 
 
@@ -158,27 +158,27 @@ def _manifest_lines(job: CorpusJob, head: dict[str, Any], failures: list[Failure
     yield b',\n "failures": [' + b",".join(b"\n  " + json.dumps(asdict(one)).encode() for one in failures) + b"\n ]"
     yield b',\n "parts": ['
     for i, name in enumerate(names):
-        record = _load_record(job, name)
+        record = _read_record_file(job, name)
         if record is not None:
-            part = {"part": job.part(name).name, "digest": record.digest, "bytes": record.bytes}
+            part = {"part": job.part_path(name).name, "digest": record.digest, "bytes": record.bytes}
             part |= {"sessions": record.sessions, "failed": len(record.failures), "inputs": record.inputs}
             yield (b"," if i else b"") + b"\n  " + json.dumps(part).encode()
     yield b"\n ]\n}\n"
 
 
-def read_record(job: CorpusJob, shard: Shard) -> ShardRecord | None:
+def read_valid_record(job: CorpusJob, shard: Shard) -> ShardRecord | None:
     """Return the record of a shard that was done; None unless its part has the digest of the record."""
-    record = _load_record(job, shard.name)
+    record = _read_record_file(job, shard.name)
     try:
-        with job.part(shard.name).open("rb") as stream:
+        with job.part_path(shard.name).open("rb") as stream:
             digest = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
     except OSError:
         return None
     return record if record is not None and digest == record.digest else None
 
 
-def _load_record(job: CorpusJob, name: str) -> ShardRecord | None:
+def _read_record_file(job: CorpusJob, name: str) -> ShardRecord | None:
     try:
-        return replace(load_record(job.record(name).read_bytes()), fresh=0)
+        return replace(parse_record(job.record(name).read_bytes()), fresh=0)
     except (OSError, ValueError, TypeError, KeyError):
         return None

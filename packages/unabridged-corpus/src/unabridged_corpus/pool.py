@@ -21,8 +21,8 @@ from typing import Any
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged_corpus.inputs import Shard
 from unabridged_corpus.manifest import CorpusJob, ShardRecord
-from unabridged_corpus.shards import do_shard
-from unabridged_corpus.spending import Payer, Purse, SpendingLimit
+from unabridged_corpus.shards import process_shard
+from unabridged_corpus.spending import Purse, PurseLike, SpendingLimit
 
 _SHARDS_PER_PROCESS = 2
 """Shards that are given out for each process, so that none waits; and no more, so that memory stays flat."""
@@ -37,11 +37,11 @@ class _PurseManager(BaseManager):
 _PurseManager.register("Purse", Purse, exposed=("take", "settle", "spent"))
 
 
-def in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: SpendingLimit) -> Iterator[ShardRecord]:
+def run_in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: SpendingLimit) -> Iterator[ShardRecord]:
     """Yield the record of every shard, as each is done. With one job, work in this process."""
     if jobs == 1:
         purse = Purse(limit)
-        yield from (do_shard(job, shard, purse) for shard in shards)
+        yield from (process_shard(job, shard, purse) for shard in shards)
         return
     try:
         pickle.dumps(job)
@@ -49,10 +49,10 @@ def in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: Spen
         raise SettingsError(
             f"this work can't be sent to other processes, say jobs=1 or name functions of a module: {error}"
         ) from error
-    context = _context()
+    context = _make_process_context()
     here = set(multiprocessing.active_children())
     with ExitStack() as stack:
-        stack.callback(_end_others, here)
+        stack.callback(_terminate_new_processes, here)
         shared: Any = None
         if limit != SpendingLimit():
             manager = stack.enter_context(_PurseManager(ctx=context))
@@ -60,23 +60,25 @@ def in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: Spen
         yield from _run_pools(job, iter(shards), jobs, shared, context)
 
 
-def _context() -> Any:
+def _make_process_context() -> Any:
     """Return how processes are started: with no fork of our threads, and what they need loaded once where possible."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", do_shard.__module__])
+    context.set_forkserver_preload(["__main__", process_shard.__module__])
     return context
 
 
 def _run_pools(
-    job: CorpusJob, shards: Iterator[Shard], jobs: int, purse: Payer | None, context: Any
+    job: CorpusJob, shards: Iterator[Shard], jobs: int, purse: PurseLike | None, context: Any
 ) -> Iterator[ShardRecord]:
     """Yield the records of all shards. Where a process ended, what was under way is tried again one by one."""
     suspects: deque[Shard] = deque()
     breaks, marked = 0, ""
     while True:
-        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin_worker, initargs=(dict(os.environ),))
+        pool = ProcessPoolExecutor(
+            jobs, mp_context=context, initializer=_initialise_worker, initargs=(dict(os.environ),)
+        )
         running: dict[Future[ShardRecord], Shard] = {}
         lost: dict[Shard, None] = {}
         try:
@@ -86,7 +88,7 @@ def _run_pools(
                 next_shards = list(islice(suspects if alone else shards, max(0, room)))
                 lost |= dict.fromkeys(next_shards)  # until the pool has taken them
                 for shard in next_shards:
-                    running[pool.submit(do_shard, job, shard, purse)] = shard
+                    running[pool.submit(process_shard, job, shard, purse)] = shard
                 lost.clear()
                 if not running:
                     pool.shutdown()
@@ -115,27 +117,27 @@ def _run_pools(
 def _read_marker(job: CorpusJob, shard: Shard) -> str:
     """Return what is noted of the sessions of a shard that were begun."""
     with suppress(OSError):
-        return job.marker(shard.name).read_text()
+        return job.marker_path(shard.name).read_text()
     return ""
 
 
-def _begin_worker(environment: dict[str, str]) -> None:
+def _initialise_worker(environment: dict[str, str]) -> None:
     """Give a worker the environment of its parent; have it end with that one, and leave interruptions to it."""
     os.environ.clear()
     os.environ.update(environment)
     logging.getLogger("unabridged").setLevel(logging.ERROR)  # failures of a model are in the receipts, and counted
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait_for([parent.sentinel])
         os._exit(1)
 
 
-def _end_others(here: set[Any]) -> None:
+def _terminate_new_processes(here: set[Any]) -> None:
     """End the processes that were begun since, even in the middle of a shard."""
     for process in set(multiprocessing.active_children()) - here:
         process.terminate()

@@ -13,8 +13,8 @@ from unabridged.sessions import Loaded, SessionFileError, load
 from unabridged.sessions.base import Document, FileStamp
 from unabridged.sessions.document import load_value
 from unabridged.sessions.text import check_file, dump_line, read_lines
-from unabridged_corpus.inputs import InputSlice, holds_lines
-from unabridged_corpus.parquet import PARQUET_SUFFIX, rows_in
+from unabridged_corpus.inputs import InputSlice, has_conversation_per_line
+from unabridged_corpus.parquet import PARQUET_SUFFIX, read_rows
 
 _BLOCK_BYTES = 1 << 20
 
@@ -53,16 +53,16 @@ class ReadOptions:
     max_size: int = 1_000_000_000
 
     @property
-    def wire(self) -> str | None:
+    def wire_format(self) -> str | None:
         """Return the wire format that was asked for, if one was."""
         return self.format if self.format in FORMATS else None
 
 
-def digest_of(root: Path, source: InputSlice) -> str:
+def hash_slice(root: Path, source: InputSlice) -> str:
     """Return the digest of the slice's bytes; of Parquet, of its rows'."""
     hashed = hashlib.sha256()
     if source.group is not None:
-        for row in rows_in(root / source.file, source.group):
+        for row in read_rows(root / source.file, source.group):
             hashed.update(dump_line(row))
         return f"sha256:{hashed.hexdigest()}"
     left = source.size if source.stop is not None else None
@@ -77,24 +77,26 @@ def digest_of(root: Path, source: InputSlice) -> str:
     return f"sha256:{hashed.hexdigest()}"
 
 
-def sessions_in(root: Path, source: InputSlice, digest: str, options: ReadOptions) -> Iterator[CorpusSession]:
+def read_sessions(root: Path, source: InputSlice, digest: str, options: ReadOptions) -> Iterator[CorpusSession]:
     """Yield every session of the slice, whose digest is known; one that can't be read raises when it is loaded."""
     path = root / source.file
     if path.suffix == PARQUET_SUFFIX:
-        yield from _rows(path, source, options)
+        yield from _read_row_sessions(path, source, options)
         return
     stamp = check_file(path, options.max_size if source.stop is None else path.stat().st_size)
-    if source.stop is None and not holds_lines(path, stamp, options.format):
+    if source.stop is None and not has_conversation_per_line(path, stamp, options.format):
         yield CorpusSession(
             SessionPosition(source.file, 0),
             digest,
             lambda: load(path, format=options.format, max_size=options.max_size),
         )
         return
-    yield from _lines(path, source, stamp, options)
+    yield from _read_line_sessions(path, source, stamp, options)
 
 
-def _lines(path: Path, source: InputSlice, stamp: FileStamp, options: ReadOptions) -> Iterator[CorpusSession]:
+def _read_line_sessions(
+    path: Path, source: InputSlice, stamp: FileStamp, options: ReadOptions
+) -> Iterator[CorpusSession]:
     for line in read_lines(path, stamp, start=source.start, number=source.line):
         if source.stop is not None and line.start >= source.stop:
             return
@@ -109,32 +111,34 @@ def _lines(path: Path, source: InputSlice, stamp: FileStamp, options: ReadOption
             )
         else:
             problem = ""
-        yield _session(
+        yield _build_session(
             path,
             SessionPosition(source.file, line.number + 1),
-            f"sha256:{_hash(raw)}",
+            f"sha256:{_hash_bytes(raw)}",
             line.value,
             options,
             problem=problem,
         )
 
 
-def _rows(path: Path, source: InputSlice, options: ReadOptions) -> Iterator[CorpusSession]:
-    for number, row in enumerate(rows_in(path, source.group or 0), source.line + 1):
-        yield _session(path, SessionPosition(source.file, number), f"sha256:{_hash(dump_line(row))}", row, options)
+def _read_row_sessions(path: Path, source: InputSlice, options: ReadOptions) -> Iterator[CorpusSession]:
+    for number, row in enumerate(read_rows(path, source.group or 0), source.line + 1):
+        yield _build_session(
+            path, SessionPosition(source.file, number), f"sha256:{_hash_bytes(dump_line(row))}", row, options
+        )
 
 
-def _hash(raw: bytes) -> str:
+def _hash_bytes(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _session(
+def _build_session(
     path: Path, place: SessionPosition, digest: str, value: Any, options: ReadOptions, *, problem: str = ""
 ) -> CorpusSession:
     """Return a session that has a line or a row of its own; its `format` is that of its messages."""
     holder: dict[str, Any] = value if isinstance(value, dict) else {}
     named = holder.get("format")
-    wire = options.wire or (named if isinstance(named, str) and named in FORMATS else None)
+    wire = options.wire_format or (named if isinstance(named, str) and named in FORMATS else None)
     document = Document(FileStamp(0, 0), 0, 0, None)
 
     def load_line() -> Loaded:

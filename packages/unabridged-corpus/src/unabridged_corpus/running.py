@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from unabridged.archive.stores.files import TEMPORARY_PREFIX, locked
+from unabridged.archive.stores.files import TEMPORARY_PREFIX, hold_file_lock
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import FORMATS
 from unabridged.sessions import KINDS, MAX_SIZE
-from unabridged_corpus.inputs import SHARD_BYTES, Shard, files_of, shards_of
+from unabridged_corpus.inputs import SHARD_BYTES, Shard, find_corpus_files, split_into_shards
 from unabridged_corpus.manifest import RECORDS_FOLDER, CorpusJob, Report, ShardRecord, write_manifest
 from unabridged_corpus.reading import ReadOptions
 from unabridged_corpus.spending import SpendingLimit
@@ -51,19 +51,19 @@ def run(
     if format is not None and format not in FORMATS and format not in KINDS:
         raise SettingsError(f"unknown format {format!r}: choose one of {', '.join((*FORMATS, *KINDS))}")
     place = Path(out).absolute()
-    root, names = files_of(str(source), place)
+    root, names = find_corpus_files(str(source), place)
     job = CorpusJob(work, str(root), str(place), ReadOptions(format, max_size), shard)
     job.prepare()
     try:
-        with locked(place / RECORDS_FOLDER / "lock", 0):
-            return _run(job, str(source), names, progress, lambda shards: _records(job, shards, jobs, ray))
+        with hold_file_lock(place / RECORDS_FOLDER / "lock", 0):
+            return _run_job(job, str(source), names, progress, lambda shards: _run_shards(job, shards, jobs, ray))
     except ArchiveError as error:
         if str(place / RECORDS_FOLDER / "lock") not in str(error):
             raise
         raise SettingsError(f"another run is writing to {out}: wait for it to end") from error
 
 
-def _run(
+def _run_job(
     job: CorpusJob,
     source: str,
     names: list[str],
@@ -74,7 +74,7 @@ def _run(
         leftover.unlink(missing_ok=True)  # of a run that was killed
     planned: list[str] = []
     sizes: dict[str, int] = {}
-    now = Progress(0, sum(_size(Path(job.root, name)) for name in names), 0, 0)
+    now = Progress(0, sum(_read_file_size(Path(job.root, name)) for name in names), 0, 0)
     fresh, complete = 0, False
     progress(now)
     try:
@@ -87,40 +87,42 @@ def _run(
         complete = True
     finally:
         report = write_manifest(job, source, planned, complete=complete, fresh=fresh)
-    _forget_others(job, set(planned))
+    _remove_stale_parts(job, set(planned))
     return report
 
 
-def _records(job: CorpusJob, shards: Iterator[Shard], jobs: int, ray: str | None) -> Generator[ShardRecord, None, None]:
+def _run_shards(
+    job: CorpusJob, shards: Iterator[Shard], jobs: int, ray: str | None
+) -> Generator[ShardRecord, None, None]:
     limit: SpendingLimit = getattr(job.work, "limit", SpendingLimit())
     if ray is not None:
-        from unabridged_corpus.cluster import on_ray  # noqa: PLC0415 - only who has a cluster needs it
+        from unabridged_corpus.cluster import run_on_ray  # noqa: PLC0415 - only who has a cluster needs it
 
-        yield from on_ray(job, shards, ray, limit)
+        yield from run_on_ray(job, shards, ray, limit)
         return
-    from unabridged_corpus.pool import in_processes  # noqa: PLC0415 - starting the command line stays cheap
+    from unabridged_corpus.pool import run_in_processes  # noqa: PLC0415 - starting the command line stays cheap
 
-    yield from in_processes(job, shards, jobs, limit)
+    yield from run_in_processes(job, shards, jobs, limit)
 
 
 def _plan_shards(job: CorpusJob, names: list[str], planned: list[str], sizes: dict[str, int]) -> Iterator[Shard]:
     """Yield every shard when it is its turn, and note its name and its size."""
-    for shard in shards_of(Path(job.root), names, job.shard_size, job.options.format):
+    for shard in split_into_shards(Path(job.root), names, job.shard_size, job.options.format):
         planned.append(shard.name)
         sizes[shard.name] = shard.size
         yield shard
 
 
-def _size(path: Path) -> int:
+def _read_file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _forget_others(job: CorpusJob, planned: set[str]) -> None:
+def _remove_stale_parts(job: CorpusJob, planned: set[str]) -> None:
     """Remove the parts of files that are no longer in the corpus."""
     for record in Path(job.out, RECORDS_FOLDER).glob("*.json"):
         if record.stem not in planned and record.stem != "job":
-            job.part(record.stem).unlink(missing_ok=True)
+            job.part_path(record.stem).unlink(missing_ok=True)
             record.unlink(missing_ok=True)

@@ -49,7 +49,10 @@ class BudgetSpent(SettingsError):  # noqa: N818 - reads as what it is
 
 
 class Purse:
-    """Gives out turns and money. The most that a call may take is held back for it until it is known what it took."""
+    """A budget shared by all workers: hands out times and money for calls.
+
+    The most that a call may cost is reserved until its real cost is known.
+    """
 
     def __init__(self, limit: SpendingLimit) -> None:
         self._limit = limit
@@ -84,7 +87,7 @@ class Purse:
             return self._tokens, self._dollars
 
 
-class Payer(Protocol):
+class PurseLike(Protocol):
     """A purse in this process or in another."""
 
     def take(self, tokens: int, dollars: float) -> float:
@@ -99,12 +102,12 @@ class MeteredModel:
 
     on_own_loop = True
 
-    def __init__(self, model: Any, purse: Payer, limit: SpendingLimit) -> None:
+    def __init__(self, model: Any, purse: PurseLike, limit: SpendingLimit) -> None:
         self._model = wrap_model(model)
         self._purse = purse
         self.name = self._model.name
         self.live_format = getattr(self._model.call, "live_format", "")
-        self.was_refused = False
+        self.is_budget_spent = False
         """Whether the purse had nothing left for a call."""
         info = model_info(self.name)
         self._prices = (info.input / 1e6, info.output / 1e6) if info else (0.0, 0.0)
@@ -113,10 +116,10 @@ class MeteredModel:
 
     async def __call__(self, ask: Ask) -> Reply:
         """Return the model's reply, when it is its turn; raise `BudgetSpent` where there is no money for it."""
-        reserved = (estimate(_text(ask), "unknown"), ask.max_tokens)
+        reserved = (estimate(_join_ask_text(ask), "unknown"), ask.max_tokens)
         wait = await asyncio.to_thread(self._purse.take, sum(reserved), self._dollars(*reserved))
         if wait < 0:
-            self.was_refused = True
+            self.is_budget_spent = True
             raise BudgetSpent("the budget for summaries is spent")
         await asyncio.sleep(wait)
         used = reserved
@@ -145,17 +148,17 @@ class MeteredModel:
 
 
 @contextmanager
-def require_budget(model: MeteredModel | None) -> Iterator[None]:
-    """Raise `SettingsError` behind a block in which there was no money for one of the model's calls."""
+def raise_if_budget_spent(model: MeteredModel | None) -> Iterator[None]:
+    """Raise `SettingsError` after the block if the budget was too small for one of the model's calls in it."""
     if model is None:
         yield
         return
-    model.was_refused = False
+    model.is_budget_spent = False
     yield
-    if model.was_refused:
+    if model.is_budget_spent:
         raise SettingsError("the budget for summaries is spent: run it again with a larger one")
 
 
-def _text(ask: Ask) -> str:
+def _join_ask_text(ask: Ask) -> str:
     """Return everything that the model reads."""
     return "\n".join(str(part) for part in (ask.system, ask.tools, *ask.messages, ask.instruction) if part)

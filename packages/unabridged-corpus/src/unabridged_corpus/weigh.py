@@ -21,11 +21,11 @@ from unabridged.tokens.models import ModelInfo, family_of, model_info
 
 WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
 LARGEST_MESSAGES = 10
-_UNKNOWN = "an unknown tool"
+_UNKNOWN_TOOL = "an unknown tool"
 
 
 @dataclass(slots=True)
-class Share:
+class WindowShare:
     """How much of the window something takes, and how often it is there."""
 
     count: int = 0
@@ -33,10 +33,10 @@ class Share:
 
 
 @dataclass(slots=True)
-class Weight:
+class ConversationWeight:
     """A conversation in numbers; all in tokens."""
 
-    shares: dict[str, Share] = field(default_factory=dict)
+    shares: dict[str, WindowShare] = field(default_factory=dict)
     """By whose they are: system, tools, user, assistant, thinking, `results of NAME`, images and files."""
     total: int = 0
     totals: list[int] = field(default_factory=list)
@@ -49,21 +49,21 @@ class Weight:
     def add(self, name: str, tokens: int, count: int = 1) -> None:
         """Add so many tokens to a share."""
         if tokens:
-            share = self.shares.setdefault(name, Share())
+            share = self.shares.setdefault(name, WindowShare())
             share.count += count
             share.tokens += tokens
             self.total += tokens
 
-    def crossed(self, window: int) -> int | None:
+    def find_crossing_message(self, window: int) -> int | None:
         """Return the index of the message that was too much for this window; None where all fits."""
         return max(0, bisect_right(self.totals, window) - 1) if self.total > window else None
 
 
-def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Weight:
+def weigh_conversation(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> ConversationWeight:
     """Return the weight of the conversation; each message is read once."""
     reader = format_named(loaded.format)
     meter = Meter(model=model, family=family_of(model, reader.family))
-    weight, names = Weight(), dict[str, str]()
+    weight, names = ConversationWeight(), dict[str, str]()
     weight.add("system", meter.overhead(loaded.system, None))
     weight.add("tools", meter.overhead(None, loaded.tools))
     weight.totals.append(weight.total)
@@ -71,9 +71,9 @@ def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Wei
     for index, message in enumerate(messages):
         view = reader.read(message)
         if index in loaded.origins:
-            view = view.said_by(loaded.origins[index])
+            view = view.with_origin(loaded.origins[index])
         names.update((id_, call.name) for call in view.calls for id_ in call.ids)
-        weight.whose.append(_whose(view, names))
+        weight.whose.append(_name_author(view, names))
         _weigh_message(weight, view, message, meter, names)
         if view.role == "assistant":
             sent, _ = weight.requests.pop() if answering else (weight.totals[-1], 0)
@@ -83,30 +83,32 @@ def weigh(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> Wei
     return weight
 
 
-def _whose(view: View, names: dict[str, str]) -> str:
+def _name_author(view: View, names: dict[str, str]) -> str:
     """Return whose words a message is, whatever its role: of a tool's, which tool's."""
     if view.answers and not view.text:
-        return f"results of {names.get(view.answers[0].call_id, _UNKNOWN)}"
+        return f"results of {names.get(view.answers[0].call_id, _UNKNOWN_TOOL)}"
     if view.role in {"system", "assistant"}:
         return view.role
-    return {"person": "user", "tool": f"results of {_UNKNOWN}"}.get(view.origin, view.origin)
+    return {"person": "user", "tool": f"results of {_UNKNOWN_TOOL}"}.get(view.origin, view.origin)
 
 
-def _weigh_message(weight: Weight, view: View, message: Message, meter: Meter, names: dict[str, str]) -> None:
+def _weigh_message(
+    weight: ConversationWeight, view: View, message: Message, meter: Meter, names: dict[str, str]
+) -> None:
     """Add each piece of the message to its own share; what is around the message counts with its text."""
     bare = View(view.role, view.origin)
     empty = meter.message(bare)
-    for name, piece in _pieces(view, bare, names):
+    for name, piece in _split_message(view, bare, names):
         weight.add(name, meter.message(piece) - empty)
     rest = meter.message(replace(view, answers=(), media=(), reasoning=(), attached=()), message)
     only_results = view.answers and not view.text and not view.opaque
     weight.add(weight.whose[-1], rest, count=0 if only_results else 1)
 
 
-def _pieces(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str, View]]:
+def _split_message(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str, View]]:
     """Yield everything in a message that is not its text, each alone, with the name of its share."""
     for answer in view.answers:
-        yield f"results of {names.get(answer.call_id, _UNKNOWN)}", replace(bare, answers=(answer,))
+        yield f"results of {names.get(answer.call_id, _UNKNOWN_TOOL)}", replace(bare, answers=(answer,))
     for media in view.media:
         yield "images and files", replace(bare, media=(media,))
     for text in view.attached:
@@ -117,7 +119,7 @@ def _pieces(view: View, bare: View, names: dict[str, str]) -> Iterator[tuple[str
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ConversationCost:
     """Dollars at the model's prices."""
 
     model: str
@@ -134,7 +136,7 @@ class Cost:
     """The same, all but the newest messages cached."""
 
 
-def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
+def estimate_cost(loaded: Loaded, weight: ConversationWeight, model: str | None) -> ConversationCost | None:
     """Return what the conversation has cost and would cost; None when the prices are not known."""
     info = model_info(model)
     if info is None or not info.input:
@@ -143,27 +145,29 @@ def cost(loaded: Loaded, weight: Weight, model: str | None) -> Cost | None:
     answered = sum(tokens for _, tokens in weight.requests)
     reports = [usage for report in loaded.usage if (usage := usage_of(report.usage)) is not None]
     reported = sum(
-        _dollars(info, one.input - one.cache_read - one.cache_write, one.cache_read, one.cache_write, one.output)
+        _to_dollars(info, one.input - one.cache_read - one.cache_write, one.cache_read, one.cache_write, one.output)
         for one in reports
     )
-    return Cost(
+    return ConversationCost(
         model=info.name,
-        uncached=_dollars(info, sum(sent), output=answered),
-        cached=_dollars(info, read=sum(sent[:-1]), written=sent[-1], output=answered),
+        uncached=_to_dollars(info, sum(sent), output=answered),
+        cached=_to_dollars(info, read=sum(sent[:-1]), written=sent[-1], output=answered),
         reported=reported if reports else None,
         reports=len(reports),
-        next_cold=_dollars(info, weight.total),
-        next_warm=_dollars(info, read=sent[-1], written=weight.total - sent[-1]),
+        next_cold=_to_dollars(info, weight.total),
+        next_warm=_to_dollars(info, read=sent[-1], written=weight.total - sent[-1]),
     )
 
 
-def _dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
+def _to_dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
     """Return what so many tokens cost: input that is new, read from the cache or written to it, and output."""
     cached = read * info.read_share + written * info.write_share
     return ((max(0, fresh) + cached) * info.input + output * info.output) / 1e6
 
 
-def report_of(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> dict[str, Any]:
+def build_report(
+    loaded: Loaded, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
+) -> dict[str, Any]:
     """Return the report on a session, as it is written to files."""
     info = model_info(agent)
     return {
@@ -175,20 +179,20 @@ def report_of(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | N
         "messages": len(loaded.messages),
         "requests": len(weight.requests),
         "tokens": weight.total,
-        "shares": {name: asdict(share) for name, share in ordered(weight)},
-        "largest": list(largest(loaded, weight)),
-        "crossed": {str(window): weight.crossed(window) for window in WINDOWS},
+        "shares": {name: asdict(share) for name, share in sort_shares(weight)},
+        "largest": list(find_largest_messages(loaded, weight)),
+        "crossed": {str(window): weight.find_crossing_message(window) for window in WINDOWS},
         "cost": asdict(price) if price else None,
         "warnings": list(loaded.warnings),
     }
 
 
-def ordered(weight: Weight) -> list[tuple[str, Share]]:
+def sort_shares(weight: ConversationWeight) -> list[tuple[str, WindowShare]]:
     """Return the shares, the largest first."""
     return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
 
 
-def largest(loaded: Loaded, weight: Weight) -> Iterator[dict[str, Any]]:
+def find_largest_messages(loaded: Loaded, weight: ConversationWeight) -> Iterator[dict[str, Any]]:
     """Yield the largest messages, the largest first."""
     read = format_named(loaded.format).read
     sizes = [after - before for before, after in pairwise(weight.totals)]

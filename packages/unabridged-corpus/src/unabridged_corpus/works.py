@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from unabridged.archive import open_archive
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.compactor import Compactor
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.legality import PROVIDERS, UNREPAIRABLE_RULES, check, repair
@@ -24,11 +24,11 @@ from unabridged.sessions import Loaded
 from unabridged.settings import Settings, resolve_limits
 from unabridged.tokens.models import window_for
 from unabridged_corpus.evaluate.arms import choose_arms
-from unabridged_corpus.evaluate.data import conversation_of
+from unabridged_corpus.evaluate.data import conversation_from_loaded
 from unabridged_corpus.evaluate.report import evaluate
 from unabridged_corpus.reading import CorpusSession
-from unabridged_corpus.spending import MAX_WAIT_SECONDS, MeteredModel, Payer, SpendingLimit, require_budget
-from unabridged_corpus.weigh import cost, report_of, weigh
+from unabridged_corpus.spending import MAX_WAIT_SECONDS, MeteredModel, PurseLike, SpendingLimit, raise_if_budget_spent
+from unabridged_corpus.weigh import build_report, estimate_cost, weigh_conversation
 
 Row = dict[str, Any]
 Counts = dict[str, float]
@@ -44,11 +44,11 @@ class Work:
     def describe(self) -> dict[str, Any]:
         """Return the options that are set and shape the result, with a name for what is no plain value."""
         shaping = [option.name for option in fields(self) if option.name != "limit"]  # type: ignore[arg-type]
-        options = {name: _describe(getattr(self, name)) for name in shaping}
+        options = {name: _describe_option(getattr(self, name)) for name in shaping}
         return {name: value for name, value in options.items() if value not in (None, False) and value not in ([], {})}
 
     @contextmanager
-    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+    def begin(self, purse: PurseLike) -> Iterator[SessionFunction]:
         """Yield the function that does it, for as long as a shard takes; close what it opened in the end."""
         del purse
         yield self.do
@@ -62,17 +62,17 @@ class Work:
         raise NotImplementedError
 
 
-def _describe(value: Any) -> Any:
+def _describe_option(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
-        return without_credentials(value) if isinstance(value, str) else value
+        return hide_credentials(value) if isinstance(value, str) else value
     if isinstance(value, Settings | SpendingLimit):
         default = type(value)()
         pairs = ((one.name, getattr(value, one.name)) for one in fields(value))
-        return {name: _describe(option) for name, option in pairs if option != getattr(default, name)}
+        return {name: _describe_option(option) for name, option in pairs if option != getattr(default, name)}
     if isinstance(value, Mapping):
-        return {str(name): _describe(one) for name, one in value.items()}
+        return {str(name): _describe_option(one) for name, one in value.items()}
     if isinstance(value, Sequence):
-        return [_describe(one) for one in value]
+        return [_describe_option(one) for one in value]
     return getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__
 
 
@@ -117,7 +117,7 @@ class Compact(Work):
             raise SettingsError("rate, tokens and dollars limit a model that summarises: name one, or leave them out")
 
     @contextmanager
-    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+    def begin(self, purse: PurseLike) -> Iterator[SessionFunction]:
         """Yield the function, with the archive and the model opened once."""
         settings = replace(self.settings, deadline=MAX_WAIT_SECONDS) if self.limit.rate is not None else self.settings
         if settings.transcript is None:  # the result is read elsewhere: no file of this machine is named in it
@@ -135,12 +135,12 @@ class Compact(Work):
         agent = self.agent or loaded.model
         options: dict[str, Any] = {"window": self.window, "namespace": self.namespace, "settings": settings}
         options |= {"agent": agent, "format": loaded.format, "origin": loaded.origin_of()}
-        with require_budget(model), Compactor(model, archive=archive, **options) as compactor:
-            done = fit_loaded(compactor, loaded, thread_for(session), now=self.now)
+        with raise_if_budget_spent(model), Compactor(model, archive=archive, **options) as compactor:
+            done = fit_loaded(compactor, loaded, name_archive_thread(session), now=self.now)
         require_legal(loaded, done, agent, "unabridged corpus repair IN OUT")
         receipt = asdict(done.receipt) if done.receipt else {}
         receipt.pop("created", None)
-        row = _request(loaded, done.messages) | {"changed": done.changed, "why": done.why, "receipt": receipt}
+        row = _build_session_row(loaded, done.messages) | {"changed": done.changed, "why": done.why, "receipt": receipt}
         row |= {"messages_before": len(loaded.messages), "messages_after": len(done.messages)}
         return row | {"tokens_before": done.tokens_before, "tokens_after": done.tokens_after}
 
@@ -208,7 +208,7 @@ class Repair(Work):
         }
         done = repair(loaded.messages, self.provider or loaded.format, **options)
         mended = [asdict(finding) for finding in done.findings]
-        return _request(loaded, done.messages) | {"changed": bool(mended), "mended": mended}
+        return _build_session_row(loaded, done.messages) | {"changed": bool(mended), "mended": mended}
 
     def count(self, row: Row) -> Counts:
         """Return the sessions that were mended, and how much was."""
@@ -226,8 +226,8 @@ class Measure(Work):
         """Return the row of a session."""
         loaded = session.load()
         agent = self.agent or loaded.model
-        weight = weigh(loaded, agent, loaded.messages)
-        row = report_of(loaded, weight, cost(loaded, weight, agent), agent)
+        weight = weigh_conversation(loaded, agent, loaded.messages)
+        row = build_report(loaded, weight, estimate_cost(loaded, weight, agent), agent)
         return {name: value for name, value in row.items() if name != "file"}
 
     def count(self, row: Row) -> Counts:
@@ -258,7 +258,7 @@ class Evaluate(Work):
         choose_arms(list(self.arms), self.model)
 
     @contextmanager
-    def begin(self, purse: Payer) -> Iterator[SessionFunction]:
+    def begin(self, purse: PurseLike) -> Iterator[SessionFunction]:
         """Yield the function, with the model opened once."""
         model = MeteredModel(self.model, purse, self.limit) if self.model is not None else None
         yield lambda session: self._evaluate(session, model)
@@ -266,9 +266,9 @@ class Evaluate(Work):
     def _evaluate(self, session: CorpusSession, model: MeteredModel | None) -> Row:
         loaded = session.load()
         value = json.loads(loaded.path.read_bytes()) if loaded.kind == "json" else session.value
-        conversation = conversation_of(session.name, loaded, value)
+        conversation = conversation_from_loaded(session.name, loaded, value)
         options: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
-        with require_budget(model):
+        with raise_if_budget_spent(model):
             report = evaluate(Path(session.place.file), [conversation], **options)
         rows = {"needs": [asdict(row) for row in report.needs], "questions": [asdict(row) for row in report.questions]}
         return {"format": loaded.format, "window": report.window, "counted": report.counted, **rows}
@@ -286,13 +286,13 @@ class Evaluate(Work):
         return counts
 
 
-def thread_for(session: CorpusSession) -> str:
+def name_archive_thread(session: CorpusSession) -> str:
     """Return the thread of a session in the archive: its name, and a mark for its place, since names may repeat."""
     place = f"{session.place.file}#{session.place.line}".encode("utf-8", "surrogateescape")
     return f"{session.id or Path(session.place.file).stem}-{hashlib.sha256(place).hexdigest()[:6]}"
 
 
-def _request(loaded: Loaded, messages: list[Any]) -> Row:
+def _build_session_row(loaded: Loaded, messages: list[Any]) -> Row:
     """Return a row that is a session again, which `corpus` and `load` can read."""
     parts = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
     known = {name: value for name, value in parts.items() if value is not None}

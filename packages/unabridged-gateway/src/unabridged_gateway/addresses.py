@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.errors import SettingsError
 
 _VERSION_PATTERN = re.compile(r"/v\d\w*$")
@@ -16,9 +16,9 @@ _HOST_PATTERN = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]@/]+?)\.?(?::\d{0,5})?")
 """A Host header in lower case: a name or an address, and a port."""
 
 
-def base_url(label: str, url: str) -> str:
+def parse_base_url(label: str, url: str) -> str:
     """Return the upstream's URL, to which a client's path is appended; `label` says in errors where it was written."""
-    shown = without_credentials(re.split(r"[?#]", url)[0])
+    shown = hide_credentials(re.split(r"[?#]", url)[0])
     if re.search(r"[\s\x00-\x1f\x7f\\]", url):
         raise SettingsError(f"{label} has a space, a backslash or a control character in it: {shown!r}")
     try:
@@ -62,21 +62,21 @@ def is_loopback(host: str) -> bool:
 
 
 @lru_cache(256)
-def host_of(header: str) -> str:
+def parse_host_header(header: str) -> str:
     """Return the name or the address of a Host header, without its port and in lower case; "" where there is none."""
     found = _HOST_PATTERN.fullmatch(header.strip().lower())
     return found[1] if found else ""
 
 
 @lru_cache(256)
-def is_own_name(host: str) -> bool:
-    """Return whether this host, of a Host header, can only be this machine: no DNS server decides where it leads."""
+def is_local_host_name(host: str) -> bool:
+    """Return whether this Host header can only mean this machine (`localhost` or a loopback address), without DNS."""
     if host.startswith("["):
         return host[1:-1] != "" and is_loopback(host[1:-1])
     return host == "localhost" or host.endswith(".localhost") or (host[:1].isdigit() and is_loopback(host))
 
 
-def reaches_itself(url: str, host: str, port: int) -> bool:
+def is_own_address(url: str, host: str, port: int) -> bool:
     """Return whether the upstream is the gateway itself, so that a request would go in a circle."""
     parts = urlsplit(url)
     name = parts.hostname or ""

@@ -11,18 +11,18 @@ from functools import cached_property
 from typing import Any
 
 from unabridged_gateway import headers
-from unabridged_gateway.addresses import host_of, is_own_name
-from unabridged_gateway.calls import CallDeadline, GatewayCall, relay
+from unabridged_gateway.addresses import is_local_host_name, parse_host_header
+from unabridged_gateway.calls import CallDeadline, GatewayCall, relay_answer
 from unabridged_gateway.config import Config
-from unabridged_gateway.conversation import ConversationRequest, SharedParts
+from unabridged_gateway.conversation import ConversationRequest, SharedResources
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonCache
 from unabridged_gateway.monitoring import Monitor
-from unabridged_gateway.protocols import Protocol, error_for, family_of, protocol_of
+from unabridged_gateway.protocols import Protocol, build_client_error, detect_protocol_family, find_protocol
 from unabridged_gateway.refusals import ClientGone, RequestRefused
 from unabridged_gateway.request_body import read_body
 from unabridged_gateway.summariser import ClientModel
-from unabridged_gateway.tenants import tenant_of
+from unabridged_gateway.tenants import find_tenant
 from unabridged_gateway.upstream import UNREACHABLE_ERRORS, Upstream
 
 log = logging.getLogger("unabridged.gateway")
@@ -43,7 +43,7 @@ class Gateway:
         self._body_limits = config.body_limits
         self._upstream: Upstream | None = None
         self._under_way = 0
-        self.monitor.metrics.watch(lambda: self._under_way)
+        self.monitor.metrics.register_active_requests(lambda: self._under_way)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection's request."""
@@ -62,8 +62,8 @@ class Gateway:
         return self._upstream
 
     @cached_property
-    def _shared(self) -> SharedParts:
-        return SharedParts(self.engines, JsonCache(), self.upstream, self.config.tenants.tokens)
+    def _shared(self) -> SharedResources:
+        return SharedResources(self.engines, JsonCache(), self.upstream, self.config.tenants.tokens)
 
     async def close(self) -> None:
         """Close all connections and the archive."""
@@ -89,26 +89,26 @@ class Gateway:
             await call.reply(*page)
             return
         start = time.perf_counter()
-        protocol = protocol_of(call.method, call.path)
-        family = protocol.family if protocol else family_of(call.path, call.raw_headers)
+        protocol = find_protocol(call.method, call.path)
+        family = protocol.family if protocol else detect_protocol_family(call.path, call.raw_headers)
         self._under_way += 1
         try:
             if refusal is not None:
                 raise refusal
-            await self._admit(call, protocol, family)
+            await self._check_and_serve(call, protocol, family)
         except ClientGone:
             call.status = call.status or 499
         except RequestRefused as refused:
-            await call.reply(refused.status, error_for(family, refused.status, refused.words))
+            await call.reply(refused.status, build_client_error(family, refused.status, refused.words))
         except UNREACHABLE_ERRORS as error:
             await self._answer_unreachable(call, family, error)
         finally:
             self._under_way -= 1
-            self.monitor.finish(call, protocol, time.perf_counter() - start)
+            self.monitor.record_request(call, protocol, time.perf_counter() - start)
 
-    async def _admit(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
-        """Serve the request of a client that may send it, while there is room."""
-        tenant = call.tenant = tenant_of(self.config.tenants, call.raw_headers, call.peer)
+    async def _check_and_serve(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
+        """Check that the client may send the request and that there is room for it, then serve it."""
+        tenant = call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
         most = self.config.listening.concurrency
         if self._under_way > most:
             raise RequestRefused(503, f"{most} requests are under way here: try again in a moment")
@@ -116,7 +116,9 @@ class Gateway:
             raise RequestRefused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
         if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
             words = "this gateway speaks no WebSocket: send the request over HTTP"
-            await call.reply(426, error_for(family, 426, words), [(b"connection", b"close")])  # clients then fall back
+            await call.reply(
+                426, build_client_error(family, 426, words), [(b"connection", b"close")]
+            )  # clients then fall back
         elif protocol is None:
             await self._pass_through(call, family)
         else:
@@ -137,7 +139,7 @@ class Gateway:
         data = call.body() if call.has_body else None
         answer = await self.upstream.open(family, call.method, call.target, passed, data)
         try:
-            await relay(call, answer.pieces(), lambda: answer)
+            await relay_answer(call, answer.pieces(), lambda: answer)
         finally:
             answer.close()
 
@@ -149,7 +151,7 @@ class Gateway:
             raise ConnectionError("the upstream broke off") from None  # the error may quote the query, with a key
         status = 504 if isinstance(error, TimeoutError) else 502
         words = f"the gateway's upstream did not answer ({type(error).__name__})"
-        await call.reply(status, error_for(family, status, words))
+        await call.reply(status, build_client_error(family, status, words))
 
 
 def find_refusal(config: Config, call: GatewayCall) -> RequestRefused | None:
@@ -161,8 +163,8 @@ def find_refusal(config: Config, call: GatewayCall) -> RequestRefused | None:
     hosts = config.listening.hosts
     if hosts or not config.tenants.tokens:
         names = [value for name, value in call.raw_headers if name == b"host"]
-        host = host_of(names[0].decode("latin-1")) if len(names) == 1 else ""
-        if not (is_own_name(host) or host in hosts):
+        host = parse_host_header(names[0].decode("latin-1")) if len(names) == 1 else ""
+        if not (is_local_host_name(host) or host in hosts):
             return RequestRefused(
                 421, "this gateway does not serve the Host of this request: name it in its setting hosts"
             )

@@ -68,8 +68,8 @@ class GatewayCall:
             if piece := message.get("body", b""):
                 yield piece
 
-    def expect_more(self, *, soon: bool = True) -> None:
-        """Begin to wait for the next byte; with `soon` false, wait as long as it takes."""
+    def expect_next_byte(self, *, soon: bool = True) -> None:
+        """Start the timer for the next byte; with `soon` false, wait without a limit."""
         self.waiting_since = time.monotonic() if soon else None
 
     async def begin(self, status: int, headers: RawHeaders) -> None:
@@ -99,7 +99,7 @@ class CallDeadline:
     """A block in which a call is served from its body on, and broken off where nothing more comes of it.
 
     It ends with `BadBody` where the body is not there after `idle_seconds`, with `TimeoutError` where nothing comes for
-    so long while `expect_more` waits for it, and with `ClientGone` where the client leaves after it has sent its body.
+    so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after it has sent its body.
     One timer looks at the call when its time could be up: to reschedule `asyncio.timeout` for every piece costs more.
     """
 
@@ -113,8 +113,8 @@ class CallDeadline:
         self._loop = asyncio.get_running_loop()
         self._task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._cancellations = self._task.cancelling()
-        self._call.expect_more()
-        self._timer = self._loop.call_later(_WATCH_AFTER_SECONDS, self._look)
+        self._call.expect_next_byte()
+        self._timer = self._loop.call_later(_WATCH_AFTER_SECONDS, self._check_deadline)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._timer.cancel()
@@ -126,35 +126,35 @@ class CallDeadline:
         if is_ours and kind is asyncio.CancelledError:
             raise self._error from None
 
-    def _look(self) -> None:
-        """Break the call off if its time is up, else look again when it could be."""
+    def _check_deadline(self) -> None:
+        """Cancel the call if its time is up; else check again when it could be."""
         call, left = self._call, self._idle_seconds
         if call.waiting_since is not None:
             left -= time.monotonic() - call.waiting_since
         if left <= 0:
             late = f"the body was not sent within {self._idle_seconds:g} seconds"
             silent = f"nothing came for {self._idle_seconds:g} seconds"
-            self._break_off(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
+            self._cancel_call(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
             return
         if not call.is_body_read:
             left = min(left, _WATCH_AFTER_SECONDS)
         elif self._client_watch is None:
             self._client_watch = self._loop.create_task(self._watch_client())
-        self._timer = self._loop.call_later(left, self._look)
+        self._timer = self._loop.call_later(left, self._check_deadline)
 
     async def _watch_client(self) -> None:
         while (await self._call.receive())["type"] != "http.disconnect":
             pass  # behind the body, nothing else can come
         if not self._call.is_over:
-            self._break_off(ClientGone())
+            self._cancel_call(ClientGone())
 
-    def _break_off(self, error: Exception) -> None:
+    def _cancel_call(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
             self._task.cancel()
 
 
-async def relay(
+async def relay_answer(
     call: GatewayCall,
     pieces: AsyncIterator[bytes],
     newest_answer: Callable[[], UpstreamAnswer],
@@ -173,7 +173,7 @@ async def relay(
             await call.end(piece)
         else:
             await call.write(piece)
-            call.expect_more()
+            call.expect_next_byte()
     if not call.status:
         await begin(newest_answer())
     if not call.is_over:

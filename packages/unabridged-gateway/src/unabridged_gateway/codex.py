@@ -16,37 +16,39 @@ import msgspec
 
 from unabridged_gateway.json_body import READ_ERRORS, JsonCache
 
-_TRIGGER, _KIND = "compaction_trigger", "compaction"
+_TRIGGER_TYPE, _COMPACTION_TYPE = "compaction_trigger", "compaction"
 _CONTENT_PREFIX = "unabridged1."
 """The beginning of a content that was made here; any other is its provider's, and is left alone."""
 _MAX_CONTENT_BYTES = 64 << 20
 """Bytes that a content may hold."""
 
 
-def without_trigger(items: Sequence[Any]) -> list[Any] | None:
-    """Return the conversation that the client wants compacted; None where it wants something else."""
-    if not items or not isinstance(items[-1], Mapping) or items[-1].get("type") != _TRIGGER:
+def find_items_to_compact(items: Sequence[Any]) -> list[Any] | None:
+    """Return the items before a compaction trigger at the end; None if the client does not ask for a compaction."""
+    if not items or not isinstance(items[-1], Mapping) or items[-1].get("type") != _TRIGGER_TYPE:
         return None
     return list(items[:-1])
 
 
-def unpack(items: list[Any], cache: JsonCache) -> list[Any]:
-    """Return the conversation with what was compacted here in place of the item that has it; else the very list."""
+def unpack_compactions(items: list[Any], cache: JsonCache) -> list[Any]:
+    """Replace everything up to the newest compaction item of ours by its messages; without one return the same list."""
     for place in range(len(items) - 1, -1, -1):
-        messages = _unpack_item(items[place], cache)
+        messages = _unpack_compaction(items[place], cache)
         if messages is not None:
             return [*messages, *items[place + 1 :]]
     return items
 
 
-def pack(messages: Sequence[Any]) -> dict[str, Any]:
+def pack_messages(messages: Sequence[Any]) -> dict[str, Any]:
     """Return the item that stands for these messages."""
     data = base64.b64encode(zlib.compress(msgspec.json.encode(messages))).decode()
-    return {"type": _KIND, "encrypted_content": f"{_CONTENT_PREFIX}{data}"}
+    return {"type": _COMPACTION_TYPE, "encrypted_content": f"{_CONTENT_PREFIX}{data}"}
 
 
-def _unpack_item(item: Any, cache: JsonCache) -> list[Any] | None:
-    content = item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _KIND else None
+def _unpack_compaction(item: Any, cache: JsonCache) -> list[Any] | None:
+    content = (
+        item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _COMPACTION_TYPE else None
+    )
     if not isinstance(content, str) or not content.startswith(_CONTENT_PREFIX):
         return None
     try:
@@ -54,13 +56,13 @@ def _unpack_item(item: Any, cache: JsonCache) -> list[Any] | None:
         data = stream.decompress(
             base64.b64decode(content.removeprefix(_CONTENT_PREFIX), validate=True), _MAX_CONTENT_BYTES
         )
-        messages = cache.value(data) if stream.eof else None
+        messages = cache.parse_value(data) if stream.eof else None
     except (ValueError, zlib.error, *READ_ERRORS):
         return None
     return messages if isinstance(messages, list) else None
 
 
-def answer(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record: str) -> dict[str, Any]:
+def build_response(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record: str) -> dict[str, Any]:
     """Return the response that holds the item; `tokens` are those of the conversation before and after."""
     usage = {
         "input_tokens": tokens[0],
@@ -80,7 +82,7 @@ def answer(model: str, item: Mapping[str, Any], tokens: tuple[int, int], record:
     }
 
 
-def events(response: Mapping[str, Any]) -> Iterator[bytes]:
+def build_events(response: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield the same response as events."""
     started = {**response, "status": "in_progress", "output": [], "usage": None}
     item = response["output"][0]

@@ -9,7 +9,7 @@ import typer
 
 from unabridged_cli import options
 from unabridged_cli.app import make_command
-from unabridged_cli.screen import tell
+from unabridged_cli.screen import print_notice
 
 
 def gateway(
@@ -62,7 +62,7 @@ def gateway(
     )  # fmt: skip
     configure_log(settings.log)
     providers = ", ".join(sorted(set(settings.upstreams.urls.values())))
-    serve(settings, lambda url: tell(f"listening on {url} for {providers}"))
+    serve(settings, lambda url: print_notice(f"listening on {url} for {providers}"))
 
 
 command = make_command(gateway, "Serving", "unabridged gateway --upstream https://api.anthropic.com --window 200k")

@@ -8,12 +8,12 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import DEFAULT_NAMESPACE
 from unabridged.archive.secrets import mask
 from unabridged.errors import SettingsError
 from unabridged.settings import Clear, Keep, Settings, Trigger, parse_keep, parse_trigger, resolve_limits
-from unabridged_gateway.addresses import is_loopback, reaches_itself
+from unabridged_gateway.addresses import is_loopback, is_own_address
 from unabridged_gateway.connections import HeadLimits
 from unabridged_gateway.request_body import BodyLimits
 
@@ -41,7 +41,7 @@ HandlingChanges = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Listening:
+class ListeningConfig:
     """Where the gateway listens, and the most that requests may take."""
 
     host: str = "127.0.0.1"
@@ -67,7 +67,7 @@ class Listening:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstreams:
+class UpstreamConfig:
     """The providers, and how long they are waited for."""
 
     urls: Mapping[str, str]
@@ -107,7 +107,7 @@ class CompactionConfig:
         """Return the settings of the compactors."""
         return Settings(trigger=self.trigger, keep=self.keep, background=self.background)
 
-    def handling(self, model: str, tenant: str) -> Handling:
+    def find_handling(self, model: str, tenant: str) -> Handling:
         """Return how conversations of this tenant with this model are handled.
 
         A model has what is set under its own name, else under the first pattern that it matches.
@@ -146,7 +146,7 @@ class CompactionConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenants:
+class TenantConfig:
     """Whose conversations these are, and who may read the figures of all."""
 
     namespace: str = DEFAULT_NAMESPACE
@@ -175,10 +175,10 @@ class Tenants:
 class Config:
     """How a gateway runs. Immutable; `config_file.load_config` makes one from flags and a file."""
 
-    listening: Listening
-    upstreams: Upstreams
+    listening: ListeningConfig
+    upstreams: UpstreamConfig
     compaction: CompactionConfig
-    tenants: Tenants
+    tenants: TenantConfig
     log: Literal["quiet", "text", "json"] = "quiet"
     """What is logged on standard error: what goes wrong, or a line for each request too."""
 
@@ -193,7 +193,7 @@ class Config:
             object.__setattr__(group, name, MappingProxyType(dict(getattr(group, name))))
         host, port = self.listening.host, self.listening.port
         for family, url in self.upstreams.urls.items():
-            if reaches_itself(url, host, port):
+            if is_own_address(url, host, port):
                 raise SettingsError(
                     f"the upstream for {family}, {url}, is where the gateway listens itself: name the provider's "
                     f"address, or another --port than {port}"
@@ -206,7 +206,7 @@ class Config:
 
     def __repr__(self) -> str:
         names, archive = sorted(set(self.tenants.tokens.values())), self.compaction.archive
-        shown = f"tenants={names}, archive={archive and without_credentials(archive)!r}, log={self.log!r}"
+        shown = f"tenants={names}, archive={archive and hide_credentials(archive)!r}, log={self.log!r}"
         return f"Config({self.listening}, {self.upstreams}, {self.compaction}, {self.tenants}, {shown})"
 
     @property
@@ -219,10 +219,10 @@ def build_config(upstreams: Mapping[str, str], **settings: Any) -> Config:
     """Return the configuration with these settings, each under the name that the file has for it."""
     settings["urls"] = upstreams
     groups: dict[str, type[Any]] = {
-        "listening": Listening, "upstreams": Upstreams, "compaction": CompactionConfig, "tenants": Tenants,
+        "listening": ListeningConfig, "upstreams": UpstreamConfig, "compaction": CompactionConfig, "tenants": TenantConfig,
     }  # fmt: skip
-    made = {
+    group_configs = {
         name: kind(**{item.name: settings.pop(item.name) for item in fields(kind) if item.name in settings})
         for name, kind in groups.items()
     }
-    return Config(**made, **settings)
+    return Config(**group_configs, **settings)

@@ -25,18 +25,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.names import check_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE
 from unabridged.errors import SettingsError
 from unabridged.settings import Clear
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
-from unabridged_gateway.addresses import base_url, host_of
+from unabridged_gateway.addresses import parse_base_url, parse_host_header
 from unabridged_gateway.config import Config, build_config
 
 log = logging.getLogger("unabridged")
 
-FAMILIES: Final = ("openai", "anthropic", "gemini")
+PROTOCOL_FAMILIES: Final = ("openai", "anthropic", "gemini")
 """Protocols by who made them; the upstream of each may be another."""
 SECRET_VARIABLE: Final = "UNABRIDGED_GATEWAY_SECRET"  # noqa: S105 - the name of a variable
 OPERATOR_VARIABLE: Final = "UNABRIDGED_OPERATOR_TOKEN"
@@ -101,10 +101,10 @@ def _read_flags(flags: Mapping[str, Any], from_file: Mapping[str, Any]) -> dict[
 
 def _read_setting(key: str, label: str, value: Any, other_keys: Iterable[str] = ()) -> dict[str, Any]:
     if key == "upstream":
-        return {"upstreams": dict.fromkeys(FAMILIES, base_url(label, _read_text(label, value)))}
-    if key in _READERS:
-        return {key: _READERS[key](label, value)}
-    known = sorted(["upstream", *_READERS, *other_keys])
+        return {"upstreams": dict.fromkeys(PROTOCOL_FAMILIES, parse_base_url(label, _read_text(label, value)))}
+    if key in _SETTING_READERS:
+        return {key: _SETTING_READERS[key](label, value)}
+    known = sorted(["upstream", *_SETTING_READERS, *other_keys])
     close = difflib.get_close_matches(key, known, 1)
     remedy = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
     raise SettingsError(f"{label} is no setting of the gateway: {remedy}")
@@ -112,12 +112,12 @@ def _read_setting(key: str, label: str, value: Any, other_keys: Iterable[str] = 
 
 def _read_upstreams(label: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not value:
-        raise SettingsError(f"[{label}] must be a table with a URL for each of {', '.join(FAMILIES)}")
+        raise SettingsError(f"[{label}] must be a table with a URL for each of {', '.join(PROTOCOL_FAMILIES)}")
     for family in value:
-        if family not in FAMILIES:
-            raise SettingsError(f"[{label}] knows {', '.join(FAMILIES)}; got {family!r}")
+        if family not in PROTOCOL_FAMILIES:
+            raise SettingsError(f"[{label}] knows {', '.join(PROTOCOL_FAMILIES)}; got {family!r}")
     texts = {family: _read_text(f"{family} of {label}", url) for family, url in value.items()}
-    return {"upstreams": {family: base_url(f"{family} of {label}", url) for family, url in texts.items()}}
+    return {"upstreams": {family: parse_base_url(f"{family} of {label}", url) for family, url in texts.items()}}
 
 
 def _read_tenants(label: str, value: Any) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _read_tokens(label: str, pairs: Iterable[tuple[str, str]]) -> dict[str, str]
     return tenants
 
 
-def _reader(is_valid: Callable[[Any], bool], expected: str, convert: Callable[[Any], Any]) -> SettingReader:
+def _build_reader(is_valid: Callable[[Any], bool], expected: str, convert: Callable[[Any], Any]) -> SettingReader:
     """Return the reader of values that are valid in this way."""
 
     def read(label: str, value: Any) -> Any:
@@ -206,11 +206,11 @@ def _reader(is_valid: Callable[[Any], bool], expected: str, convert: Callable[[A
     return read
 
 
-def _choice(*values: str) -> SettingReader:
-    return _reader(lambda value: value in values, f"{', '.join(values[:-1])} or {values[-1]}", str)
+def _build_choice_reader(*values: str) -> SettingReader:
+    return _build_reader(lambda value: value in values, f"{', '.join(values[:-1])} or {values[-1]}", str)
 
 
-def _conditions(parse: Callable[[list[str]], Any], example: str) -> SettingReader:
+def _build_condition_reader(parse: Callable[[list[str]], Any], example: str) -> SettingReader:
     """Return the reader of a trigger or a tail as the command line writes them, one or a list."""
 
     def read(label: str, value: Any) -> Any:
@@ -257,7 +257,7 @@ def _read_hosts(label: str, value: Any) -> tuple[str, ...]:
     """Return names without ports: a request may name any."""
     names = value if isinstance(value, list | tuple) else [value]
     for name in names:
-        if not isinstance(name, str) or not host_of(name) or host_of(name) != name.lower():
+        if not isinstance(name, str) or not parse_host_header(name) or parse_host_header(name) != name.lower():
             raise SettingsError(f"{label} must be a list of names such as gateway.example.com; got {name!r}")
     return tuple(name.lower() for name in names)
 
@@ -285,19 +285,19 @@ def _warn_if_readable(path: Path, table: Mapping[str, Any]) -> None:
     archive = table.get("archive", "")
     holders = [*table.get("tenants", {}).values(), table.get("operator", {})]
     has_tokens = any(not isinstance(holder, Mapping) or "token" in holder for holder in holders)
-    if not (has_tokens or "secret" in table or without_credentials(archive) != archive):
+    if not (has_tokens or "secret" in table or hide_credentials(archive) != archive):
         return
     if os.name == "posix" and path.stat().st_mode & 0o044:
         log.warning("%s holds secrets, and others on this machine can read it: chmod 600 %s", path, path)
 
 
-def _are_texts(value: Any) -> bool:
+def _is_list_of_texts(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(text, str) and text.strip() for text in value)
 
 
-_read_text = _reader(lambda value: isinstance(value, str) and bool(value.strip()), "a text", str.strip)
-_read_texts = _reader(_are_texts, "a list of texts", tuple)
-_read_seconds = _reader(
+_read_text = _build_reader(lambda value: isinstance(value, str) and bool(value.strip()), "a text", str.strip)
+_read_texts = _build_reader(_is_list_of_texts, "a list of texts", tuple)
+_read_seconds = _build_reader(
     lambda value: type(value) in {int, float} and 0 < value < math.inf,
     "a number of seconds above 0, such as 600",
     float,
@@ -305,19 +305,19 @@ _read_seconds = _reader(
 _HANDLING_READERS: Final[Mapping[str, SettingReader]] = {
     "clear": _read_clear,
     "pins": _read_texts,
-    "redact": _reader(lambda value: isinstance(value, bool), "true or false", bool),
+    "redact": _build_reader(lambda value: isinstance(value, bool), "true or false", bool),
 }
-_READERS: Final[Mapping[str, SettingReader]] = {
+_SETTING_READERS: Final[Mapping[str, SettingReader]] = {
     "host": _read_text,
-    "port": _reader(
+    "port": _build_reader(
         lambda value: type(value) is int and 0 <= value <= 65_535,
         "a whole number from 1 to 65,535, or 0 for any free one",
         int,
     ),
     "window": _read_size,
-    "trigger": _conditions(trigger_from_texts, "85%, 170k, messages=300 or never"),
-    "keep": _conditions(keep_from_texts, "10%, 8k or messages=20"),
-    "background": _reader(
+    "trigger": _build_condition_reader(trigger_from_texts, "85%, 170k, messages=300 or never"),
+    "keep": _build_condition_reader(keep_from_texts, "10%, 8k or messages=20"),
+    "background": _build_reader(
         lambda value: value == "never" or (type(value) is float and 0 < value < 1),
         "a share of the trigger above 0 and below 1, or never",
         lambda value: None if value == "never" else value,
@@ -325,7 +325,7 @@ _READERS: Final[Mapping[str, SettingReader]] = {
     "archive": _read_text,
     "namespace": lambda label, value: check_name(value, label),
     "summariser": _read_summariser,
-    "fallback": _choice("refuse", "credential"),
+    "fallback": _build_choice_reader("refuse", "credential"),
     "secret": _read_secret,
     "max_body": _read_size,
     "max_decoded": _read_size,
@@ -337,6 +337,6 @@ _READERS: Final[Mapping[str, SettingReader]] = {
     **_HANDLING_READERS,
     "timeout": _read_seconds,
     "connect_timeout": _read_seconds,
-    "log": _choice("quiet", "text", "json"),
+    "log": _build_choice_reader("quiet", "text", "json"),
     "concurrency": _read_size,
 }

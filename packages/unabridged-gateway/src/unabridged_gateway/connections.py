@@ -41,7 +41,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(self.head.seconds, self._end_late)
+        self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -64,7 +64,7 @@ class Connection(HttpToolsProtocol):
             if not self._waits:
                 self._stop_timer()
         elif self._waits:
-            self._late = self.loop.call_later(self.head.seconds, self._end_late)
+            self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
 
     def on_message_begin(self) -> None:
         """Begin to wait for the end of the head."""
@@ -74,7 +74,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Serve the request, unless its head is too large."""
-        if len(self.headers) > self.head.headers or (self._follows and self._size() > self.head.size):
+        if len(self.headers) > self.head.headers or (self._follows and self._count_head_bytes() > self.head.size):
             self._refusal = (
                 431,
                 f"the request has more than {self.head.headers} headers or {self.head.size:,} bytes of them",
@@ -117,14 +117,14 @@ class Connection(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         return cycle is not None and not cycle.response_complete
 
-    def _size(self) -> int:
+    def _count_head_bytes(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
-    def _end_late(self) -> None:
+    def _close_if_late(self) -> None:
         """Close a connection whose request does not come; while an earlier one is answered, nothing is waited for."""
         self._late = None
         if self._is_answering:
-            self._late = self.loop.call_later(self.head.seconds, self._end_late)
+            self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
         elif self._is_idle:
             self.transport.close()  # nothing was asked, so there is nothing to answer
         else:
@@ -136,6 +136,6 @@ class Connection(HttpToolsProtocol):
             self._late = None
 
 
-def connection_with(limits: HeadLimits) -> type[Connection]:
-    """Return the kind of connection that keeps these limits."""
+def build_connection_class(limits: HeadLimits) -> type[Connection]:
+    """Return a `Connection` subclass with these limits."""
     return type("Connection", (Connection,), {"head": limits})

@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from unabridged.adapters.kit import Request, awatch
+from unabridged.adapters.kit import Request, astream_fitted
 from unabridged.archive.names import check_name
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
 from unabridged.legality.reasoning import without_thinking
 from unabridged.tokens.calibrate import Usage, usage_of
 from unabridged_gateway import codex, headers
-from unabridged_gateway.calls import GatewayCall, RawHeaders, relay
+from unabridged_gateway.calls import GatewayCall, RawHeaders, relay_answer
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
-from unabridged_gateway.protocols import Protocol, is_about_thinking, is_too_long, plain_target
+from unabridged_gateway.protocols import Protocol, is_thinking_error, is_too_long_error, to_unstreamed_target
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RequestBody
 from unabridged_gateway.request_log import RequestOutcome
@@ -30,7 +30,7 @@ _MAX_NOTE_CHARACTERS: Final = 500
 THREAD_HEADER: Final = b"x-unabridged-thread"
 
 
-class SharedParts(NamedTuple):
+class SharedResources(NamedTuple):
     """What all requests of a gateway use."""
 
     engines: Engines
@@ -43,7 +43,7 @@ class ConversationRequest:
     """One request: fitted where its length does not tell that it fits, sent, and sent again where it is too long."""
 
     def __init__(
-        self, shared: SharedParts, call: GatewayCall, protocol: Protocol, received: RequestBody, tenant: str
+        self, shared: SharedResources, call: GatewayCall, protocol: Protocol, received: RequestBody, tenant: str
     ) -> None:
         self._engines, self._cache, self._upstream, self._tokens = shared
         self._call, self._protocol, self._received, self._tenant = call, protocol, received, tenant
@@ -68,11 +68,13 @@ class ConversationRequest:
         if self._asks_for_compaction and await self._answer_with_compaction():
             return
         try:
-            answer = await self._post(self._fitted.messages if self._fitted else None)
-            if answer.status >= 400 and (messages := await self._replace_refused(answer)) is not None:
+            answer = await self._send_upstream(self._fitted.messages if self._fitted else None)
+            if answer.status >= 400 and (messages := await self._find_replacement_messages(answer)) is not None:
                 self._is_sent_again = True
-                answer = await self._post(messages)
-            await relay(self._call, self._pieces(answer), lambda: self._answer or answer, self._own_headers)
+                answer = await self._send_upstream(messages)
+            await relay_answer(
+                self._call, self._read_answer_pieces(answer), lambda: self._answer or answer, self._build_own_headers
+            )
         finally:
             if self._answer is not None:
                 self._answer.close()
@@ -93,27 +95,29 @@ class ConversationRequest:
         """Read the request and have it fitted, if there is a conversation in it that could be."""
         try:
             self._body = JsonBody(self._received.plain, self._protocol.endpoint.messages, self._cache)
-            self._request = await self._read(self._body)
+            self._request = await self._read_request(self._body)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the provider says so
             self._note = f"not read: {type(error).__name__}"
         if self._request is not None:
             self._request, self._fitted, note = await self._engines.fit(self._request)
-            self._note = note or self._engines.overruled(self._request, self._model)
+            self._note = note or self._engines.find_overruled_setting(self._request, self._model)
 
-    async def _read(self, body: JsonBody) -> Request | None:
+    async def _read_request(self, body: JsonBody) -> Request | None:
         endpoint, call = self._protocol.endpoint, self._call
-        if field := endpoint.kept_by(body):
+        if field := endpoint.find_keeping_field(body):
             self._note = f"the provider keeps this conversation: {field}"
             return None
-        messages: Any = endpoint.conversation(body)
+        messages: Any = endpoint.read_messages(body)
         if not isinstance(messages, list) or not messages:
             return None
         if self._protocol.name == "responses":
-            to_compact = codex.without_trigger(messages)
+            to_compact = codex.find_items_to_compact(messages)
             self._asks_for_compaction = to_compact is not None
-            messages = codex.unpack(messages if to_compact is None else to_compact, self._cache)
+            messages = codex.unpack_compactions(messages if to_compact is None else to_compact, self._cache)
         self._model = self._protocol.agent(call.path, body, None).name or ""
-        route = ClientRoute(self._protocol, plain_target(call.target), self._model, self._headers(decoded=True))
+        route = ClientRoute(
+            self._protocol, to_unstreamed_target(call.target), self._model, self._build_upstream_headers(decoded=True)
+        )
         request = await self._engines.request(
             self._protocol, call.path, body, messages, self._thread, namespace=self._tenant, values=route
         )
@@ -122,7 +126,7 @@ class ConversationRequest:
     def _keep_fitted(self, fitted: Compaction) -> None:
         self._fitted = fitted
 
-    async def _post(self, messages: list[Any] | None) -> UpstreamAnswer:
+    async def _send_upstream(self, messages: list[Any] | None) -> UpstreamAnswer:
         """Send the request with these messages; where they are the client's own, the very bytes that came."""
         body = self._body
         self._is_rewritten = False
@@ -131,12 +135,12 @@ class ConversationRequest:
             self._is_rewritten, data = True, body.with_messages(messages)
         if self._answer is not None:
             self._answer.close()
-        self._call.expect_more()
+        self._call.expect_next_byte()
         self._answer = await self._upstream.open(
-            self._protocol.family, "POST", self._call.target, self._headers(decoded=self._is_rewritten), data,
+            self._protocol.family, "POST", self._call.target, self._build_upstream_headers(decoded=self._is_rewritten), data,
             watched=True,
         )  # fmt: skip
-        self._call.expect_more()
+        self._call.expect_next_byte()
         return self._answer
 
     async def _answer_with_compaction(self) -> bool:
@@ -149,23 +153,25 @@ class ConversationRequest:
         self._fitted = compaction
         tokens = compaction.tokens_before, compaction.tokens_after
         record = compaction.receipt.id if compaction.receipt else "none"
-        response = codex.answer(str(self._body.get("model") or ""), codex.pack(compaction.messages), tokens, record)
+        response = codex.build_response(
+            str(self._body.get("model") or ""), codex.pack_messages(compaction.messages), tokens, record
+        )
         if not self._body.get("stream"):
-            await self._call.reply(200, response, self._own_headers())
+            await self._call.reply(200, response, self._build_own_headers())
             return True
-        await self._call.begin(200, [(b"content-type", b"text/event-stream"), *self._own_headers()])
-        await self._call.end(b"".join(codex.events(response)))
+        await self._call.begin(200, [(b"content-type", b"text/event-stream"), *self._build_own_headers()])
+        await self._call.end(b"".join(codex.build_events(response)))
         return True
 
-    def _headers(self, *, decoded: bool) -> Headers:
+    def _build_upstream_headers(self, *, decoded: bool) -> Headers:
         watched = self._body is not None
         return headers.to_upstream(self._call.raw_headers, self._tokens, encoded=not decoded, watched=watched)
 
-    async def _replace_refused(self, answer: UpstreamAnswer) -> list[Any] | None:
+    async def _find_replacement_messages(self, answer: UpstreamAnswer) -> list[Any] | None:
         """Return the messages to send in place of those that this answer refuses; None where it is passed on."""
         error = await answer.error()
-        if is_too_long(error):
-            self._call.expect_more(soon=False)
+        if is_too_long_error(error):
+            self._call.expect_next_byte(soon=False)
             if self._request is None:
                 await self._fit()
             if self._request is None or self._fitted is None:
@@ -176,12 +182,12 @@ class ConversationRequest:
             self._request, self._fitted, note = shorter
             self._note = note or self._note
             return self._fitted.messages
-        if self._fitted is None or not (self._is_rewritten and is_about_thinking(error)):
+        if self._fitted is None or not (self._is_rewritten and is_thinking_error(error)):
             return None
         self._note, self._request = "thinking refused once, and left out", None  # what it takes now teaches nothing
         return without_thinking(self._fitted.messages, self._protocol.endpoint.format)
 
-    def _pieces(self, answer: UpstreamAnswer) -> AsyncIterator[bytes]:
+    def _read_answer_pieces(self, answer: UpstreamAnswer) -> AsyncIterator[bytes]:
         """Return the bytes of the answer as they come, read for what they report."""
         if self._request is None or self._fitted is None or answer.status >= 400:
             return answer.pieces()
@@ -207,20 +213,20 @@ class ConversationRequest:
 
         async def read(opened: UpstreamAnswer) -> AsyncIterator[SseChunk]:
             async for piece in opened.pieces():
-                self._call.expect_more(soon=False)  # what a refusal leads to takes its time
+                self._call.expect_next_byte(soon=False)  # what a refusal leads to takes its time
                 yield reader.read(piece)
-                self._call.expect_more()
+                self._call.expect_next_byte()
 
         async def open_again(messages: list[Any]) -> AsyncIterator[SseChunk]:
             self._note, self._is_sent_again = "refused as too long once", True
-            return read(await self._post(messages))
+            return read(await self._send_upstream(messages))
 
         stream = SseStream(self._protocol.events, reader)
-        async for piece in awatch(request, fitted, read(answer), open_again, stream):
+        async for piece in astream_fitted(request, fitted, read(answer), open_again, stream):
             yield piece.raw
-        self._usage = stream.reported
+        self._usage = stream.usage_so_far
 
-    def _own_headers(self) -> RawHeaders:
+    def _build_own_headers(self) -> RawHeaders:
         """Return the headers that tell the client about its conversation."""
         if not self._note and self._fitted is None:
             return []

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from unabridged.adapters.kit import Engine, Newest, Request, Steps, arun, longest, tell_both
+from unabridged.adapters.kit import BoundedMapping, Engine, Request, Steps, arun, combine_listeners, find_max_length
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
@@ -71,11 +71,11 @@ class Engines:
         self._urls = config.upstreams.urls
         self._summariser = summariser
         self.health = ArchiveHealth()
-        self._on_event = tell_both(self.health.on_event, on_event)
-        self.archive = self._open(self._config.archive)
+        self._on_event = combine_listeners(self.health.on_event, on_event)
+        self.archive = self._open_archive(self._config.archive)
         self._engines: dict[tuple[str, Handling], Engine] = {}
         self._on_overruled = on_overruled
-        self._models_warned_of: Newest[str, bool] = Newest()
+        self._models_warned_of: BoundedMapping[str, bool] = BoundedMapping()
         self._lock = threading.Lock()
         self._fitting_bytes = self._count_fitting_bytes()
 
@@ -83,7 +83,7 @@ class Engines:
         """Return whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
         if len(data) > self._fitting_bytes or _REFERENCE_PATTERN.search(data) is not None:
             return False
-        answer_tokens = longest(int(found) for found in _MAX_TOKENS_PATTERN.findall(data))
+        answer_tokens = find_max_length(int(found) for found in _MAX_TOKENS_PATTERN.findall(data))
         return answer_tokens is None or len(data) + answer_tokens <= (self._config.window or 0)
 
     async def request(
@@ -91,19 +91,19 @@ class Engines:
     ) -> Request:
         """Return the request as the engine sees it; `more`: whose it is, and whom to ask for a summary."""
         endpoint = protocol.endpoint
-        tools = endpoint.schemas(body)
+        tools = endpoint.read_schemas(body)
         agent = protocol.agent(path, body, tools)
-        handling = self._config.handling(agent.name or "", more.get("namespace") or "")
-        engine = self._engine(endpoint.format, protocol.family, handling)
+        handling = self._config.find_handling(agent.name or "", more.get("namespace") or "")
+        engine = self._find_engine(endpoint.format, protocol.family, handling)
         if not engine.is_ready_for(agent):
             await asyncio.to_thread(engine.compactor_for, agent)
         return engine.request(
-            messages, agent, thread=thread, system=endpoint.prompt(body), tools=tools,
+            messages, agent, thread=thread, system=endpoint.read_system_prompt(body), tools=tools,
             max_tokens=endpoint.max_tokens(body), **more,
         )  # fmt: skip
 
-    def overruled(self, request: Request, model: str) -> str:
-        """Return what of the settings this model's window does not allow, "" for nothing; report it once a model."""
+    def find_overruled_setting(self, request: Request, model: str) -> str:
+        """Return which setting this model's window rules out, "" for none; report it once for each model."""
         if self._config.window is not None:
             return ""  # then it was refused at the start
         known = request.compactor.limits
@@ -119,7 +119,7 @@ class Engines:
 
     async def fit(self, request: Request) -> FittedRequest:
         """Return what should be sent: as it came where it can't be fitted, since the provider may take it."""
-        done = await self._attempt(request, Request.fit, "a request goes on as it came")
+        done = await self._run_or_explain(request, Request.fit, "a request goes on as it came")
         if not isinstance(done, str):
             return done
         same = Compaction(
@@ -137,13 +137,13 @@ class Engines:
         """Return what to send in place of a request refused as too long; None where nothing shorter can be made."""
         refusal = ProviderRefusal(error)
         failure = "a refused request can't be made shorter"
-        done = await self._attempt(request, lambda request: request.shorten(fitted, refusal), failure)
+        done = await self._run_or_explain(request, lambda request: request.shorten(fitted, refusal), failure)
         return None if isinstance(done, str) else done
 
-    async def _attempt(
+    async def _run_or_explain(
         self, request: Request, begin: Callable[[Request], Steps[Compaction]], failure: str
     ) -> FittedRequest | str:
-        """Return what comes of these steps, without the archive where it fails; a note on why when nothing does."""
+        """Run these steps, without the archive if it fails; return the fitted request, or why there is none."""
         note = ""
         try:
             try:
@@ -156,7 +156,7 @@ class Engines:
         except ProviderRefusal:
             return note
         except UnabridgedError as error:
-            log.warning("%s: %s", failure, _loggable(error))
+            log.warning("%s: %s", failure, _describe_for_log(error))
             return note or f"{type(error).__name__}: {error}"
         except Exception as error:
             log.exception(failure)
@@ -164,11 +164,11 @@ class Engines:
         return FittedRequest(request, compaction, note)
 
     def _without_archive(self, request: Request) -> Request:
-        """Return the request, to be compacted by rule and recorded nowhere: its client has it, and sends it again.
+        """Return the request with a compactor that records nothing, for use while the archive fails.
 
-        Each is compacted from the beginning. When the archive is back, what goes is recorded as ever.
+        The client keeps the conversation and sends it again, so each request is compacted from the beginning.
         """
-        handling = self._config.handling(request.values.model, request.namespace or "")
+        handling = self._config.find_handling(request.values.model, request.namespace or "")
         compactor = Compactor(
             archive="memory:", agent=request.values.model or None, window=self._config.window, redact=handling.redactor,
             format=request.values.protocol.endpoint.format,
@@ -192,7 +192,7 @@ class Engines:
             engine.close()
         self.archive.close()
 
-    def _open(self, url: str | None) -> Archive:
+    def _open_archive(self, url: str | None) -> Archive:
         """Return the archive. A file that can't be used is an `ArchiveError` now; a server may come up later."""
         try:
             return open_archive(url)
@@ -202,7 +202,7 @@ class Engines:
             self.health.report(str(error))
             return open_archive(url, probe=False)
 
-    def _engine(self, format_: Format, family: str, handling: Handling) -> Engine:
+    def _find_engine(self, format_: Format, family: str, handling: Handling) -> Engine:
         """Return the engine for a format; what usage teaches is kept under the name of the upstream."""
         key = (format_.name, handling)
         with self._lock:
@@ -247,7 +247,7 @@ class ArchiveHealth:
             self.report(str(event.error))
 
 
-def _loggable(error: UnabridgedError) -> str:
-    """Return what a log may have of an error: its words, unless they may quote a message."""
+def _describe_for_log(error: UnabridgedError) -> str:
+    """Return what of an error may be logged: its type, and its text unless that may quote a message."""
     may_show = isinstance(error, WontFit | ArchiveError)
     return f"{type(error).__name__}: {error}" if may_show else type(error).__name__

@@ -24,7 +24,7 @@ UNADDED_HEADERS: Final = frozenset({"accept", "accept-encoding", "content-type",
 UNLOGGED_HEADERS: Final = frozenset(
     {*CREDENTIAL_HEADERS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"}
 )
-"""Headers whose values are secrets; `shown` also takes others for one, by their names."""
+"""Headers whose values are secrets; `redact_headers` also takes others for one, by their names."""
 
 _CONNECTION_HEADERS: Final = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer",
@@ -54,16 +54,16 @@ def to_upstream(
     if watched:
         dropped.add("accept-encoding")
     for name, value in headers:
-        passed_name = _upstream_name(name)
+        passed_name = _find_upstream_name(name)
         if passed_name is None:
             if name == b"connection":
-                dropped.update(listed.decode("latin-1") for listed in _connection_headers(value))
+                dropped.update(listed.decode("latin-1") for listed in _parse_connection_header(value))
             continue
         if tokens and name in CREDENTIAL_HEADERS:
             tenant, value = split_token(tokens, value)  # noqa: PLW2901 - the rest of it is what goes on
             if tenant is not None and not value:
                 continue
-        passed.append((passed_name, _text(passed_name, value)))
+        passed.append((passed_name, _decode_header_value(passed_name, value)))
     if dropped:
         passed = [pair for pair in passed if pair[0] not in dropped]
     if watched:
@@ -76,9 +76,9 @@ def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     passed: list[tuple[bytes, bytes]] = []
     dropped: set[bytes] = set()
     for name, value in headers:
-        passed_name = _client_name(name)
+        passed_name = _find_client_name(name)
         if passed_name == b"connection":
-            dropped.update(_connection_headers(value))
+            dropped.update(_parse_connection_header(value))
         elif passed_name == b"transfer-encoding":
             dropped.add(b"content-length")  # which says nothing where both are there
         elif passed_name is not None and not _CONTROL_CHARACTER_PATTERN.search(value):
@@ -86,7 +86,7 @@ def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     return [pair for pair in passed if pair[0] not in dropped] if dropped else passed
 
 
-def shown(headers: RawHeaders) -> dict[str, str]:
+def redact_headers(headers: RawHeaders) -> dict[str, str]:
     """Return headers as a log may have them: with `…` for every value that is a secret, or may be one by its name."""
     return {
         name.decode("latin-1"): "…"
@@ -96,13 +96,13 @@ def shown(headers: RawHeaders) -> dict[str, str]:
     }
 
 
-def _connection_headers(value: bytes) -> set[bytes]:
+def _parse_connection_header(value: bytes) -> set[bytes]:
     """Return the headers that `connection` says are of this connection only."""
     return {token.strip().lower() for token in value.split(b",")}
 
 
 @lru_cache(1_024)  # the same few names come with every request
-def _upstream_name(name: bytes) -> str | None:
+def _find_upstream_name(name: bytes) -> str | None:
     """Return the header's name for the upstream; None for one that it does not get."""
     if name in _NOT_TO_UPSTREAM or name.startswith((_OWN_PREFIX, b"x-forwarded-")):
         return None
@@ -112,7 +112,7 @@ def _upstream_name(name: bytes) -> str | None:
 
 
 @lru_cache(1_024)
-def _client_name(name: bytes) -> bytes | None:
+def _find_client_name(name: bytes) -> bytes | None:
     """Return the header's name for the client; None for one that is ours to set, or leads around the gateway.
 
     The two that say how the message is framed, and so what else is dropped, have their names too.
@@ -127,7 +127,7 @@ def _client_name(name: bytes) -> bytes | None:
     )
 
 
-def _text(name: str, value: bytes) -> str:
+def _decode_header_value(name: str, value: bytes) -> str:
     try:
         text = value.decode()
     except UnicodeDecodeError:

@@ -41,15 +41,17 @@ class JsonList:
     ends: list[int] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
 
-    def bytes_of(self, index: int) -> bytes:
+    def item_bytes(self, index: int) -> bytes:
         """Return the item as it came."""
         return self.raw[self.starts[index] : self.ends[index]]
 
-    def shared_with(self, raw: bytes) -> int:
+    def count_shared_items(self, raw: bytes) -> int:
         """Return how many items from the beginning on are in this list too."""
         if raw.startswith(self.raw) and raw[len(self.raw) : len(self.raw) + 1] in _ITEM_ENDS:
             return len(self.values)
-        return bisect_right(self.ends, _common(self.raw, raw) - 1)  # with the byte behind it: the item is whole
+        return bisect_right(
+            self.ends, _count_common_bytes(self.raw, raw) - 1
+        )  # with the byte behind it: the item is whole
 
 
 class JsonCache:
@@ -67,7 +69,7 @@ class JsonCache:
         """Return the bytes of all that is remembered."""
         return self._size
 
-    def value(self, raw: bytes) -> Any:
+    def parse_value(self, raw: bytes) -> Any:
         """Return the value of this JSON."""
         if raw in self._values:
             self._values.move_to_end(raw)
@@ -75,7 +77,7 @@ class JsonCache:
         value = _VALUE_DECODER.decode(raw)
         if len(raw) * 4 <= self._most:
             self._values[raw] = value
-            self._take(len(raw))
+            self._add_size(len(raw))
         return value
 
     def items(self, raw: bytes) -> JsonList:
@@ -85,30 +87,30 @@ class JsonCache:
         for old in reversed(self._lists.values()):
             if not raw.startswith(old.raw[:_PREFIX_BYTES]):
                 continue
-            if (number := old.shared_with(raw)) > shared:
+            if (number := old.count_shared_items(raw)) > shared:
                 known, shared = old, number
             if shared and shared + _MAX_CHANGED_ITEMS >= len(old.values):
                 break
-        items = _split(raw, known, shared)
+        items = _parse_list_items(raw, known, shared)
         if known is not None and shared == len(known.values):  # the longer one stands for both
-            self._drop(known)
+            self._remove_list(known)
         if len(raw) * 4 <= self._most and raw not in self._lists:
             self._lists[raw] = items
-            self._take(len(raw))
+            self._add_size(len(raw))
         return items
 
-    def _drop(self, known: JsonList) -> None:
+    def _remove_list(self, known: JsonList) -> None:
         if self._lists.pop(known.raw, None) is not None:
             self._size -= len(known.raw)
 
-    def _take(self, size: int) -> None:
+    def _add_size(self, size: int) -> None:
         self._size += size
         while self._size > self._most or len(self._lists) > _MAX_LISTS:
             oldest = self._lists if len(self._lists) > min(_MAX_LISTS, len(self._values)) else self._values
             self._size -= len(oldest.popitem(last=False)[0])
 
 
-def _split(raw: bytes, known: JsonList | None, shared: int) -> JsonList:
+def _parse_list_items(raw: bytes, known: JsonList | None, shared: int) -> JsonList:
     """Return the items of the list, the first of them taken from one that is known."""
     if known is None or not shared:
         items, at, rest = JsonList(raw), 1, raw + b"]"
@@ -126,7 +128,7 @@ def _split(raw: bytes, known: JsonList | None, shared: int) -> JsonList:
     return items
 
 
-def _common(first: bytes, second: bytes) -> int:
+def _count_common_bytes(first: bytes, second: bytes) -> int:
     """Return how many bytes both have in common from the beginning on."""
     low, high = 0, min(len(first), len(second))
     while low < high:
@@ -149,11 +151,11 @@ class JsonBody(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name != self._field:
-            return self._cache.value(bytes(self._raw[name]))
+            return self._cache.parse_value(bytes(self._raw[name]))
         if self._items is None:
             raw = bytes(self._raw[name])
             if not raw.startswith(b"["):
-                return self._cache.value(raw)
+                return self._cache.parse_value(raw)
             self._items = self._cache.items(raw)
         return self._items.values
 
@@ -173,4 +175,4 @@ class JsonBody(Mapping[str, Any]):
 
     def _bytes_of(self, message: Any) -> bytes:
         place = self._places.get(id(message))
-        return _encode(message) if place is None or self._items is None else self._items.bytes_of(place)
+        return _encode(message) if place is None or self._items is None else self._items.item_bytes(place)

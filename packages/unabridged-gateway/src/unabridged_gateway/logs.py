@@ -28,7 +28,7 @@ _OMITTED_MESSAGES: Final = (
 compaction on an archive that fails, or on a `keep`, which are logged here once, the second with the model's name."""
 
 
-class Facts(dict[str, Any]):
+class LogFacts(dict[str, Any]):
     """Names and numbers; as a text, `name=value`."""
 
     def __str__(self) -> str:
@@ -38,49 +38,51 @@ class Facts(dict[str, Any]):
 def configure_log(kind: Literal["quiet", "text", "json"]) -> None:
     """Have all of this process log what goes wrong, as text; or also a line for each request, as text or as JSON."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines() if kind == "json" else TextLines())
+    handler.setFormatter(JsonLineFormatter() if kind == "json" else TextLineFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("uvicorn.error").addFilter(_is_needed)
-    logging.getLogger("unabridged").addFilter(_is_needed)
+    logging.getLogger("uvicorn.error").addFilter(_should_log)
+    logging.getLogger("unabridged").addFilter(_should_log)
     logging.getLogger("unabridged.gateway").setLevel(logging.WARNING if kind == "quiet" else logging.INFO)
 
 
-def _is_needed(record: logging.LogRecord) -> bool:
+def _should_log(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith(_OMITTED_MESSAGES)
 
 
-class TextLines(logging.Formatter):
+class TextLineFormatter(logging.Formatter):
     """Formats each record as one line, whatever is in it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        text = " ".join([_message(record), *(f"{name}={value}" for name, value in _error(record).items())])
+        text = " ".join(
+            [_format_message(record), *(f"{name}={value}" for name, value in _describe_error(record).items())]
+        )
         shown = _CONTROL_CHARACTER_PATTERN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-        return f"{_time(record)} {record.levelname.lower()} {shown}"
+        return f"{_format_time(record)} {record.levelname.lower()} {shown}"
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """Formats each record as a JSON object; a request's names and numbers are members of it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        line = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        line = {"time": _format_time(record), "level": record.levelname.lower(), "logger": record.name}
         facts: Mapping[str, Any] = getattr(record, FACTS_ATTRIBUTE, {})
-        message = {} if facts else {"message": _message(record)}
-        return msgspec.json.encode({**line, **message, **facts, **_error(record)}).decode()
+        message = {} if facts else {"message": _format_message(record)}
+        return msgspec.json.encode({**line, **message, **facts, **_describe_error(record)}).decode()
 
 
-def _time(record: logging.LogRecord) -> str:
+def _format_time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _message(record: logging.LogRecord) -> str:
+def _format_message(record: logging.LogRecord) -> str:
     """Return the message; of other libraries' the first line, since asyncio quotes exceptions behind it."""
     message = record.getMessage()
     return message if record.name.startswith(_LOGGER_NAMES) else message.partition("\n")[0]
 
 
-def _error(record: logging.LogRecord) -> dict[str, str]:
+def _describe_error(record: logging.LogRecord) -> dict[str, str]:
     """Return the type of the exception and the places it passed, the innermost last."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:

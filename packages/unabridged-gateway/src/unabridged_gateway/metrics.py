@@ -9,7 +9,7 @@ from typing import Any, Final
 from aiohttp import ClientConnectorError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, generate_latest
 
-from unabridged.events import COMPACTIONS, Compacted, Event, Failed
+from unabridged.events import COMPACTION_KINDS, Compacted, Event, Failed
 from unabridged_gateway.request_log import RequestOutcome
 
 _COUNTED_STATUSES: Final = frozenset({
@@ -35,7 +35,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = _Registry()
         ProcessCollector(registry=self.registry)
-        counter = self._counter
+        counter = self._build_counter
         self._requests = counter("requests", "Requests that were answered.", "protocol", "status")
         self._bytes = counter("request_bytes", "Bytes of conversations, by how they went on.", "way")
         self._retries = counter("overflow_retries", "Requests sent again, refused as too long.", "protocol")
@@ -51,7 +51,7 @@ class Metrics:
         self._overruled = counter("settings_overruled", "Models whose window does not allow a setting.", "setting")
         self._spent = counter("summariser_tokens", "Tokens that summaries took.", "direction")
 
-    def watch(self, under_way: Callable[[], int]) -> None:
+    def register_active_requests(self, under_way: Callable[[], int]) -> None:
         """Ask this function for the requests under way, whenever somebody reads."""
         name = f"{_NAME_PREFIX}requests_under_way"
         Gauge(name, "Requests under way.", registry=self.registry).set_function(under_way)
@@ -78,7 +78,7 @@ class Metrics:
     def count_event(self, event: Event) -> None:
         """Count what a compaction did, and what its summary took."""
         cost: Any = {}
-        if isinstance(event, Compacted) and (kind := event.receipt.kind) in COMPACTIONS:
+        if isinstance(event, Compacted) and (kind := event.receipt.kind) in COMPACTION_KINDS:
             self._compactions(kind).inc()
             self._freed(kind).inc(max(0, event.receipt.tokens_before - event.receipt.tokens_after))
             cost = event.receipt.cost
@@ -93,7 +93,7 @@ class Metrics:
         """Return all of it, as Prometheus reads it."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, words: str, *labels: str) -> Callable[..., Counter]:
+    def _build_counter(self, name: str, words: str, *labels: str) -> Callable[..., Counter]:
         """Return a function from labels to their counter, which looks each up once: every request pays for it."""
         return cache(Counter(_NAME_PREFIX + name, words, labels, registry=self.registry).labels)
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from unabridged_gateway.metrics import Metrics
-from unabridged_gateway.protocols import model_in
+from unabridged_gateway.protocols import parse_model_from_path
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_log import MODEL_NAME_PATTERN, log_request
 from unabridged_gateway.spans import Spans
-from unabridged_gateway.tenants import check_operator
+from unabridged_gateway.tenants import require_operator
 
 if TYPE_CHECKING:
     from unabridged.events import Event
@@ -45,7 +45,7 @@ class Monitor:
     def __init__(self, config: Config, *, tracer_provider: Any = None, meter_provider: Any = None) -> None:
         self._config = config
         self.metrics = Metrics()
-        self._spans = Spans.if_configured(config, tracer_provider, meter_provider)
+        self._spans = Spans.create_if_configured(config, tracer_provider, meter_provider)
         count: Callable[[Event], None] = self.metrics.count_event
         self.on_event = count if self._spans is None else self._spans.on_event(count)
         """Takes the events of compactions."""
@@ -60,20 +60,20 @@ class Monitor:
             return (503, f"not ready: {problem}\n".encode()) if problem else (200, b"ready\n")
         if call.path == "/metrics":
             try:
-                check_operator(self._config.tenants, call.raw_headers, call.peer)
+                require_operator(self._config.tenants, call.raw_headers, call.peer)
             except RequestRefused as refused:
                 return refused.status, f"{refused.words}\n".encode()
             return 200, self.metrics.page()
         return None
 
-    def finish(self, call: GatewayCall, protocol: Protocol | None, seconds: float) -> None:
+    def record_request(self, call: GatewayCall, protocol: Protocol | None, seconds: float) -> None:
         """Count and log a request that was answered."""
         name = protocol.name if protocol else "other"
         self.metrics.count(name, call.status, seconds, call.outcome)
         is_logged = log.isEnabledFor(logging.INFO)
         if not is_logged and self._spans is None:
             return
-        model = call.outcome.model_name(model_in(call.path)) if protocol else ""
+        model = call.outcome.find_model_name(parse_model_from_path(call.path)) if protocol else ""
         if protocol is not None and protocol.answers and self._spans is not None:
             self._spans.end(protocol, model, call, seconds)
         if is_logged:

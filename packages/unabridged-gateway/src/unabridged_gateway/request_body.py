@@ -46,19 +46,19 @@ class RequestBody:
 
 async def read_body(receive: Receive, headers: RawHeaders, limits: BodyLimits) -> RequestBody:
     """Return the body of an ASGI request; raise `BadBody` where there is none, `ClientGone` where the client leaves."""
-    encodings = encodings_of(headers)
+    encodings = parse_encodings(headers)
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.sent):
-            raise _too_large(limits.sent, "bytes")  # unread
-    sent = await _read_all(receive, limits.sent)
+            raise _build_too_large_error(limits.sent, "bytes")  # unread
+    sent = await _read_pieces(receive, limits.sent)
     if not encodings or not sent:
         return RequestBody(sent, sent)
     if len(sent) > _MIN_BYTES_FOR_THREAD:
-        return RequestBody(sent, await asyncio.to_thread(decode, sent, encodings, limits.plain))
-    return RequestBody(sent, decode(sent, encodings, limits.plain))
+        return RequestBody(sent, await asyncio.to_thread(decode_body, sent, encodings, limits.plain))
+    return RequestBody(sent, decode_body(sent, encodings, limits.plain))
 
 
-def encodings_of(headers: RawHeaders) -> tuple[str, ...]:
+def parse_encodings(headers: RawHeaders) -> tuple[str, ...]:
     """Return the encodings of the body, in their order; raise `BadBody` for one that is not known here."""
     values = [value for name, value in headers if name == b"content-encoding"]
     if not values:
@@ -73,7 +73,7 @@ def encodings_of(headers: RawHeaders) -> tuple[str, ...]:
     return names
 
 
-def decode(sent: bytes, encodings: Sequence[str], most: int) -> bytes:
+def decode_body(sent: bytes, encodings: Sequence[str], most: int) -> bytes:
     """Return the body without its encodings; raise `BadBody` where one is broken or hides too much."""
     for name in reversed(encodings):
         pieces, size = [], 0
@@ -81,7 +81,7 @@ def decode(sent: bytes, encodings: Sequence[str], most: int) -> bytes:
             for piece in _DECODERS[name](sent, most):
                 size += len(piece)
                 if size > most:
-                    raise _too_large(most, f"bytes once its {name} is undone")
+                    raise _build_too_large_error(most, f"bytes once its {name} is undone")
                 pieces.append(piece)
         except (zlib.error, zstandard.ZstdError) as error:
             raise BadBody(400, f"the body is not valid {name}: {error}") from None
@@ -89,7 +89,7 @@ def decode(sent: bytes, encodings: Sequence[str], most: int) -> bytes:
     return sent
 
 
-async def _read_all(receive: Receive, most: int) -> bytes:
+async def _read_pieces(receive: Receive, most: int) -> bytes:
     pieces, size = [], 0
     while True:
         message = await receive()
@@ -98,13 +98,13 @@ async def _read_all(receive: Receive, most: int) -> bytes:
         piece = message.get("body", b"")
         size += len(piece)
         if size > most:
-            raise _too_large(most, "bytes")
+            raise _build_too_large_error(most, "bytes")
         pieces.append(piece)
         if not message.get("more_body", False):
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _too_large(most: int, what: str) -> BadBody:
+def _build_too_large_error(most: int, what: str) -> BadBody:
     return BadBody(413, f"the body has more than {most:,} {what}: send less, or raise the gateway's limit")
 
 
@@ -113,11 +113,11 @@ def _gunzip(data: bytes, most: int) -> Iterator[bytes]:
     for _ in range(_MAX_STREAMS):
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
         yield stream.decompress(data, most + 1)
-        _require_end("gzip", ended=stream.eof)
+        _require_stream_end("gzip", ended=stream.eof)
         data = stream.unused_data
         if not data:
             return
-    raise _too_many("gzip members")
+    raise _build_too_many_error("gzip members")
 
 
 def _inflate(data: bytes, most: int) -> Iterator[bytes]:
@@ -125,12 +125,12 @@ def _inflate(data: bytes, most: int) -> Iterator[bytes]:
     framed = len(data) > 1 and data[0] & 0x0F == zlib.DEFLATED and (data[0] << 8 | data[1]) % 31 == 0
     stream = zlib.decompressobj(zlib.MAX_WBITS if framed else -zlib.MAX_WBITS)
     yield stream.decompress(data, most + 1)
-    _require_end("deflate", ended=stream.eof)
+    _require_stream_end("deflate", ended=stream.eof)
     if stream.unused_data:
         raise BadBody(400, f"{len(stream.unused_data):,} bytes follow the end of the deflate stream: send it alone")
 
 
-def _unzstd(data: bytes, most: int) -> Iterator[bytes]:  # noqa: ARG001 - it can't be bounded, so it is fed in pieces
+def _decompress_zstd(data: bytes, most: int) -> Iterator[bytes]:  # noqa: ARG001 - it can't be bounded, so it is fed in pieces
     """Yield each frame's bytes, so few at a time that the caller can stop."""
     view, start = memoryview(data), 0
     opener = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
@@ -140,18 +140,18 @@ def _unzstd(data: bytes, most: int) -> Iterator[bytes]:  # noqa: ARG001 - it can
             piece = view[start : start + _PIECE_BYTES]
             yield frame.decompress(piece)
             start += len(piece) - len(frame.unused_data)
-        _require_end("zstd", ended=frame.eof)
+        _require_stream_end("zstd", ended=frame.eof)
         if start >= len(view):
             return
-    raise _too_many("zstd frames")
+    raise _build_too_many_error("zstd frames")
 
 
-def _require_end(name: str, *, ended: bool) -> None:
+def _require_stream_end(name: str, *, ended: bool) -> None:
     if not ended:
         raise BadBody(400, f"the body ends before its {name} stream does: it was cut off on the way, send it again")
 
 
-def _too_many(what: str) -> BadBody:
+def _build_too_many_error(what: str) -> BadBody:
     return BadBody(400, f"the body has more than {_MAX_STREAMS} {what}: send it as one")
 
 
@@ -159,5 +159,5 @@ _DECODERS: Final[Mapping[str, Callable[[bytes, int], Iterator[bytes]]]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _inflate,
-    "zstd": _unzstd,
+    "zstd": _decompress_zstd,
 }

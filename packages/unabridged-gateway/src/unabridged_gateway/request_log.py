@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import msgspec
 
 from unabridged_gateway.json_body import READ_ERRORS
-from unabridged_gateway.logs import FACTS_ATTRIBUTE, Facts
+from unabridged_gateway.logs import FACTS_ATTRIBUTE, LogFacts
 
 if TYPE_CHECKING:
     from unabridged.compactor import Compaction
@@ -38,7 +38,7 @@ class RequestOutcome(NamedTuple):
     usage: Usage | None = None
     """What the provider reported, where that was read."""
 
-    def model_name(self, in_path: str | None) -> str:
+    def find_model_name(self, in_path: str | None) -> str:
         """Return the name of the model, looked up in a body that nobody had to read; "" for one that can't be shown."""
         name = self.model or in_path or ""
         if not name:
@@ -58,7 +58,7 @@ _MODEL_DECODER: Final = msgspec.json.Decoder(_ModelField)
 
 def log_request(outcome: RequestOutcome, **labels: Any) -> None:
     """Log the labels that are set, and the numbers of the outcome."""
-    facts = Facts({name: value for name, value in labels.items() if value != ""})
+    facts = LogFacts({name: value for name, value in labels.items() if value != ""})
     fitted = outcome.fitted
     if outcome.body:
         facts |= {"bytes": len(outcome.body), "way": outcome.way}

@@ -14,7 +14,7 @@ import uvicorn
 from unabridged.errors import SettingsError
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config import Config
-from unabridged_gateway.connections import connection_with
+from unabridged_gateway.connections import build_connection_class
 
 SHUTDOWN_SECONDS = 7
 """Seconds that requests under way get to end after SIGTERM."""
@@ -42,7 +42,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
 
     Call `on_listen` with the address, as soon as connections are taken.
     """
-    listening = _listen(config.listening.host, config.listening.port)
+    listening = _open_listening_socket(config.listening.host, config.listening.port)
     settings = uvicorn.Config(
         Gateway(config),
         log_config=None,
@@ -54,7 +54,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
         ws="none",
         lifespan="on",
         proxy_headers=False,
-        http=connection_with(config.listening.head),
+        http=build_connection_class(config.listening.head),
     )
     host = config.listening.host
     on_listen(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")
@@ -64,7 +64,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
     _Server(settings).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _open_listening_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 from unabridged.events import Event
-from unabridged.telemetry import NAME, otel
+from unabridged.telemetry import INSTRUMENTATION_NAME, otel
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -36,8 +36,8 @@ class Spans:
 
     def __init__(self, config: Config, tracers: TracerProvider, meters: MeterProvider) -> None:
         self._providers = (tracers, meters)
-        self._tracer, meter = tracers.get_tracer(NAME), meters.get_meter(NAME)
-        self._servers = {family: _server_of(url) for family, url in config.upstreams.urls.items()}
+        self._tracer, meter = tracers.get_tracer(INSTRUMENTATION_NAME), meters.get_meter(INSTRUMENTATION_NAME)
+        self._servers = {family: _parse_server_attributes(url) for family, url in config.upstreams.urls.items()}
         self._models: set[str] = set()
         self._seconds = meter.create_histogram(
             "gen_ai.client.operation.duration", unit="s", description="How long requests took.",
@@ -49,14 +49,18 @@ class Spans:
         )  # fmt: skip
 
     @classmethod
-    def if_configured(cls, config: Config, tracers: Any = None, meters: Any = None) -> Self | None:
+    def create_if_configured(cls, config: Config, tracers: Any = None, meters: Any = None) -> Self | None:
         """Return spans for these providers, else for the global ones; None where nobody would see anything."""
         try:
             from opentelemetry import metrics, trace  # noqa: PLC0415 - the extra `otel` brings it
         except ImportError:
             return None
         tracers, meters = tracers or trace.get_tracer_provider(), meters or metrics.get_meter_provider()
-        return cls(config, tracers, meters) if _is_real(tracers) or _is_real(meters) else None
+        return (
+            cls(config, tracers, meters)
+            if _is_configured_provider(tracers) or _is_configured_provider(meters)
+            else None
+        )
 
     def on_event(self, also: Callable[[Event], object]) -> Callable[[Event], None]:
         """Return a function for the events of compactions, which calls this one too."""
@@ -67,19 +71,19 @@ class Spans:
         from opentelemetry import propagate  # noqa: PLC0415 - it is there: see above
         from opentelemetry.trace import SpanKind, Status, StatusCode  # noqa: PLC0415 - likewise
 
-        facts = self._facts(protocol, model, call.status)
+        facts = self._build_attributes(protocol, model, call.status)
         now = time.time_ns()
         parent = propagate.extract(
             {name.decode("latin-1"): value.decode("latin-1") for name, value in call.raw_headers}
         )
         span = self._tracer.start_span(
             f"{facts['gen_ai.operation.name']} {model}".strip(), parent, SpanKind.CLIENT,
-            attributes=facts | _numbers(call.outcome), start_time=now - int(seconds * 1e9),
+            attributes=facts | _build_outcome_attributes(call.outcome), start_time=now - int(seconds * 1e9),
         )  # fmt: skip
         if "error.type" in facts:
             span.set_status(Status(StatusCode.ERROR))
         span.end(end_time=now)
-        self._measure(model, seconds, call.outcome, facts)
+        self._record_metrics(model, seconds, call.outcome, facts)
 
     def close(self) -> None:
         """Send what is still held here."""
@@ -87,7 +91,7 @@ class Spans:
             if (flush := getattr(provider, "force_flush", None)) is not None:
                 flush(1_000)
 
-    def _facts(self, protocol: Protocol, model: str, status: int) -> dict[str, Any]:
+    def _build_attributes(self, protocol: Protocol, model: str, status: int) -> dict[str, Any]:
         family = protocol.family
         facts = {
             "gen_ai.operation.name": "generate_content" if family == "gemini" else "chat",
@@ -100,7 +104,7 @@ class Spans:
             facts["error.type"] = str(status or "_OTHER")
         return facts
 
-    def _measure(self, model: str, seconds: float, outcome: RequestOutcome, facts: dict[str, Any]) -> None:
+    def _record_metrics(self, model: str, seconds: float, outcome: RequestOutcome, facts: dict[str, Any]) -> None:
         if model and model not in self._models:
             if len(self._models) < _MAX_MODELS:
                 self._models.add(model)
@@ -113,7 +117,7 @@ class Spans:
                 self._tokens.record(usage.output, {**facts, "gen_ai.token.type": "output"})
 
 
-def _numbers(outcome: RequestOutcome) -> dict[str, Any]:
+def _build_outcome_attributes(outcome: RequestOutcome) -> dict[str, Any]:
     facts: dict[str, Any] = {"unabridged.way": outcome.way, "unabridged.sent_again": outcome.again}
     fitted = outcome.fitted
     if fitted is not None and fitted.tokens_before:
@@ -130,11 +134,11 @@ def _numbers(outcome: RequestOutcome) -> dict[str, Any]:
     return facts
 
 
-def _server_of(url: str) -> Mapping[str, Any]:
+def _parse_server_attributes(url: str) -> Mapping[str, Any]:
     parts = urlsplit(url)
     return {"server.address": parts.hostname, "server.port": parts.port or (443 if parts.scheme == "https" else 80)}
 
 
-def _is_real(provider: Any) -> bool:
+def _is_configured_provider(provider: Any) -> bool:
     """Return whether somebody set this provider: the API's own sends nothing anywhere."""
     return not type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))

@@ -36,22 +36,22 @@ class SseReader:
         """Return this piece with the events that are complete with it."""
         end = raw.rfind(b"\n")
         if end < 0:
-            self._hold(raw)
+            self._keep_unfinished(raw)
             return SseChunk(raw, [])
         lines = b"".join((*self._unfinished, raw[:end]))
         self._unfinished, self._held_bytes = [], 0
-        self._hold(raw[end + 1 :])
+        self._keep_unfinished(raw[end + 1 :])
         if self.has_begun and not any(word in lines for word in _USAGE_MARKS):
             return SseChunk(raw, [])
-        return SseChunk(raw, [event for line in lines.splitlines() if (event := _event_in(line)) is not None])
+        return SseChunk(raw, [event for line in lines.splitlines() if (event := _parse_event_line(line)) is not None])
 
-    def _hold(self, raw: bytes) -> None:
+    def _keep_unfinished(self, raw: bytes) -> None:
         self._held_bytes += len(raw)
         if raw and self._held_bytes <= _MAX_LINE_BYTES:
             self._unfinished.append(raw)
 
 
-def _event_in(line: bytes) -> Any:
+def _parse_event_line(line: bytes) -> Any:
     """Return the JSON of a data line; None for any other line."""
     if not line.startswith(b"data:"):
         return None
@@ -70,9 +70,9 @@ class SseStream(Stream):
         self._report: Any = None
         self._output_tokens = 0
 
-    def says(self, item: SseChunk) -> bool:
+    def begins_answer(self, item: SseChunk) -> bool:
         """Return whether the model has begun to answer."""
-        self._reader.has_begun = any(map(self._events.says, item.events))
+        self._reader.has_begun = any(map(self._events.begins_answer, item.events))
         return self._reader.has_begun
 
     def refuses(self, item: SseChunk) -> bool:
@@ -83,17 +83,17 @@ class SseStream(Stream):
         """Return the newest report of usage in the piece."""
         report = next(filter(None, map(self._events.usage, reversed(item.events))), None)
         self._report = report or self._report
-        self._output_tokens = max([self._output_tokens, *map(_output_tokens, item.events)])
+        self._output_tokens = max([self._output_tokens, *map(_read_output_tokens, item.events)])
         return report
 
     @property
-    def reported(self) -> Usage | None:
+    def usage_so_far(self) -> Usage | None:
         """Return what the answer reported so far."""
         usage = usage_of(self._report)
         return usage and replace(usage, output=max(usage.output, self._output_tokens))
 
 
-def _output_tokens(event: Any) -> int:
+def _read_output_tokens(event: Any) -> int:
     """Return the tokens of the answer, which Anthropic reports by themselves at its end."""
     usage = event.get("usage") if event.get("type") == "message_delta" else None
     tokens = usage.get("output_tokens") if isinstance(usage, dict) else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unabridged.adapters.kit import current_values
+from unabridged.adapters.kit import current_host_values
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.overflow import is_overflow
 from unabridged.asking.replies import reply_of, stop_of
@@ -19,7 +19,7 @@ from unabridged_gateway.refusals import ProviderRefusal
 from unabridged_gateway.upstream import Headers, Upstream, parse_answer
 
 if TYPE_CHECKING:
-    from unabridged_gateway.config import Upstreams
+    from unabridged_gateway.config import UpstreamConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class ClientModel:
     on_own_loop = True
     """Its connections live on one event loop, wherever a summary is asked for."""
 
-    def __init__(self, config: Upstreams) -> None:
+    def __init__(self, config: UpstreamConfig) -> None:
         self._config = config
         self._upstream: Upstream | None = None
 
     async def __call__(self, ask: Ask) -> Reply:
         """Return the model's reply; raise `ProviderRefusal` for an error."""
-        route = current_values()
+        route = current_host_values()
         if not isinstance(route, ClientRoute):
             raise SummaryFailed("nobody's request is under way, so there is no model to ask")
         if self._upstream is None:
@@ -71,30 +71,30 @@ class ClientModel:
             self._upstream = None
 
 
-def _chat(model: str, ask: Ask) -> dict[str, Any]:
+def _build_chat_body(model: str, ask: Ask) -> dict[str, Any]:
     """Return a body without a limit on the answer, whose name differs between servers: the instruction has one."""
     return {"model": model, "messages": [{"role": "user", "content": ask.instruction}]}
 
 
-def _responses(model: str, ask: Ask) -> dict[str, Any]:
+def _build_responses_body(model: str, ask: Ask) -> dict[str, Any]:
     message = {"role": "user", "content": [{"type": "input_text", "text": ask.instruction}]}
     return {"model": model, "input": [message], "store": False}
 
 
-def _messages(model: str, ask: Ask) -> dict[str, Any]:
-    return {**_chat(model, ask), "max_tokens": ask.max_tokens}
+def _build_messages_body(model: str, ask: Ask) -> dict[str, Any]:
+    return {**_build_chat_body(model, ask), "max_tokens": ask.max_tokens}
 
 
-def _contents(_: str, ask: Ask) -> dict[str, Any]:
+def _build_contents_body(_: str, ask: Ask) -> dict[str, Any]:
     return {"contents": [{"role": "user", "parts": [{"text": ask.instruction}]}]}
 
 
 _BODY_BUILDERS: dict[str, Callable[[str, Ask], dict[str, Any]]] = {
-    "chat": _chat,
-    "responses": _responses,
-    "messages": _messages,
-    "count_tokens": _messages,
-    "contents": _contents,
+    "chat": _build_chat_body,
+    "responses": _build_responses_body,
+    "messages": _build_messages_body,
+    "count_tokens": _build_messages_body,
+    "contents": _build_contents_body,
 }
 
 

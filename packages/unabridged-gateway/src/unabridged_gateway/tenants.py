@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import Final
 
 from unabridged_gateway.addresses import is_loopback
-from unabridged_gateway.config import Tenants
+from unabridged_gateway.config import TenantConfig
 from unabridged_gateway.config_file import OPERATOR_VARIABLE
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RawHeaders
@@ -32,7 +32,7 @@ CREDENTIAL_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key", 
 _REMEDY: Final = "send the header x-unabridged-token: TOKEN, or put TOKEN: before the provider's key"
 
 
-def tenant_of(config: Tenants, headers: RawHeaders, peer: str | None) -> str:
+def find_tenant(config: TenantConfig, headers: RawHeaders, peer: str | None) -> str:
     """Return the namespace of a request's conversations; raise `RequestRefused` where nobody can say.
 
     `peer` is the address it came from, None for a socket without one. Without tokens there is one tenant, whom only
@@ -46,7 +46,7 @@ def tenant_of(config: Tenants, headers: RawHeaders, peer: str | None) -> str:
         return config.namespace
     own, credentials = _find_tokens(headers)
     if own is not None:
-        tenant = _tenant_with(config.tokens, own)
+        tenant = _find_tenant_by_token(config.tokens, own)
         if tenant is None:
             raise RequestRefused(401, f"the gateway does not know this token: {_REMEDY}")
         return tenant
@@ -59,19 +59,19 @@ def tenant_of(config: Tenants, headers: RawHeaders, peer: str | None) -> str:
     raise RequestRefused(401, f"this gateway needs a token of its own beside the provider's key: {_REMEDY}")
 
 
-def check_operator(config: Tenants, headers: RawHeaders, peer: str | None) -> None:
+def require_operator(config: TenantConfig, headers: RawHeaders, peer: str | None) -> None:
     """Raise `RequestRefused` for who may not read figures of all tenants: with tokens configured, all but operators."""
     if not (config.tokens or config.operator):
-        tenant_of(config, headers, peer)
+        find_tenant(config, headers, peer)
         return
     own, credentials = _find_tokens(headers)
     tokens = [*([] if own is None else [own]), *(value.rpartition(b" ")[2] for value in credentials)]
     operators = dict.fromkeys(config.operator, "operator")
-    if any(_tenant_with(operators, token) for token in tokens):
+    if any(_find_tenant_by_token(operators, token) for token in tokens):
         return
     variable = OPERATOR_VARIABLE
     remedy = f"send {variable}'s value" if config.operator else f"set operator in the configuration, or {variable}"
-    is_tenant = any(_tenant_with(config.tokens, token) for token in tokens)
+    is_tenant = any(_find_tenant_by_token(config.tokens, token) for token in tokens)
     raise RequestRefused(403 if is_tenant else 401, f"figures of all tenants need an operator's token: {remedy}")
 
 
@@ -79,7 +79,7 @@ def split_token(tokens: Mapping[str, str], value: bytes) -> tuple[str | None, by
     """Return the tenant whose token is in a credential's header, and the value without it; None, and all of it."""
     scheme, space, rest = value.rpartition(b" ")
     token, _, credential = rest.partition(b":")
-    tenant = _tenant_with(tokens, token)
+    tenant = _find_tenant_by_token(tokens, token)
     if tenant is None:
         return None, value
     return tenant, scheme + space + credential if credential else b""
@@ -97,8 +97,8 @@ def _find_tokens(headers: RawHeaders) -> tuple[bytes | None, list[bytes]]:
     return own, [found[name] for name in CREDENTIAL_HEADERS if name in found]
 
 
-def _tenant_with(tokens: Mapping[str, str], sent: bytes) -> str | None:
-    """Return the tenant of this token, after the same time whichever it is."""
+def _find_tenant_by_token(tokens: Mapping[str, str], sent: bytes) -> str | None:
+    """Return the tenant whose token this is, compared in constant time; None without one."""
     matching = [tenant for token, tenant in tokens.items() if hmac.compare_digest(token.encode(), sent)]
     return matching[-1] if matching else None
 

@@ -16,7 +16,7 @@ from unabridged_gateway.headers import UNADDED_HEADERS
 from unabridged_gateway.json_body import READ_ERRORS
 
 if TYPE_CHECKING:
-    from unabridged_gateway.config import Upstreams
+    from unabridged_gateway.config import UpstreamConfig
 
 _MAX_ERROR_BYTES = 1 << 20
 """Of an error that is read; one that is longer is passed on unread."""
@@ -77,7 +77,7 @@ class UpstreamAnswer:
         self._response.close()
 
 
-class _FirstAddresses(AbstractResolver):
+class _FirstAddressesResolver(AbstractResolver):
     """A resolver of the first addresses of a host, of both kinds where it has both."""
 
     def __init__(self) -> None:
@@ -104,12 +104,12 @@ class Upstream:
     another address of the host, at most twice. Whether a request arrived on a connection that broke off, nobody knows.
     """
 
-    def __init__(self, config: Upstreams) -> None:
+    def __init__(self, config: UpstreamConfig) -> None:
         self._watched = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout)
         self._timed = aiohttp.ClientTimeout(total=None, sock_connect=config.connect_timeout, sock_read=config.timeout)
         self._bases = {family: base.rstrip("/") for family, base in config.urls.items()}
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, resolver=_FirstAddresses()),
+            connector=aiohttp.TCPConnector(limit=0, resolver=_FirstAddressesResolver()),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )

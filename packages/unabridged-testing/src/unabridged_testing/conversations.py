@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from unabridged_testing.script import Writer
+from unabridged_testing.script import ConversationWriter
 from unabridged_testing.wire import EXTRAS, MessageKind, Shape, Wire
 from unabridged_testing.wire_anthropic import AnthropicWire
 from unabridged_testing.wire_chat import ChatWire
@@ -49,7 +49,7 @@ class Conversation:
             for stop in range(1, last + 1)
             if self.what[stop - 1] in {"person", "mixed", "result", "observation"}
             and (stop == last or self.what[stop] in theirs)
-            and not _waits(self.messages, self.what, stop)
+            and not _has_unanswered_calls(self.messages, self.what, stop)
         )
 
     def open_requests(self, stop: int | None = None) -> tuple[int, ...]:
@@ -59,8 +59,8 @@ class Conversation:
         return tuple(index for index in range(after + 1, len(what)) if what[index] in {"person", "mixed"})
 
 
-def _waits(messages: list[Any], what: tuple[MessageKind, ...], stop: int) -> bool:
-    """Return whether calls before `stop` get a result only after it: items of one round, answered one by one."""
+def _has_unanswered_calls(messages: list[Any], what: tuple[MessageKind, ...], stop: int) -> bool:
+    """Return whether calls before `stop` get their results only after it."""
     if stop == len(messages) or what[stop] != "call" or what[stop - 1] != "result":
         return False
     return isinstance(messages[stop - 1], dict) and messages[stop - 1].get("type", "").endswith("_output")
@@ -68,17 +68,17 @@ def _waits(messages: list[Any], what: tuple[MessageKind, ...], stop: int) -> boo
 
 def make_conversation(shape: Shape) -> Conversation:
     """Return the conversation with this shape; the same one every time."""
-    wire = _wire(shape.format)(shape)
-    Writer(shape, Random(shape.seed), wire).write()  # noqa: S311 - repeatable on purpose, no secret
+    wire = _find_wire(shape.format)(shape)
+    ConversationWriter(shape, Random(shape.seed), wire).write()  # noqa: S311 - repeatable on purpose, no secret
     return Conversation(wire.messages, tuple(wire.what), tuple(wire.said))
 
 
 def refusals(format: str, messages: Sequence[Any]) -> list[str]:  # noqa: A002 - the word every part uses for it
     """Return why the provider would refuse the list; empty when it takes it. Each reason starts with the index."""
-    return _wire(format).refusals(messages) if messages else ["0: the list is empty"]
+    return _find_wire(format).refusals(messages) if messages else ["0: the list is empty"]
 
 
-def _wire(format_: str) -> type[Wire]:
+def _find_wire(format_: str) -> type[Wire]:
     if format_ not in WIRES:
         raise ValueError(f"unknown format {format_!r}: choose one of {', '.join(sorted(WIRES))}")
     return WIRES[format_]
@@ -86,7 +86,7 @@ def _wire(format_: str) -> type[Wire]:
 
 def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every part uses for it
     """Return shapes of legal conversations in this format: small in a few draws, large where it matters."""
-    st = _hypothesis()
+    st = _import_strategies()
 
     def build(drawn: tuple[int, str, tuple[int, int, int, int], str, int]) -> Shape:
         seed, kind, (turns, rounds, width, bulk), ending, extras = drawn
@@ -114,7 +114,7 @@ def shapes(format: str) -> SearchStrategy[Shape]:  # noqa: A002 - the word every
 
 def conversations(format: str, *, legal: bool = True) -> SearchStrategy[list[Any]]:  # noqa: A002 - as above
     """Return lists of wire messages that the provider of `format` accepts; with `legal=False`, ones it may refuse."""
-    st = _hypothesis()
+    st = _import_strategies()
     if legal:
         return shapes(format).map(lambda shape: make_conversation(shape).messages)
     broken: SearchStrategy[list[Any]] = st.builds(
@@ -148,7 +148,7 @@ def damage(conversation: Conversation, seed: int) -> list[Any]:
     return messages
 
 
-def _hypothesis() -> Any:
+def _import_strategies() -> Any:
     try:
         import hypothesis.strategies as st  # noqa: PLC0415 - only the strategies need it
     except ImportError as error:

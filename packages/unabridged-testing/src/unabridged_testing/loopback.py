@@ -23,7 +23,7 @@ from unabridged_testing.loopback_wires import (
     LoopbackReply,
     LoopbackResponses,
     LoopbackWire,
-    Served,
+    ServedAnswer,
 )
 from unabridged_testing.upstreams import Refused
 
@@ -57,23 +57,23 @@ class LoopbackProvider:
         """Return the wire of this path; None for a path of none."""
         return next((wire for wire in self._wires if wire.serves(path)), None)
 
-    def answer(self, path: str, body: dict[str, Any]) -> Served:
+    def answer(self, path: str, body: dict[str, Any]) -> ServedAnswer:
         """Return the answer of the provider at this path to this body."""
         wire = self.wire_at(path)
         if wire is None:
-            return Served(404, {"error": {"message": f"nothing at {path}"}})
+            return ServedAnswer(404, {"error": {"message": f"nothing at {path}"}})
         streamed = wire.is_streamed(path, body)
-        tokens = count(wire.read_by_the_model(body))
+        tokens = count_tokens(wire.collect_model_input(body))
         try:
             wire.take(body)
         except Refused as reasons:
             self.refused.append(str(reasons))
-            return wire.refuse(str(reasons))
+            return wire.build_refusal(str(reasons))
         if tokens > self.window:
             self.too_long.append(tokens)
-            return wire.say_too_long(tokens, self.window, streamed=streamed)
+            return wire.build_too_long_answer(tokens, self.window, streamed=streamed)
         self.requests.append(body)
-        return wire.speak(body, self.script(wire.messages(body)), tokens, streamed=streamed)
+        return wire.build_answer(body, self.script(wire.messages(body)), tokens, streamed=streamed)
 
 
 class Loopback(LoopbackProvider):
@@ -81,7 +81,7 @@ class Loopback(LoopbackProvider):
 
     def __init__(self, script: Script, *, window: int) -> None:
         super().__init__(script, window=window)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler_class(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -94,12 +94,12 @@ class Loopback(LoopbackProvider):
         self._server.server_close()
 
 
-def count(read: Any) -> int:
+def count_tokens(read: Any) -> int:
     """Return the tokens of what a model reads: a quarter of its bytes as JSON."""
     return len(json.dumps(read, ensure_ascii=False).encode()) // 4
 
 
-def _handler_for(provider: LoopbackProvider) -> type[BaseHTTPRequestHandler]:
+def _make_handler_class(provider: LoopbackProvider) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True

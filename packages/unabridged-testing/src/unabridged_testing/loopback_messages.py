@@ -10,7 +10,7 @@ from struct import pack
 from typing import Any
 
 from unabridged.formats import Anthropic
-from unabridged_testing.loopback_wires import LoopbackReply, LoopbackWire, Served, halves
+from unabridged_testing.loopback_wires import LoopbackReply, LoopbackWire, ServedAnswer, split_in_half
 from unabridged_testing.upstreams import Refused, SigningUpstream
 
 
@@ -24,15 +24,15 @@ class LoopbackMessages(LoopbackWire):
         super().__init__()
         self._rules: SigningUpstream = SigningUpstream()
 
-    def refuse(self, reasons: str) -> Served:
+    def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
-        return Served(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
+        return ServedAnswer(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
         """Return the refusal of a request that is too long."""
-        return self.refuse(f"prompt is too long: {tokens} tokens > {window} maximum")
+        return self.build_refusal(f"prompt is too long: {tokens} tokens > {window} maximum")
 
-    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+    def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return a message."""
         content: list[dict[str, Any]] = []
         if said.thought:
@@ -48,19 +48,19 @@ class LoopbackMessages(LoopbackWire):
         usage = {"input_tokens": tokens, "output_tokens": 20, "cache_read_input_tokens": 0}
         return {**about, **message, **stop, "usage": {**usage, "cache_creation_input_tokens": 0}}
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:  # noqa: ARG002 - it tells all by itself
         """Return events."""
         started = {**answer, "content": [], "stop_reason": None}
         events: list[dict[str, Any]] = [{"type": "message_start", "message": started}]
         for index, block in enumerate(answer["content"]):
-            empty, deltas = _block_deltas(block)
+            empty, deltas = _split_block(block)
             events.append({"type": "content_block_start", "index": index, "content_block": empty})
             events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
             events.append({"type": "content_block_stop", "index": index})
         ended = {"stop_reason": answer["stop_reason"], "stop_sequence": None}
         events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": 20}})
         events.append({"type": "message_stop"})
-        return Served(200, [(event["type"], event) for event in events])
+        return ServedAnswer(200, [(event["type"], event) for event in events])
 
 
 class LoopbackCloudMessages(LoopbackMessages):
@@ -104,53 +104,55 @@ class LoopbackBedrock(LoopbackCloudMessages):
     paths = ("/invoke", "/invoke-with-response-stream")
     unknown = ("model", "stream")
 
-    def refuse(self, reasons: str) -> Served:
+    def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
-        return Served(400, {"message": reasons})
+        return ServedAnswer(400, {"message": reasons})
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - it tells neither
         """Return the refusal of a request that is too long."""
         words = {"message": "Input is too long for requested model."}
         refused = {":message-type": "exception", ":exception-type": "validationException"}
-        return Served(200, frame(refused, words)) if streamed else Served(400, words)
+        return ServedAnswer(200, build_event_frame(refused, words)) if streamed else ServedAnswer(400, words)
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:
         """Return frames, the last of them with what was counted."""
-        events = [event for _, event in super().stream(answer, body).content]
+        events = [event for _, event in super().build_stream(answer, body).content]
         usage = answer["usage"]
         counted = {"inputTokenCount": usage["input_tokens"], "outputTokenCount": usage["output_tokens"]}
         events[-1] = {**events[-1], "amazon-bedrock-invocationMetrics": counted}
-        return Served(200, b"".join(map(_chunk, events)))
+        return ServedAnswer(200, b"".join(map(_build_chunk_frame, events)))
 
 
-def frame(headers: Mapping[str, str], payload: Any) -> bytes:
+def build_event_frame(headers: Mapping[str, str], payload: Any) -> bytes:
     """Return a message of Amazon's event stream: lengths and their checksum, headers, JSON, and the checksum of all."""
     headers = {**headers, ":content-type": "application/json"}
-    named = b"".join(_sized("!B", name) + b"\x07" + _sized("!H", value) for name, value in headers.items())
+    named = b"".join(
+        _encode_with_length("!B", name) + b"\x07" + _encode_with_length("!H", value) for name, value in headers.items()
+    )
     data = json.dumps(payload).encode()
     lengths = pack("!II", 12 + len(named) + len(data) + 4, len(named))
     message = lengths + pack("!I", crc32(lengths)) + named + data
     return message + pack("!I", crc32(message))
 
 
-def _sized(length: str, text: str) -> bytes:
+def _encode_with_length(length: str, text: str) -> bytes:
     return pack(length, len(text.encode())) + text.encode()
 
 
-def _chunk(event: dict[str, Any]) -> bytes:
+def _build_chunk_frame(event: dict[str, Any]) -> bytes:
     data = base64.b64encode(json.dumps(event).encode()).decode()
-    return frame({":message-type": "event", ":event-type": "chunk"}, {"bytes": data})
+    return build_event_frame({":message-type": "event", ":event-type": "chunk"}, {"bytes": data})
 
 
-def _block_deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a content block as it begins, and what is added to it."""
     if block["type"] == "text":
-        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in halves(block["text"])]
+        return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in split_in_half(block["text"])]
     if block["type"] == "thinking":
         parts: list[dict[str, Any]] = [
-            {"type": "thinking_delta", "thinking": part} for part in halves(block["thinking"])
+            {"type": "thinking_delta", "thinking": part} for part in split_in_half(block["thinking"])
         ]
         signature = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*parts, signature]
-    written = halves(json.dumps(block["input"]))
+    written = split_in_half(json.dumps(block["input"]))
     return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": part} for part in written]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from unabridged.formats import GeminiContents, OpenAIChat, OpenAIResponses
 from unabridged_testing.upstreams import SigningUpstream, StrictUpstream
-from unabridged_testing.wire_gemini import sign
+from unabridged_testing.wire_gemini import sign_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LoopbackReply:
     thought: str = ""
 
 
-class Served(NamedTuple):
+class ServedAnswer(NamedTuple):
     """An answer over HTTP: a body, a list of events with their names, or the frames of Amazon's event stream."""
 
     status: int
@@ -59,9 +59,9 @@ class LoopbackWire:
 
     format: str
     path: str
-    holds: str = "messages"
+    messages_field: str = "messages"
     """The field of the conversation."""
-    reads: tuple[str, ...] = ("system", "tools")
+    other_fields: tuple[str, ...] = ("system", "tools")
     """What else the model reads."""
 
     def __init__(self) -> None:
@@ -78,35 +78,37 @@ class LoopbackWire:
 
     def messages(self, body: dict[str, Any]) -> list[Any]:
         """Return the conversation."""
-        messages = body[self.holds]
+        messages = body[self.messages_field]
         return [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
 
-    def read_by_the_model(self, body: dict[str, Any]) -> Any:
+    def collect_model_input(self, body: dict[str, Any]) -> Any:
         """Return all of the request that takes tokens."""
-        return [body.get(name) for name in (*self.reads, self.holds)]
+        return [body.get(name) for name in (*self.other_fields, self.messages_field)]
 
     def take(self, body: dict[str, Any]) -> None:
         """Take the request, or raise `Refused`."""
         self._rules.take(self.messages(body))
 
-    def refuse(self, reasons: str) -> Served:
+    def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
-        return Served(400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}})
+        return ServedAnswer(
+            400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}}
+        )
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:
         """Return the refusal of a request that is too long, in the provider's own words."""
         raise NotImplementedError
 
-    def speak(self, body: dict[str, Any], said: LoopbackReply, tokens: int, *, streamed: bool) -> Served:
+    def build_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int, *, streamed: bool) -> ServedAnswer:
         """Return the model's answer."""
-        answer = self.whole(body, said, tokens)
-        return self.stream(answer, body) if streamed else Served(200, answer)
+        answer = self.build_whole_answer(body, said, tokens)
+        return self.build_stream(answer, body) if streamed else ServedAnswer(200, answer)
 
-    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+    def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return the answer in one piece."""
         raise NotImplementedError
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:
         """Return the same as events."""
         raise NotImplementedError
 
@@ -120,18 +122,18 @@ class LoopbackChat(LoopbackWire):
 
     format = OpenAIChat.name
     path = "/chat/completions"
-    reads = ("tools", "response_format")
+    other_fields = ("tools", "response_format")
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
         """Return the refusal of a request that is too long."""
         words = (
             f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
             "tokens. Please reduce the length of the messages."
         )
         error = {"message": words, "type": "invalid_request_error", "param": "messages"}
-        return Served(400, {"error": {**error, "code": "context_length_exceeded"}})
+        return ServedAnswer(400, {"error": {**error, "code": "context_length_exceeded"}})
 
-    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+    def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return a chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
         if said.calls:
@@ -139,7 +141,7 @@ class LoopbackChat(LoopbackWire):
                 {
                     "id": self.new_id("call"),
                     "type": "function",
-                    "function": {"name": name, "arguments": _text(arguments)},
+                    "function": {"name": name, "arguments": _to_json_text(arguments)},
                 }
                 for name, arguments in said.calls
             ]
@@ -148,14 +150,14 @@ class LoopbackChat(LoopbackWire):
         about = {"id": self.new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": body.get("model")}
         return {**about, "choices": [choice], "usage": usage}
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:
         """Return chunks; the usage only where it is asked for."""
         choice = answer["choices"][0]
         message = choice["message"]
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": part} for part in halves(message["content"] or "")]
+        deltas += [{"content": part} for part in split_in_half(message["content"] or "")]
         for index, call in enumerate(message.get("tool_calls", ())):
-            first, second = halves(call["function"]["arguments"])
+            first, second = split_in_half(call["function"]["arguments"])
             opened = {**call, "function": {**call["function"], "arguments": first}}
             deltas += [{"tool_calls": [{"index": index, **opened}]}]
             deltas += [{"tool_calls": [{"index": index, "function": {"arguments": second}}]}]
@@ -165,7 +167,7 @@ class LoopbackChat(LoopbackWire):
         events: Events = [(None, {**about, "choices": [choice]}) for choice in choices]
         if (body.get("stream_options") or {}).get("include_usage"):
             events.append((None, {**about, "choices": [], "usage": answer["usage"]}))
-        return Served(200, events, "data: [DONE]\n\n")
+        return ServedAnswer(200, events, "data: [DONE]\n\n")
 
 
 class LoopbackResponses(LoopbackWire):
@@ -173,20 +175,20 @@ class LoopbackResponses(LoopbackWire):
 
     format = OpenAIResponses.name
     path = "/responses"
-    holds = "input"
-    reads = ("instructions", "tools", "text")
+    messages_field = "input"
+    other_fields = ("instructions", "tools", "text")
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - it tells neither
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - it tells neither
         """Return the refusal of a request that is too long."""
         words = "Your input exceeds the context window of this model. Please adjust your input and try again."
         error = {"code": "context_length_exceeded", "message": words}
         if not streamed:
-            return Served(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
-        started = self._response("in_progress", [], {})
+            return ServedAnswer(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
+        started = self._build_response("in_progress", [], {})
         failed = {**started, "status": "failed", "error": error}
-        return Served(200, _numbered([("response.created", started), ("response.failed", failed)]))
+        return ServedAnswer(200, _number_events([("response.created", started), ("response.failed", failed)]))
 
-    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
+    def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return a response."""
         output: list[dict[str, Any]] = []
         if said.thought:
@@ -198,7 +200,7 @@ class LoopbackResponses(LoopbackWire):
             output.append({"type": "message", **about, "content": content})
         for name, arguments in said.calls:
             about = {"id": self.new_id("fc"), "call_id": self.new_id("call"), "status": "completed"}
-            output.append({"type": "function_call", **about, "name": name, "arguments": _text(arguments)})
+            output.append({"type": "function_call", **about, "name": name, "arguments": _to_json_text(arguments)})
         usage = {
             "input_tokens": tokens,
             "output_tokens": 20,
@@ -206,14 +208,14 @@ class LoopbackResponses(LoopbackWire):
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens_details": {"reasoning_tokens": 0},
         }
-        return self._response("completed", output, {"usage": usage, "model": body.get("model")})
+        return self._build_response("completed", output, {"usage": usage, "model": body.get("model")})
 
-    def _response(self, status: str, output: list[dict[str, Any]], more: dict[str, Any]) -> dict[str, Any]:
+    def _build_response(self, status: str, output: list[dict[str, Any]], more: dict[str, Any]) -> dict[str, Any]:
         about = {"id": self.new_id("resp"), "object": "response", "created_at": 1, "model": "served", "error": None}
         asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
         return {**about, **asked, "status": status, "output": output, **more}
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:  # noqa: ARG002 - it tells all by itself
         """Return events, as the SDK's own helper puts them together again."""
         started = {**answer, "status": "in_progress", "output": [], "usage": None}
         events: list[tuple[str, Any]] = [("response.created", started), ("response.in_progress", started)]
@@ -223,13 +225,13 @@ class LoopbackResponses(LoopbackWire):
             empty = begins.get(item["type"], {})
             events.append(("response.output_item.added", {"output_index": index, "item": {**item, **empty}}))
             if item["type"] == "message":
-                events += _text_events(at, item["content"][0])
+                events += _build_text_events(at, item["content"][0])
             elif item["type"] == "function_call":
                 kind = "response.function_call_arguments"
-                events += [(f"{kind}.delta", {**at, "delta": part}) for part in halves(item["arguments"])]
+                events += [(f"{kind}.delta", {**at, "delta": part}) for part in split_in_half(item["arguments"])]
                 events.append((f"{kind}.done", {**at, "arguments": item["arguments"], "name": item["name"]}))
             events.append(("response.output_item.done", {"output_index": index, "item": item}))
-        return Served(200, _numbered([*events, ("response.completed", answer)]))
+        return ServedAnswer(200, _number_events([*events, ("response.completed", answer)]))
 
 
 class LoopbackGemini(LoopbackWire):
@@ -237,8 +239,8 @@ class LoopbackGemini(LoopbackWire):
 
     format = GeminiContents.name
     path = ":generateContent"
-    holds = "contents"
-    reads = ("systemInstruction", "tools")
+    messages_field = "contents"
+    other_fields = ("systemInstruction", "tools")
 
     def serves(self, path: str) -> bool:
         """Return whether the path is this wire's."""
@@ -248,61 +250,64 @@ class LoopbackGemini(LoopbackWire):
         """Return whether events are asked for."""
         return ":streamGenerateContent" in path
 
-    def refuse(self, reasons: str) -> Served:
+    def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
-        return Served(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
+        return ServedAnswer(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
 
-    def say_too_long(self, tokens: int, window: int, *, streamed: bool) -> Served:  # noqa: ARG002 - before it streams
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
         """Return the refusal of a request that is too long."""
         most = f"exceeds the maximum number of tokens allowed ({window})."
-        return self.refuse(f"The input token count ({tokens}) {most}")
+        return self.build_refusal(f"The input token count ({tokens}) {most}")
 
-    def whole(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
+    def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
         """Return a response."""
         parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
         calls = [{"name": name, "args": arguments} for name, arguments in said.calls]
-        signed = {"thoughtSignature": sign(json.dumps(calls[0], sort_keys=True))} if said.thought and calls else {}
+        signed = {"thoughtSignature": sign_text(json.dumps(calls[0], sort_keys=True))} if said.thought and calls else {}
         parts += [{"functionCall": call, **(signed if call is calls[0] else {})} for call in calls]
         candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
         usage = {"promptTokenCount": tokens, "candidatesTokenCount": 20, "totalTokenCount": tokens + 20}
         about = {"modelVersion": "served", "responseId": self.new_id("r")}
         return {"candidates": [candidate], "usageMetadata": usage, **about}
 
-    def stream(self, answer: dict[str, Any], body: dict[str, Any]) -> Served:  # noqa: ARG002 - it tells all by itself
+    def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:  # noqa: ARG002 - it tells all by itself
         """Return a piece for each half of a text, and for each call."""
         candidate = answer["candidates"][0]
         pieces: list[dict[str, Any]] = []
         for part in candidate["content"]["parts"]:
-            first, second = halves(part["text"]) if "text" in part else ("", "")
+            first, second = split_in_half(part["text"]) if "text" in part else ("", "")
             pieces += [{"text": first}, {**part, "text": second}] if "text" in part else [part]
         contents = [{"role": "model", "parts": [piece]} for piece in pieces]
         parted = [{**answer, "candidates": [{"content": content, "index": 0}]} for content in contents]
         parted[-1]["candidates"][0]["finishReason"] = candidate["finishReason"]
-        return Served(200, [(None, piece) for piece in parted])
+        return ServedAnswer(200, [(None, piece) for piece in parted])
 
 
-def _text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
+def _build_text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
     at = {**at, "content_index": 0}
     done = {**at, "text": part["text"], "logprobs": []}
     return [
         ("response.content_part.added", {**at, "part": {**part, "text": ""}}),
-        *(("response.output_text.delta", {**at, "delta": half, "logprobs": []}) for half in halves(part["text"])),
+        *(
+            ("response.output_text.delta", {**at, "delta": half, "logprobs": []})
+            for half in split_in_half(part["text"])
+        ),
         ("response.output_text.done", done),
         ("response.content_part.done", {**at, "part": part}),
     ]
 
 
-def _numbered(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
+def _number_events(events: Sequence[tuple[str, dict[str, Any]]]) -> Events:
     """Return events of Responses: those of a whole response hold it, and all are numbered."""
     whole = ("response.created", "response.in_progress", "response.completed", "response.failed")
     numbered = enumerate((name, {"response": data} if name in whole else data) for name, data in events)
     return [(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered]
 
 
-def halves(text: str) -> list[str]:
+def split_in_half(text: str) -> list[str]:
     """Return the text in two pieces."""
     return [text[: len(text) // 2], text[len(text) // 2 :]]
 
 
-def _text(arguments: Any) -> str:
+def _to_json_text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)

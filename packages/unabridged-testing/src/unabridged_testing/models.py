@@ -32,19 +32,19 @@ class ScriptedModel:
 
     def __call__(self, ask: Any) -> Any:
         """Return the next reply, sync."""
-        reply = self._next(ask)
+        reply = self._take_next_reply(ask)
         while isinstance(reply, Slow):
             time.sleep(reply.seconds)
             reply = reply.reply
-        return _resolve(reply, ask)
+        return _raise_or_return(reply, ask)
 
     async def acall(self, ask: Any) -> Any:
         """Return the next reply, async; a slow one can be cancelled."""
-        reply = self._next(ask)
+        reply = self._take_next_reply(ask)
         while isinstance(reply, Slow):
             await asyncio.sleep(reply.seconds)
             reply = reply.reply
-        reply = _resolve(reply, ask)
+        reply = _raise_or_return(reply, ask)
         return await reply if asyncio.iscoroutine(reply) else reply
 
     @property
@@ -52,7 +52,7 @@ class ScriptedModel:
         """Return how often it was asked."""
         return len(self.asks)
 
-    def _next(self, ask: Any) -> Any:
+    def _take_next_reply(self, ask: Any) -> Any:
         place = len(self.asks)
         self.asks.append(ask)
         if place < len(self.script):
@@ -64,7 +64,7 @@ class ScriptedModel:
         )
 
 
-def _resolve(reply: Any, ask: Any) -> Any:
+def _raise_or_return(reply: Any, ask: Any) -> Any:
     if isinstance(reply, BaseException):
         raise reply
     return reply(ask) if callable(reply) else reply

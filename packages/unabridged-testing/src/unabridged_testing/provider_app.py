@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from unabridged_testing.loopback import LoopbackProvider, Script, count
-from unabridged_testing.loopback_wires import Served
-from unabridged_testing.provider_cache import PromptCache, prompt_of, with_cache
-from unabridged_testing.provider_faults import Fault, error_of
+from unabridged_testing.loopback import LoopbackProvider, Script, count_tokens
+from unabridged_testing.loopback_wires import ServedAnswer
+from unabridged_testing.provider_cache import PromptCache, add_cache_usage, build_prompt_key
+from unabridged_testing.provider_faults import Fault, build_provider_error
 from unabridged_testing.serving import Message, Receive, Send
 
 __all__ = ["ProviderApp", "ReceivedRequest"]
@@ -56,7 +56,7 @@ class ReceivedRequest:
     """The rest of the prompt."""
 
     @property
-    def is_asking(self) -> bool:
+    def is_for_model(self) -> bool:
         """Return whether it asks the model for an answer."""
         return self.cached_bytes + self.fresh_bytes > 0
 
@@ -93,7 +93,7 @@ class ProviderApp(LoopbackProvider):
     @property
     def asked(self) -> list[ReceivedRequest]:
         """Return the requests that asked the model, in order."""
-        return [request for request in self.raw if request.is_asking]
+        return [request for request in self.raw if request.is_for_model]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one connection of any kind, as ASGI has it."""
@@ -103,7 +103,7 @@ class ProviderApp(LoopbackProvider):
             await receive()
             await send({"type": "websocket.close"})
         else:
-            body = await _read(receive)
+            body = await _receive_body(receive)
             query = scope["query_string"].decode("latin-1")
             path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -131,61 +131,69 @@ class ProviderApp(LoopbackProvider):
         headers = {"request-id": f"req_{len(self.raw)}"}
         if fault.status:
             headers |= {"retry-after": fault.retry_after} if fault.retry_after else {}
-            await self._send(Served(fault.status, error_of(request.path, fault.status)), request, fault, headers, send)
+            await self._send(
+                ServedAnswer(fault.status, build_provider_error(request.path, fault.status)),
+                request,
+                fault,
+                headers,
+                send,
+            )
         elif fault.body is not None:
             await _send_whole(200, {**headers, "content-type": "application/json"}, fault.body, send)
         else:
             await self._send(self.serve(request), request, fault, headers, send)
 
-    def serve(self, request: ReceivedRequest) -> Served:
+    def serve(self, request: ReceivedRequest) -> ServedAnswer:
         """Return the provider's answer to the request."""
         if request.headers.get("upgrade", "").lower() == "websocket":
-            return Served(426, error_of(request.path, 426, "This endpoint speaks no WebSocket."))
+            return ServedAnswer(426, build_provider_error(request.path, 426, "This endpoint speaks no WebSocket."))
         if request.method != "POST":
-            return self._list(request)
+            return self._list_models(request)
         try:
-            return self._ask(request, json.loads(request.content))
+            return self._answer_model_request(request, json.loads(request.content))
         except (*MALFORMED_ERRORS, zlib.error) as error:
             self.malformed.append(f"{type(error).__name__}: {error}")
             wire = self.wire_at(request.path)
             words = "We could not parse the JSON body of your request."
-            return wire.refuse(words) if wire else Served(404, error_of(request.path, 404))
+            return wire.build_refusal(words) if wire else ServedAnswer(404, build_provider_error(request.path, 404))
 
-    def _list(self, request: ReceivedRequest) -> Served:
+    def _list_models(self, request: ReceivedRequest) -> ServedAnswer:
         """Return the models, or that there is nothing."""
         if not request.path.partition("?")[0].endswith("/models"):
-            return Served(404, error_of(request.path, 404))
+            return ServedAnswer(404, build_provider_error(request.path, 404))
         if "anthropic-version" in request.headers:
             about = {"type": "model", "display_name": "Served", "created_at": "2026-01-01T00:00:00Z"}
             ends = {"first_id": "served", "last_id": "served", "has_more": False}
-            return Served(200, {"data": [{"id": "served", **about}], **ends})
+            return ServedAnswer(200, {"data": [{"id": "served", **about}], **ends})
         if "/v1beta" in request.path:
-            return Served(200, {"models": [{"name": "models/served", "inputTokenLimit": self.window}]})
+            return ServedAnswer(200, {"models": [{"name": "models/served", "inputTokenLimit": self.window}]})
         model = {"id": "served", "object": "model", "created": 1, "owned_by": "unabridged"}
-        return Served(200, {"object": "list", "data": [model]})
+        return ServedAnswer(200, {"object": "list", "data": [model]})
 
-    def _ask(self, request: ReceivedRequest, body: Any) -> Served:
+    def _answer_model_request(self, request: ReceivedRequest, body: Any) -> ServedAnswer:
         path = request.path.partition("?")[0]
         for ending, (asked, name) in COUNTING_PATHS.items():
             wire = self.wire_at(asked)
             if path.endswith(ending) and wire is not None:
-                return Served(200, {name: count(wire.read_by_the_model(body.get("generateContentRequest", body)))})
+                return ServedAnswer(
+                    200, {name: count_tokens(wire.collect_model_input(body.get("generateContentRequest", body)))}
+                )
         wire = self.wire_at(path)
         if wire is None:
-            return Served(404, error_of(path, 404))
-        prompt = prompt_of(wire, body)
+            return ServedAnswer(404, build_provider_error(path, 404))
+        prompt = build_prompt_key(wire, body)
         model = f"{type(wire).__name__} {body.get('model') or path.rpartition(':')[0]}"
-        request.cached_bytes = self._cache.longest_prefix(model, prompt)
+        request.cached_bytes = self._cache.find_longest_prefix(model, prompt)
         request.fresh_bytes = len(prompt) - request.cached_bytes
         served = self.answer(request.path, body)
         if served.status != 200:
             return served
         self._cache.add(model, prompt)
         marked = b'"cache_control"' in request.content
-        return served._replace(content=with_cache(served.content, request.cached_bytes // 4, marked=marked))
+        return served._replace(content=add_cache_usage(served.content, request.cached_bytes // 4, marked=marked))
 
     async def _send(
-        self, served: Served, request: ReceivedRequest, fault: Fault, headers: dict[str, str], send: Send
+        self, served: ServedAnswer, request: ReceivedRequest, fault: Fault, headers: dict[str, str], send: Send
     ) -> None:
         streamed = not isinstance(served.content, dict)
         headers["content-type"] = served.content_type
@@ -193,19 +201,21 @@ class ProviderApp(LoopbackProvider):
         headers |= {"content-encoding": "gzip"} if is_compressed else {}
         body = served.as_bytes()
         if streamed:
-            pieces = _split(body, self.piece) if self.piece else served.pieces()
+            pieces = _split_bytes(body, self.piece) if self.piece else served.pieces()
             await _send_pieces(served.status, headers, _compress(pieces) if is_compressed else pieces, fault, send)
             return
         body = gzip.compress(body, 1) if is_compressed else body
         if fault.drop_after is not None:
-            await _send_pieces(served.status, headers, _split(body, len(body) // 2 + 1), Fault(drop_after=1), send)
+            await _send_pieces(
+                served.status, headers, _split_bytes(body, len(body) // 2 + 1), Fault(drop_after=1), send
+            )
         elif self.piece:
-            await _send_pieces(served.status, headers, _split(body, self.piece), fault, send)
+            await _send_pieces(served.status, headers, _split_bytes(body, self.piece), fault, send)
         else:
             await _send_whole(served.status, headers, body, send)
 
 
-def _split(data: bytes, size: int) -> list[bytes]:
+def _split_bytes(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
@@ -219,13 +229,13 @@ def _compress(pieces: list[bytes]) -> Iterator[bytes]:
 
 
 async def _send_whole(status: int, headers: dict[str, str], body: bytes, send: Send) -> None:
-    await _begin(status, {**headers, "content-length": str(len(body))}, send)
+    await _send_head(status, {**headers, "content-length": str(len(body))}, send)
     await send({"type": "http.response.body", "body": body})
 
 
 async def _send_pieces(status: int, headers: dict[str, str], pieces: Any, fault: Fault, send: Send) -> None:
     """Send the pieces one by one; an application that returns before the end has its connection broken."""
-    await _begin(status, headers, send)
+    await _send_head(status, headers, send)
     for number, piece in enumerate(pieces):
         if fault.drop_after == number:
             return
@@ -237,12 +247,12 @@ async def _send_pieces(status: int, headers: dict[str, str], pieces: Any, fault:
         await send({"type": "http.response.body", "body": b""})
 
 
-async def _begin(status: int, headers: dict[str, str], send: Send) -> None:
+async def _send_head(status: int, headers: dict[str, str], send: Send) -> None:
     named = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": named})
 
 
-async def _read(receive: Receive) -> bytes:
+async def _receive_body(receive: Receive) -> bytes:
     parts: list[bytes] = []
     more = True
     while more:

@@ -16,11 +16,11 @@ class PromptCache:
     def __init__(self) -> None:
         self._seen: dict[str, list[bytes]] = defaultdict(list)
 
-    def longest_prefix(self, model: str, prompt: bytes) -> int:
+    def find_longest_prefix(self, model: str, prompt: bytes) -> int:
         """Return how many bytes of the prompt any other one began with."""
         seen = self._seen[model]
         at = bisect_left(seen, prompt)
-        return max((_common(prompt, other) for other in seen[max(at - 1, 0) : at + 1]), default=0)
+        return max((_count_common_bytes(prompt, other) for other in seen[max(at - 1, 0) : at + 1]), default=0)
 
     def add(self, model: str, prompt: bytes) -> None:
         """Remember a prompt of this model."""
@@ -28,20 +28,20 @@ class PromptCache:
         seen.insert(bisect_left(seen, prompt), prompt)
 
 
-def prompt_of(wire: LoopbackWire, body: dict[str, Any]) -> bytes:
+def build_prompt_key(wire: LoopbackWire, body: dict[str, Any]) -> bytes:
     """Return the key of a cache: tools, system prompt and messages one after another, without the marks."""
-    before = [body.get(name) for name in reversed(wire.reads)]
+    before = [body.get(name) for name in reversed(wire.other_fields)]
     parts = [*before, *wire.messages(body)]
-    return b"\n".join(json.dumps(_unmarked(part), ensure_ascii=False).encode() for part in parts)
+    return b"\n".join(json.dumps(_remove_cache_marks(part), ensure_ascii=False).encode() for part in parts)
 
 
-def _unmarked(value: Any) -> Any:
+def _remove_cache_marks(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _unmarked(held) for name, held in value.items() if name != "cache_control"}
-    return [_unmarked(held) for held in value] if isinstance(value, list) else value
+        return {name: _remove_cache_marks(item) for name, item in value.items() if name != "cache_control"}
+    return [_remove_cache_marks(item) for item in value] if isinstance(value, list) else value
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _count_common_bytes(one: bytes, other: bytes) -> int:
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -49,21 +49,21 @@ def _common(one: bytes, other: bytes) -> int:
     return low
 
 
-def with_cache(content: Any, cached: int, *, marked: bool) -> Any:
-    """Return an answer or its events with the usage that the provider reports for so many tokens from the cache."""
+def add_cache_usage(content: Any, cached: int, *, marked: bool) -> Any:
+    """Return an answer, or its events, with the usage that reports so many tokens as read from the cache."""
     if isinstance(content, list) and content and isinstance(content[0], tuple):
-        return [(name, with_cache(data, cached, marked=marked)) for name, data in content]
+        return [(name, add_cache_usage(data, cached, marked=marked)) for name, data in content]
     if not isinstance(content, dict):
         return content
     inner = [name for name in ("message", "response") if name in content]
-    told = {name: with_cache(content[name], cached, marked=marked) for name in inner}
+    reported = {name: add_cache_usage(content[name], cached, marked=marked) for name in inner}
     for name in ("usage", "usageMetadata"):
         if isinstance(content.get(name), dict):
-            told[name] = _usage(content[name], cached, marked=marked)
-    return {**content, **told}
+            reported[name] = _split_usage(content[name], cached, marked=marked)
+    return {**content, **reported}
 
 
-def _usage(usage: dict[str, Any], cached: int, *, marked: bool) -> dict[str, Any]:
+def _split_usage(usage: dict[str, Any], cached: int, *, marked: bool) -> dict[str, Any]:
     if "prompt_tokens" in usage:
         return {**usage, "prompt_tokens_details": {"cached_tokens": min(cached, usage["prompt_tokens"])}}
     if "input_tokens_details" in usage:

@@ -16,7 +16,7 @@ class Fault:
     status: int = 0
     """Return an error in place of the answer, in the provider's own shape."""
     retry_after: str = ""
-    """With `status`: the header of that name."""
+    """With `fail_with_status`: the header of that name."""
     drop_after: int | None = None
     """The connection breaks after so many events; of an answer in one piece, in its middle."""
     body: bytes | None = None
@@ -26,28 +26,28 @@ class Fault:
     until: threading.Event | None = None
 
 
-def slow(seconds: float) -> Fault:
-    """Return an answer that comes after so many seconds."""
+def delay_answer(seconds: float) -> Fault:
+    """Return a fault that delays the answer by so many seconds."""
     return Fault(wait=seconds)
 
 
 def drop_midstream(after_events: int = 1) -> Fault:
-    """Return a connection that breaks after so many events."""
+    """Return a fault that breaks the connection after so many events."""
     return Fault(drop_after=after_events)
 
 
-def status(code: int, retry_after: str = "") -> Fault:
-    """Return the provider's own error, with the header `retry-after` if it is set."""
+def fail_with_status(code: int, retry_after: str = "") -> Fault:
+    """Return a fault that answers with the provider's own error of this status, and a `retry-after` header if set."""
     return Fault(status=code, retry_after=retry_after)
 
 
-def garbage(body: bytes = b"<html>\xff\x00 not what anybody asked for") -> Fault:
-    """Return bytes that no SDK can read, with status 200."""
+def answer_garbage(body: bytes = b"<html>\xff\x00 not what anybody asked for") -> Fault:
+    """Return a fault that answers with status 200 and bytes that no SDK can read."""
     return Fault(body=body)
 
 
-def held(until: threading.Event, after_events: int = 1) -> Fault:
-    """Return so many events, and the rest when `until` is set: for tests of what must arrive before the end."""
+def pause_until(until: threading.Event, after_events: int = 1) -> Fault:
+    """Return a fault that sends so many events, and the rest once `until` is set."""
     return Fault(hold_after=after_events, until=until)
 
 
@@ -64,7 +64,7 @@ ERROR_NAMES = {
 """The names of statuses at Anthropic and at Google; any other is an error of their own."""
 
 
-def error_of(path: str, code: int, words: str = "") -> dict[str, Any]:
+def build_provider_error(path: str, code: int, words: str = "") -> dict[str, Any]:
     """Return an error of this status, in the shape of the provider whose path it is."""
     kind, named = ERROR_NAMES.get(code, ("api_error", "INTERNAL"))
     words = words or f"The provider says {code}."

@@ -24,7 +24,7 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 @contextmanager
-def serving(app: Application, *, graceful: int = 2, http: Any = "auto") -> Iterator[str]:
+def serve_in_thread(app: Application, *, graceful: int = 2, http: Any = "auto") -> Iterator[str]:
     """Yield the URL of the application, which serves until the block ends and `graceful` seconds longer.
 
     `http` is a kind of connection, as uvicorn's setting of this name.

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from unabridged.formats import Anthropic
 from unabridged_testing.conversations import refusals
-from unabridged_testing.wire import field
-from unabridged_testing.wire_anthropic import blocks, sign
+from unabridged_testing.wire import get_field
+from unabridged_testing.wire_anthropic import list_blocks, sign_thought
 
 _UNSIGNED_FIELDS = frozenset({"signature", "cache_control"})
 
@@ -54,9 +54,9 @@ class SigningUpstream:
 
     def take(self, messages: Sequence[Any]) -> None:
         """Take the request, or raise `Refused`."""
-        reasons = self._mismatches(messages)
+        reasons = self._find_mismatches(messages)
         if self.demands_thinking:
-            reasons += _missing_thinking(messages)
+            reasons += _find_missing_thinking(messages)
         if reasons:
             raise Refused("; ".join(reasons))
         self._rules.take(messages)
@@ -68,50 +68,56 @@ class SigningUpstream:
             self._sign_message(prefix, message)
         return [self._sign_message(prefix, message) for message in messages]
 
-    def _mismatches(self, messages: Sequence[Any]) -> list[str]:
+    def _find_mismatches(self, messages: Sequence[Any]) -> list[str]:
         signed = self.sign(messages)
         return [
             f"{index}: a thinking block does not match its signature"
-            for index, (given, right) in enumerate(zip(messages, signed, strict=True))
-            if _signatures(given) != _signatures(right)
+            for index, (message, right) in enumerate(zip(messages, signed, strict=True))
+            if _list_signatures(message) != _list_signatures(right)
         ]
 
     def _sign_message(self, prefix: Any, message: Any) -> Any:
         """Return the message with right signatures; `prefix` then covers it too. Dicts and plain blocks are copied."""
         content = []
-        for block in blocks(message):
+        for block in list_blocks(message):
             signed = block
-            if field(block, "type") == "thinking":
-                thought = field(block, "thinking")
-                right = sign(thought) if self.binds == "block" else f"{prefix.hexdigest()[:32]}{sign(thought)[:16]}"
+            if get_field(block, "type") == "thinking":
+                thought = get_field(block, "thinking")
+                right = (
+                    sign_thought(thought)
+                    if self.binds == "block"
+                    else f"{prefix.hexdigest()[:32]}{sign_thought(thought)[:16]}"
+                )
                 signed = {"type": "thinking", "thinking": thought, "signature": right}
-            elif field(block, "type") == "redacted_thinking":
-                right = f"redacted{prefix.hexdigest()[:32]}" if self.binds == "prefix" else field(block, "data")
+            elif get_field(block, "type") == "redacted_thinking":
+                right = f"redacted{prefix.hexdigest()[:32]}" if self.binds == "prefix" else get_field(block, "data")
                 signed = {"type": "redacted_thinking", "data": right}
             content.append(signed)
-            prefix.update(_bytes(field(message, "role"), signed))
-        if not _signatures(message):
+            prefix.update(_to_signed_bytes(get_field(message, "role"), signed))
+        if not _list_signatures(message):
             return message
-        return {"role": field(message, "role"), "content": content}
+        return {"role": get_field(message, "role"), "content": content}
 
 
-def _signatures(message: Any) -> list[Any]:
+def _list_signatures(message: Any) -> list[Any]:
     kinds = {"thinking": "signature", "redacted_thinking": "data"}
-    return [field(b, kinds[field(b, "type")]) for b in blocks(message) if field(b, "type") in kinds]
+    return [get_field(b, kinds[get_field(b, "type")]) for b in list_blocks(message) if get_field(b, "type") in kinds]
 
 
-def _bytes(role: Any, block: Any) -> bytes:
+def _to_signed_bytes(role: Any, block: Any) -> bytes:
     """Return a block as later signatures cover it: without cache marks, and as JSON whatever its form."""
     plain = block if isinstance(block, dict) else block.model_dump(mode="json", exclude_none=True)
     kept = {name: value for name, value in plain.items() if name not in _UNSIGNED_FIELDS and value is not None}
     return json.dumps([role, kept], sort_keys=True, default=str).encode()
 
 
-def _missing_thinking(messages: Sequence[Any]) -> list[str]:
-    calls = [i for i, m in enumerate(messages) if any(field(block, "type") == "tool_use" for block in blocks(m))]
-    if not calls or not any(field(block, "type") == "tool_result" for block in blocks(messages[-1])):
+def _find_missing_thinking(messages: Sequence[Any]) -> list[str]:
+    calls = [
+        i for i, m in enumerate(messages) if any(get_field(block, "type") == "tool_use" for block in list_blocks(m))
+    ]
+    if not calls or not any(get_field(block, "type") == "tool_result" for block in list_blocks(messages[-1])):
         return []
-    first = field(blocks(messages[calls[-1]])[0], "type")
+    first = get_field(list_blocks(messages[calls[-1]])[0], "type")
     if first in {"thinking", "redacted_thinking"}:
         return []
     return [f"{calls[-1]}: the last message that calls tools begins with {first}, not with thinking"]

@@ -74,29 +74,29 @@ class Wire:
         """Return why the provider would refuse the list, each reason with the index it is about."""
         raise NotImplementedError
 
-    def system(self, text: str) -> None:
+    def write_system_message(self, text: str) -> None:
         """Write what the host says."""
 
-    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+    def write_person_message(self, text: str, *, media: bool = False, joins: bool = False) -> None:
         """Write what a person says, with or without media; `joins`: in one message with the results before it."""
 
-    def observe(self, text: str) -> None:
+    def write_observation(self, text: str) -> None:
         """Write a text protocol's observation: a `user` turn that no person wrote."""
         self.add({"role": "user", "content": text}, "observation")
 
-    def speak(self, text: str, thought: str, what: Literal["answer", "action"]) -> None:
+    def write_model_text(self, text: str, thought: str, what: Literal["answer", "action"]) -> None:
         """Write an answer that ends the turn, or, in a text protocol, an action."""
 
-    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+    def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of tools, all at once, and their answers in this order."""
 
-    def sealed(self) -> None:
+    def write_sealed_item(self) -> None:
         """Write a provider's own item that nobody else can read, where there is such a thing."""
 
     def end(self) -> None:
         """Finish the conversation."""
 
-    def again(self) -> None:
+    def repeat_person_message(self) -> None:
         """Write the very object of the last person's message once more."""
         index = max(index for index, what in enumerate(self.what) if what == "person")
         self.add(self.messages[index], "person", self.said[index])
@@ -112,19 +112,19 @@ class Wire:
         self.ids += 1
         return f"{prefix}_{self.shape.seed % 997}_{self.ids}"
 
-    def often(self, share: float) -> bool:
-        """Return true in about this share of the cases."""
+    def draw_bool(self, share: float) -> bool:
+        """Return true with about this probability."""
         return self.rng.random() < share
 
-    def odd(self, share: float) -> bool:
-        """Return the same, but only in shapes with oddities."""
+    def draw_bool_if_odd(self, share: float) -> bool:
+        """Return true with about this probability, but only in shapes with the extra `draw_bool_if_odd`."""
         return "odd" in self.shape.extras and self.rng.random() < share
 
-    def as_object(self, *texts: str) -> bool:
+    def should_be_sdk_object(self, *texts: str) -> bool:
         """Return whether the next message should be an SDK object: asked for, installed, and its text whole Unicode."""
         if "sdk" not in self.shape.extras or self.rng.random() < 0.3:
             return False
-        return _is_installed(self.sdk) and all(map(_is_whole, texts))
+        return _is_installed(self.sdk) and all(map(_is_valid_unicode, texts))
 
 
 @cache
@@ -136,21 +136,21 @@ def _is_installed(module: str) -> bool:
     return True
 
 
-def _is_whole(text: str) -> bool:
+def _is_valid_unicode(text: str) -> bool:
     """Return whether the text has no half of a surrogate pair, which no SDK object can hold."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def field(thing: Any, name: str) -> Any:
+def get_field(thing: Any, name: str) -> Any:
     """Return a field of a dict or of an SDK object; None where there is none."""
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
 
 
-def turns(messages: Sequence[Any], joined: str) -> list[tuple[int, list[Any]]]:
+def group_turns(messages: Sequence[Any], joined: str) -> list[tuple[int, list[Any]]]:
     """Return the turns with their first indices: messages of the role `joined` in a row are one, others alone."""
     found: list[tuple[int, list[Any]]] = []
     for index, message in enumerate(messages):
-        if found and field(message, "role") == joined == field(found[-1][1][0], "role"):
+        if found and get_field(message, "role") == joined == get_field(found[-1][1][0], "role"):
             found[-1][1].append(message)
         else:
             found.append((index, [message]))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import GeminiContents
-from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, field
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field
 
 _DATA_FIELDS = (
     "text",
@@ -29,19 +29,19 @@ class GeminiWire(Wire):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self._snake = self.often(0.3)
+        self._snake = self.draw_bool(0.3)
         self._ids = self.rng.choice(("both", "calls", "none"))
         self._signs = "reasoning" in shape.extras
 
-    def _turn(self, role: str, parts: list[dict[str, Any]], what: MessageKind, said: str = "") -> None:
+    def _write_turn(self, role: str, parts: list[dict[str, Any]], what: MessageKind, said: str = "") -> None:
         message: Any = {"role": role, "parts": parts}
-        if self.as_object(json.dumps(parts, ensure_ascii=False)):
-            message = _sdk_content(message)
+        if self.should_be_sdk_object(json.dumps(parts, ensure_ascii=False)):
+            message = _to_sdk_content(message)
         elif self._snake:
-            message = _snake(message)
+            message = _to_snake_case(message)
         self.add(message, what, said)
 
-    def person(self, text: str, *, media: bool = False, joins: bool = False) -> None:
+    def write_person_message(self, text: str, *, media: bool = False, joins: bool = False) -> None:
         """Write what a person says."""
         results = self.messages[-1] if joins and self.what[-1] == "result" else None
         if isinstance(results, dict) and results["role"] == "user":
@@ -50,10 +50,10 @@ class GeminiWire(Wire):
             return
         parts: list[dict[str, Any]] = [{"text": text}]
         if media:
-            parts.insert(self.rng.randrange(2), self._media())
-        self._turn("user", parts, "person", text)
+            parts.insert(self.rng.randrange(2), self._build_media())
+        self._write_turn("user", parts, "person", text)
 
-    def _media(self) -> dict[str, Any]:
+    def _build_media(self) -> dict[str, Any]:
         kind = self.rng.randrange(3)
         if kind == 0:
             return {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
@@ -61,43 +61,43 @@ class GeminiWire(Wire):
             return {"inlineData": {"mimeType": "application/pdf", "data": PIXEL}}
         return {"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/v1beta/files/a"}}
 
-    def observe(self, text: str) -> None:
+    def write_observation(self, text: str) -> None:
         """Write a text protocol's observation."""
-        self._turn("user", [{"text": text}], "observation")
+        self._write_turn("user", [{"text": text}], "observation")
 
-    def _thoughts(self, thought: str) -> list[dict[str, Any]]:
+    def _build_thoughts(self, thought: str) -> list[dict[str, Any]]:
         return [{"text": thought, "thought": True}] if thought else []
 
-    def speak(self, text: str, thought: str, what: Any) -> None:
+    def write_model_text(self, text: str, thought: str, what: Any) -> None:
         """Write what the model says."""
         said: dict[str, Any] = {"text": text}
-        if self._signs and self.often(0.3):
-            said["thoughtSignature"] = sign(text)
-        self._turn("model", [*self._thoughts(thought), said], what)
+        if self._signs and self.draw_bool(0.3):
+            said["thoughtSignature"] = sign_text(text)
+        self._write_turn("model", [*self._build_thoughts(thought), said], what)
 
-    def round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
+    def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of functions and their answers; without ids, in the order of the calls."""
         ids = [self.new_id("fc") for _ in uses]
-        parts = self._thoughts(thought)
+        parts = self._build_thoughts(thought)
         if text:
             parts.append({"text": text})
-        if self.odd(0.1):
-            parts += _code()
+        if self.draw_bool_if_odd(0.1):
+            parts += _build_code_parts()
         for place, use in enumerate(uses):
             call = {"name": use.name.replace(".", "_"), "args": json.loads(use.arguments)}
             part: dict[str, Any] = {"functionCall": call if self._ids == "none" else {"id": ids[place], **call}}
             if self._signs and place == 0:
-                part["thoughtSignature"] = sign(json.dumps(call, sort_keys=True))
+                part["thoughtSignature"] = sign_text(json.dumps(call, sort_keys=True))
             parts.append(part)
-        self._turn("model", parts, "call")
+        self._write_turn("model", parts, "call")
         places = order if self._ids == "both" else range(len(uses))
-        answers = [self._response(uses[place], ids[place]) for place in places]
-        self._turn("function" if self.odd(0.3) else "user", answers, "result")
+        answers = [self._build_function_response(uses[place], ids[place]) for place in places]
+        self._write_turn("function" if self.draw_bool_if_odd(0.3) else "user", answers, "result")
 
-    def _response(self, use: ToolCall, call_id: str) -> dict[str, Any]:
+    def _build_function_response(self, use: ToolCall, call_id: str) -> dict[str, Any]:
         key = "error" if use.error and use.result else self.rng.choice(("result", "output"))
         response: dict[str, Any] = {key: use.result}
-        if self.odd(0.2):
+        if self.draw_bool_if_odd(0.2):
             response = {"status": 200, "body": use.result}
         named = {"name": use.name.replace(".", "_"), "response": response}
         return {"functionResponse": {"id": call_id, **named} if self._ids == "both" else named}
@@ -105,48 +105,48 @@ class GeminiWire(Wire):
     @classmethod
     def refusals(cls, messages: Sequence[Any]) -> list[str]:
         """Return why Gemini would refuse the list."""
-        turns = [_plain(message) for message in messages]
-        found = [f"{i}: {reason}" for i, turn in enumerate(turns) for reason in _shape(turn)]
+        turns = [_to_rest_turn(message) for message in messages]
+        found = [f"{i}: {reason}" for i, turn in enumerate(turns) for reason in _find_shape_problems(turn)]
         if turns[0]["role"] == "model":
             found.append("0: the first turn is the model's")
         waiting: list[Any] = []
         for index, turn in enumerate(turns):
             calls = [part["functionCall"] for part in turn["parts"] if "functionCall" in part]
             responses = [part["functionResponse"] for part in turn["parts"] if "functionResponse" in part]
-            if not _answers(waiting, responses):
-                found.append(f"{index}: the responses {_names(responses)} after the calls {_names(waiting)}")
+            if not _are_answered(waiting, responses):
+                found.append(f"{index}: the responses {_list_names(responses)} after the calls {_list_names(waiting)}")
             if calls and turns[index - 1]["role"] == "model":
                 found.append(f"{index}: a turn with calls that follows neither the user's nor a response's")
             waiting = calls
-        found += [f"{len(turns)}: no responses to {_names(waiting)} at the end"] if waiting else []
-        return found + _unsigned(turns)
+        found += [f"{len(turns)}: no responses to {_list_names(waiting)} at the end"] if waiting else []
+        return found + _find_unsigned_steps(turns)
 
 
-def sign(text: str) -> str:
+def sign_text(text: str) -> str:
     """Return a signature of what a part says."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()  # which is base64, too
 
 
-def _code() -> list[dict[str, Any]]:
+def _build_code_parts() -> list[dict[str, Any]]:
     return [
         {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)"}},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42\n"}},
     ]
 
 
-def _names(held: Sequence[Any]) -> list[Any]:
-    return [one.get("name") for one in held]
+def _list_names(entries: Sequence[Any]) -> list[Any]:
+    return [one.get("name") for one in entries]
 
 
-def _answers(calls: Sequence[Any], responses: Sequence[Any]) -> bool:
+def _are_answered(calls: Sequence[Any], responses: Sequence[Any]) -> bool:
     """Return whether these are the responses to these calls, one each."""
-    if sorted(_names(calls)) != sorted(_names(responses)):
+    if sorted(_list_names(calls)) != sorted(_list_names(responses)):
         return False
     ids = [one["id"] for one in responses if one.get("id")]
     return len(ids) == len({*ids}) and {*ids} <= {one.get("id") for one in calls}
 
 
-def _unsigned(turns: Sequence[dict[str, Any]]) -> list[str]:
+def _find_unsigned_steps(turns: Sequence[dict[str, Any]]) -> list[str]:
     """Return the unsigned steps since the user last spoke: where one call is signed, the first of each step must be."""
     steps: list[tuple[int, dict[str, Any]]] = []
     signed = False
@@ -156,15 +156,15 @@ def _unsigned(turns: Sequence[dict[str, Any]]) -> list[str]:
         if turn["role"] != "model" and not any("functionResponse" in part for part in turn["parts"]):
             steps = []
         steps += [(index, part) for part in calls[:1]]
-    wrong = [i for i, part in steps if part.get("thoughtSignature") != sign(_bare(part["functionCall"]))]
+    wrong = [i for i, part in steps if part.get("thoughtSignature") != sign_text(_to_signed_json(part["functionCall"]))]
     return [f"{index}: the first call has no signature, or another one's" for index in wrong] if signed else []
 
 
-def _bare(call: dict[str, Any]) -> str:
+def _to_signed_json(call: dict[str, Any]) -> str:
     return json.dumps({key: call[key] for key in ("name", "args")}, sort_keys=True)
 
 
-def _shape(turn: dict[str, Any]) -> list[str]:
+def _find_shape_problems(turn: dict[str, Any]) -> list[str]:
     reasons = [] if turn["role"] in {"user", "model", "function"} else [f"unknown role {turn['role']!r}"]
     bare = {"text", "thought", "thoughtSignature"}
     if not any(part.get("text") or not part.keys() <= bare for part in turn["parts"]):
@@ -180,18 +180,18 @@ def _shape(turn: dict[str, Any]) -> list[str]:
     return reasons
 
 
-def _plain(message: Any) -> dict[str, Any]:
+def _to_rest_turn(message: Any) -> dict[str, Any]:
     """Return the turn as REST sends it."""
     if not isinstance(message, dict):
         message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
     parts = [
-        {_CAMEL_CASE_NAMES.get(k, k): v for k, v in (one if isinstance(one, dict) else _plain_part(one)).items()}
-        for one in field(message, "parts") or ()
+        {_CAMEL_CASE_NAMES.get(k, k): v for k, v in (one if isinstance(one, dict) else _to_rest_part(one)).items()}
+        for one in get_field(message, "parts") or ()
     ]
     return {"role": message.get("role") or "user", "parts": parts}
 
 
-def _plain_part(part: Any) -> dict[str, Any]:
+def _to_rest_part(part: Any) -> dict[str, Any]:
     dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True)
     return dumped
 
@@ -204,16 +204,18 @@ _SNAKE_CASE_NAMES = {
 _CAMEL_CASE_NAMES = {snake: camel for camel, snake in _SNAKE_CASE_NAMES.items()}
 
 
-def _snake(value: Any) -> Any:
+def _to_snake_case(value: Any) -> Any:
     """Return the value with the SDK's names of fields; arguments and responses stay as they are."""
     if isinstance(value, list):
-        return [_snake(item) for item in value]
+        return [_to_snake_case(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {_SNAKE_CASE_NAMES.get(k, k): v if k in {"args", "response"} else _snake(v) for k, v in value.items()}
+    return {
+        _SNAKE_CASE_NAMES.get(k, k): v if k in {"args", "response"} else _to_snake_case(v) for k, v in value.items()
+    }
 
 
-def _sdk_content(message: dict[str, Any]) -> Any:
+def _to_sdk_content(message: dict[str, Any]) -> Any:
     from google.genai import types  # noqa: PLC0415 - only for who asks for SDK objects
 
     return types.Content.model_validate_json(json.dumps(message))

@@ -70,12 +70,12 @@ RULES = (
 )
 
 
-def say(rng: Random, phrases: tuple[str, ...]) -> str:
+def draw_phrase(rng: Random, phrases: tuple[str, ...]) -> str:
     """Return one phrase with a number in it."""
     return rng.choice(phrases).format(n=rng.randrange(10_000))
 
 
-def long_text(rng: Random, phrases: tuple[str, ...], size: int) -> str:
+def draw_long_text(rng: Random, phrases: tuple[str, ...], size: int) -> str:
     """Return about `size` characters, made by repeating one phrase: long, and cheap to make."""
-    seed = say(rng, phrases) or "."
+    seed = draw_phrase(rng, phrases) or "."
     return (seed * (size // len(seed) + 1))[: max(size, 1)]

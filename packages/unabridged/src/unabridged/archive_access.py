@@ -12,9 +12,9 @@ from unabridged.archive import codec
 from unabridged.archive import pins as pinned
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Archive, Hit, Scope
-from unabridged.archive.references import find
+from unabridged.archive.references import find_part
 from unabridged.archive.search import search_with_context
-from unabridged.archive.store_rules import moment_for_size
+from unabridged.archive.store_rules import find_cutoff_for_size
 from unabridged.archive.transcripts import forget_namespace, forget_thread
 from unabridged.asking.drivers import in_thread
 from unabridged.errors import SettingsError
@@ -68,7 +68,7 @@ class ArchiveAccess:
 
     def read(self, ref: str | int, *, thread: Name, namespace: Name | None = None) -> Message:
         """Return the archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), turn (12) or hash."""
-        return codec.decode(find(self._archive, self._scope(thread, namespace), ref).body)
+        return codec.decode(find_part(self._archive, self._scope(thread, namespace), ref).body)
 
     asearch, aread = make_async(search), make_async(read)
 
@@ -82,7 +82,7 @@ class ArchiveAccess:
 
     def pins(self, *, thread: Name, namespace: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
-        return pinned.pins_of(self._archive, self._scope(thread, namespace))
+        return pinned.list_pins(self._archive, self._scope(thread, namespace))
 
     apin, aunpin, apins = make_async(pin), make_async(unpin), make_async(pins)
 
@@ -92,7 +92,7 @@ class ArchiveAccess:
 
     def threads(self, *, namespace: Name | None = None) -> Sequence[str]:
         """Return the threads of a namespace that have anything, sorted."""
-        return self._archive.threads(self._space(namespace))
+        return self._archive.threads(self._resolve_namespace(namespace))
 
     def forget(
         self,
@@ -110,7 +110,7 @@ class ArchiveAccess:
         newest compaction is older than this age or moment; or those whose newest compaction is the oldest, until the
         messages of the rest take at most `to_size` bytes. No thread is removed in part.
         """
-        space = self._space(namespace)
+        space = self._resolve_namespace(namespace)
         if to_size is not None and (thread is not None or older_than is not None or not _is_size(to_size)):
             wrong = f"forget takes to_size alone, in bytes from 0 on; got {to_size!r}. Call it once for each."
             raise SettingsError(wrong)
@@ -118,7 +118,7 @@ class ArchiveAccess:
             raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
         gone: Sequence[str] = ()
         if to_size is not None:
-            moment = moment_for_size(self._archive, space, to_size)
+            moment = find_cutoff_for_size(self._archive, space, to_size)
             gone = forget_namespace(self._archive, space, moment) if moment is not None else ()
         elif thread is not None:
             scope = Scope(space, check_name(thread))
@@ -128,16 +128,18 @@ class ArchiveAccess:
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
-            gone = forget_namespace(self._archive, space, None if older_than is None else _moment(older_than))
+            gone = forget_namespace(
+                self._archive, space, None if older_than is None else _compute_cutoff_time(older_than)
+            )
         for name in gone:
             self._runner.caches.drop(Scope(space, name))
         return gone
 
     def _scope(self, name: Name | None, namespace: Name | None = None) -> Scope:
         """Return the scope of a thread; without a name, the messages of the list identify it."""
-        return Scope(self._space(namespace), "" if name is None else check_name(name))
+        return Scope(self._resolve_namespace(namespace), "" if name is None else check_name(name))
 
-    def _space(self, namespace: Name | None) -> str:
+    def _resolve_namespace(self, namespace: Name | None) -> str:
         """Return the namespace of a call: the one it names, else the compactor's own."""
         return self._namespace if namespace is None else check_name(namespace, "namespace")
 
@@ -146,7 +148,7 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int) and value >= 0
 
 
-def _moment(older_than: timedelta | datetime) -> float:
+def _compute_cutoff_time(older_than: timedelta | datetime) -> float:
     """Return the Unix time before which something is older than this age or moment (without a zone, local time)."""
     now = time.time()
     if isinstance(older_than, timedelta):

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from unabridged.archive.names import Name, check_name
-from unabridged.archive.opening import announce, archive_of
+from unabridged.archive.opening import log_archive_once, open_or_keep_archive
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record
 from unabridged.archive_access import ArchiveAccess, make_async
 from unabridged.arguments import check_arguments, check_max_tokens
@@ -43,8 +43,8 @@ CLOSE_TIMEOUT_SECONDS = 2.0
 """How long `close` waits for a summary that is being made in the background."""
 
 
-class Options(TypedDict, total=False):
-    """The options of a call besides its messages."""
+class CallOptions(TypedDict, total=False):
+    """Declare the keyword arguments of a call besides its messages."""
 
     thread: Name | None
     """The name of the conversation; one without a name is known by what it says."""
@@ -114,8 +114,8 @@ class Compactor(ArchiveAccess):
         self._format = format_named(format) if format is not None else None
         self._namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
         self._on_event = on_event
-        self._owned = archive is None or isinstance(archive, str)
-        self._archive = archive_of(archive, probe=not self.settings.off)
+        self._owns_archive = archive is None or isinstance(archive, str)
+        self._archive = open_or_keep_archive(archive, probe=not self.settings.off)
         self._asker: Asker | None = None
         if any(argument is not None for argument in (model, model_window, fallback, fallback_window)):
             from unabridged.asking.asker import Asker  # noqa: PLC0415 - only callers with a model pay for it
@@ -134,7 +134,7 @@ class Compactor(ArchiveAccess):
             meter=meter,
             calibration=self._calibration.value,
             archive=self._archive,
-            archive_name=announce(self._archive, self._namespace),
+            archive_name=log_archive_once(self._archive, self._namespace),
             host=HostFunctions(self._emit, hooks or Hooks(), check_origin(origin), check_redact(redact), state),
             summary_writer=build_summary_writer(self._asker, agent),
             prices=find_prices(self.settings.clear, model_info(agent)),
@@ -165,9 +165,9 @@ class Compactor(ArchiveAccess):
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
         return self._runner.drive(self._runner.run_with_room(answer, messages, scope, (system, tools)))
 
-    async def afit(self, messages: list[Message], **options: Unpack[Options]) -> Compaction:
+    async def afit(self, messages: list[Message], **options: Unpack[CallOptions]) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await self._runner.adrive(self._run(messages, **options))
+        return await self._runner.adrive(self._make_call_steps(messages, **options))
 
     def compact(
         self,
@@ -185,9 +185,9 @@ class Compactor(ArchiveAccess):
         done = self._runner.drive(steps)
         return done if done.changed else None
 
-    async def acompact(self, messages: list[Message], **options: Unpack[Options]) -> Compaction | None:
+    async def acompact(self, messages: list[Message], **options: Unpack[CallOptions]) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._runner.adrive(self._run(messages, **options, why=ASKED_REASON))
+        done = await self._runner.adrive(self._make_call_steps(messages, **options, why=ASKED_REASON))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:
@@ -195,11 +195,11 @@ class Compactor(ArchiveAccess):
 
         An error that says something else is raised as it is; a second refusal is `WontFit`, caused by the provider's.
         """
-        return self._runner.drive(self._refused(fitted, error))
+        return self._runner.drive(self._make_refusal_steps(fitted, error))
 
     async def aoverflowed(self, fitted: Compaction, error: object) -> Compaction:
         """`overflowed` without blocking the event loop."""
-        return await self._runner.adrive(self._refused(fitted, error))
+        return await self._runner.adrive(self._make_refusal_steps(fitted, error))
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
@@ -236,7 +236,7 @@ class Compactor(ArchiveAccess):
 
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
-        return self._take_back(messages, thread, namespace, every=True, unknown=unknown)[0]
+        return self._restore_messages(messages, thread, namespace, every=True, unknown=unknown)[0]
 
     def undo(
         self,
@@ -252,7 +252,7 @@ class Compactor(ArchiveAccess):
         """
         from unabridged.history.replay import note_undone  # noqa: PLC0415 - importing the package stays cheap
 
-        before, records = self._take_back(messages, thread, namespace, every=False, unknown=unknown)
+        before, records = self._restore_messages(messages, thread, namespace, every=False, unknown=unknown)
         for record in records:
             note_undone(self._archive, record)
             self._archive.retire(record.scope, record.id)
@@ -271,7 +271,7 @@ class Compactor(ArchiveAccess):
         if self._asker is not None:
             self._asker.close()
             self._runner.background.wait_for_all(CLOSE_TIMEOUT_SECONDS)
-        if self._owned:
+        if self._owns_archive:
             self._archive.close()
 
     def __enter__(self) -> Self:
@@ -280,7 +280,7 @@ class Compactor(ArchiveAccess):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _run(
+    def _make_call_steps(
         self,
         messages: list[Message],
         *,
@@ -294,10 +294,10 @@ class Compactor(ArchiveAccess):
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
         return self._runner.run_with_room(answer, messages, scope, (system, tools), force=bool(why), why=why)
 
-    def _refused(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
+    def _make_refusal_steps(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         return self._runner.recover_from_refusal(fitted, error, self._scope(fitted.thread or None, fitted.namespace))
 
-    def _take_back(
+    def _restore_messages(
         self, messages: list[Message], name: Name | None, namespace: Name | None, *, every: bool, unknown: Unknown
     ) -> tuple[list[Message], list[Record]]:
         from unabridged.history.replay import take_back  # noqa: PLC0415 - importing the package stays cheap

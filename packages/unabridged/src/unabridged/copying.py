@@ -26,7 +26,7 @@ _MAX_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCopy:
-    """What a copy did, in numbers; without `problems` both sides now hold the same."""
+    """Count what `copy_archive` did; without `problems`, both archives now hold the same."""
 
     threads: int = 0
     """Threads that were compared, each whole on both sides."""
@@ -65,8 +65,8 @@ def copy_archive(
         raise ArchiveError("a thread is one of a namespace: name that too.")
     namespace, thread = optional_name(namespace, "namespace"), optional_name(thread)
     for archive in (source, target):
-        _check_able(archive)
-    _check_sealing(source, target)
+        _check_can_be_copied(archive)
+    _check_same_encryption(source, target)
     spaces = source.namespaces() if namespace is None else [namespace]
     scopes = [Scope(space, name) for space in spaces for name in source.threads(space) if thread in {None, name}]
     copied, whole = ArchiveCopy(), hashlib.sha256()
@@ -75,32 +75,32 @@ def copy_archive(
         try:
             one, digest = _copy_thread(source, target, scope)
         except (ArchiveError, SettingsError) as error:  # another store may have taken other names
-            copied = replace(copied, problems=(*copied.problems, f"{store_rules.describe(scope)}: {error}"))
+            copied = replace(copied, problems=(*copied.problems, f"{store_rules.describe_scope(scope)}: {error}"))
         else:
-            copied = _add(copied, one)
+            copied = _add_counts(copied, one)
             whole.update(store_rules.join_names(*scope) + digest)
     tell(len(scopes), len(scopes))
     copied = _copy_notes(source, target, namespace, thread, copied)
     return replace(copied, digest=f"sha256:{whole.hexdigest()}")
 
 
-def _add(copied: ArchiveCopy, one: ArchiveCopy) -> ArchiveCopy:
+def _add_counts(copied: ArchiveCopy, one: ArchiveCopy) -> ArchiveCopy:
     counted = ("threads", "new", "grown", "records", "messages", "size")
     return replace(copied, **{name: getattr(copied, name) + getattr(one, name) for name in counted})
 
 
-def _check_sealing(source: Archive, target: Archive) -> None:
-    """Refuse to put open messages among sealed ones, and the other way round."""
-    there = _is_sealed(target)
-    if there is not None and (here := _is_sealed(source)) is not None and here != there:
+def _check_same_encryption(source: Archive, target: Archive) -> None:
+    """Raise `ArchiveError` if one archive is encrypted and the other is not."""
+    there = _is_encrypted(target)
+    if there is not None and (here := _is_encrypted(source)) is not None and here != there:
         sealed, other = (source.url, target.url) if here else (target.url, source.url)
         raise ArchiveError(
             f"what {sealed} holds is encrypted, what {other} holds is not. Give the key of {sealed}, or another target."
         )
 
 
-def _is_sealed(archive: Archive) -> bool | None:
-    """Return whether what the archive gives is sealed, as far as its first thread tells; None where it has none."""
+def _is_encrypted(archive: Archive) -> bool | None:
+    """Return whether the records of the archive are encrypted, judged by its first thread; None if it has no thread."""
     for namespace in archive.namespaces():
         for name in archive.threads(namespace):
             if (stored := next(archive.everything(Scope(namespace, name)), None)) is not None:
@@ -108,8 +108,8 @@ def _is_sealed(archive: Archive) -> bool | None:
     return None
 
 
-def _check_able(archive: Archive) -> None:
-    """Refuse an archive of somebody's own that was made before archives could be copied."""
+def _check_can_be_copied(archive: Archive) -> None:
+    """Raise `ArchiveError` for a custom archive class that lacks the methods needed for copying."""
     missing = [name for name in ("everything", "take", "notes") if not hasattr(archive, name)]
     if missing:
         raise ArchiveError(
@@ -128,9 +128,8 @@ class _RecordDigest(NamedTuple):
 
 @dataclass(slots=True)
 class _ThreadDigests:
-    """All that a thread holds, as digests: enough to tell whether two are the same, or one the beginning of the other.
-
-    Put-in messages and the others are counted apart: only within each of the two does the order mean anything.
+    """Hold the digests of all records and messages of a thread, to compare it with its copy.
+    Messages that a compaction inserted are listed apart from original ones: only within each list is the order fixed.
     """
 
     records: dict[str, _RecordDigest] = field(default_factory=dict)
@@ -138,28 +137,28 @@ class _ThreadDigests:
     put_in: bytearray = field(default_factory=bytearray)
 
     def add(self, stored: StoredRecord) -> None:
-        """Take in what comes next."""
+        """Add a record and its parts."""
         self.add_record(stored)
         for part in stored.parts:
             self.add_part(part)
 
     def add_record(self, stored: StoredRecord) -> None:
-        """Take in a record, without its parts."""
+        """Add a record without its parts."""
         record = stored.record
         said = hashlib.sha256(codec.encode(store_rules.record_fields(record))).digest()
         self.records[record.id] = _RecordDigest(record.key, said, stored.live)
 
     def add_part(self, part: Part) -> None:
-        """Take in a message: where and whose it is, what search sees of it, and its bytes."""
+        """Add the digest of one message: its position, author, searchable text and bytes."""
         named = store_rules.join_names(part.hash, str(part.turn), part.role, part.origin, part.text)
-        self.list_of(part).extend(hashlib.sha256(named + hashlib.sha256(part.body).digest()).digest())
+        self.digests_for(part).extend(hashlib.sha256(named + hashlib.sha256(part.body).digest()).digest())
 
-    def list_of(self, part: Part) -> bytearray:
-        """Return the digests of the messages among which this one is counted."""
+    def digests_for(self, part: Part) -> bytearray:
+        """Return the list of digests that this message belongs to: inserted messages or original ones."""
         return self.put_in if part.turn < 0 else self.messages
 
     def digest(self) -> bytes:
-        """Over everything."""
+        """Return one digest over all records and messages of the thread."""
         whole = hashlib.sha256()
         for record_id, line in self.records.items():
             whole.update(store_rules.join_names(record_id, line.key, str(line.live)) + line.digest)
@@ -168,7 +167,7 @@ class _ThreadDigests:
         return whole.digest()
 
 
-def _see(archive: Archive, scope: Scope) -> _ThreadDigests:
+def _digest_thread(archive: Archive, scope: Scope) -> _ThreadDigests:
     seen = _ThreadDigests()
     for stored in archive.everything(scope):
         seen.add(stored)
@@ -176,22 +175,22 @@ def _see(archive: Archive, scope: Scope) -> _ThreadDigests:
 
 
 def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[ArchiveCopy, bytes]:
-    """Bring one thread to the state that the source has; what was done, and the digest of both sides."""
+    """Copy one thread to the target; return what was written and the digest that both sides now share."""
     done = ArchiveCopy(threads=1)
-    there = _see(target, scope)
+    there = _digest_thread(target, scope)
     for _ in range(_MAX_TRIES):
-        here = _see(source, scope) if there.records else _ThreadDigests()
-        _check_same(here, there, target)
+        here = _digest_thread(source, scope) if there.records else _ThreadDigests()
+        _check_is_earlier_state(here, there, target)
         if there.records and here.digest() == there.digest():
             return done, here.digest()
-        coming = _MissingRecords(there, _count_same(here, there))
-        if target.take(scope, len(there.records), coming.of(source.everything(scope))):
-            _retire(target, scope, coming.here, there)
+        coming = _MissingRecords(there, _count_unchanged_records(here, there))
+        if target.take(scope, len(there.records), coming.select_missing(source.everything(scope))):
+            _retire_records(target, scope, coming.source_digests, there)
             new = done.new or not there.records
             sums = done.records + coming.records, done.messages + coming.messages, done.size + coming.size
             done = ArchiveCopy(1, int(new), int(not new), *sums)
-        there = _see(target, scope)
-        if there.digest() == coming.here.digest():
+        there = _digest_thread(target, scope)
+        if there.digest() == coming.source_digests.digest():
             return done, there.digest()
     raise ArchiveError(
         f"after {_MAX_TRIES} times both sides still differ: others write to it. "
@@ -199,18 +198,18 @@ def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Archiv
     )
 
 
-def _retire(target: Archive, scope: Scope, here: _ThreadDigests, there: _ThreadDigests) -> None:
-    """Retire what the source has retired since."""
+def _retire_records(target: Archive, scope: Scope, here: _ThreadDigests, there: _ThreadDigests) -> None:
+    """Retire the records in the target that have been retired in the source since the last copy."""
     for record_id, line in there.records.items():
         if line.live and not here.records.get(record_id, line).live:
             target.retire(scope, record_id)
 
 
-def _check_same(here: _ThreadDigests, there: _ThreadDigests, target: Archive) -> None:
-    """Refuse a target that holds what the source does not: it is no earlier state of the same conversation."""
+def _check_is_earlier_state(here: _ThreadDigests, there: _ThreadDigests, target: Archive) -> None:
+    """Raise `ArchiveError` unless the target holds an earlier state of the source's conversation."""
     keys = {record_id: line.key for record_id, line in here.records.items()}
     strange = sum(keys.get(record_id) != line.key for record_id, line in there.records.items())
-    if strange or not all(ours.startswith(theirs) for ours, theirs in _pairs(here, there)):
+    if strange or not all(ours.startswith(theirs) for ours, theirs in _pair_digests(here, there)):
         what = f"{strange:,} of its {len(there.records):,} records are" if strange else "some of its messages are"
         raise ArchiveError(
             f"{target.url} holds another conversation under this name: {what} not in the source. Nothing of it was "
@@ -218,12 +217,12 @@ def _check_same(here: _ThreadDigests, there: _ThreadDigests, target: Archive) ->
         )
 
 
-def _pairs(here: _ThreadDigests, there: _ThreadDigests) -> Iterable[tuple[bytearray, bytearray]]:
+def _pair_digests(here: _ThreadDigests, there: _ThreadDigests) -> Iterable[tuple[bytearray, bytearray]]:
     return (here.messages, there.messages), (here.put_in, there.put_in)
 
 
-def _count_same(here: _ThreadDigests, there: _ThreadDigests) -> int:
-    """Return how many records, from the first, need not be written again: they are the same, or only retired since."""
+def _count_unchanged_records(here: _ThreadDigests, there: _ThreadDigests) -> int:
+    """Return how many records at the beginning are the same on both sides, or differ only by being retired since."""
     count = 0
     for (one, ours), (other, theirs) in zip(here.records.items(), there.records.items(), strict=False):
         if one != other or ours.digest != theirs.digest or (ours.live and not theirs.live):
@@ -233,23 +232,23 @@ def _count_same(here: _ThreadDigests, there: _ThreadDigests) -> int:
 
 
 class _MissingRecords:
-    """What the target lacks, told apart from what it has as it goes by, and all of it seen."""
+    """Select the records that the target lacks, and collect the digests of all records of the source on the way."""
 
     def __init__(self, there: _ThreadDigests, first: int) -> None:
-        self.here = _ThreadDigests()
+        self.source_digests = _ThreadDigests()
         self.records = self.messages = self.size = 0
-        self._there, self._first = there, first
+        self._target_digests, self._first_missing = there, first
 
-    def of(self, stored: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
+    def select_missing(self, stored: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
         """Yield the records from the first that the target lacks, each with the parts it lacks."""
         waiting: list[Part] = []
         for number, one in enumerate(stored):
-            self.here.add_record(one)
+            self.source_digests.add_record(one)
             for part in one.parts:
-                if len(self.here.list_of(part)) >= len(self._there.list_of(part)):
+                if len(self.source_digests.digests_for(part)) >= len(self._target_digests.digests_for(part)):
                     waiting.append(part)
-                self.here.add_part(part)
-            if number >= self._first:
+                self.source_digests.add_part(part)
+            if number >= self._first_missing:
                 self.records += 1
                 self.messages += len(waiting)
                 self.size += sum(len(part.body) for part in waiting)
@@ -260,11 +259,10 @@ class _MissingRecords:
 def _copy_notes(
     source: Archive, target: Archive, namespace: str | None, thread: str | None, copied: ArchiveCopy
 ) -> ArchiveCopy:
-    """Bring what was remembered, in the place of what the target remembers under the same name.
-
-    Where one thread is copied, what is remembered of other threads stays behind.
+    """Copy the notes of the source, replacing notes of the same key in the target.
+    When only one thread is copied, notes about other threads are left out.
     """
-    of_a_thread, of_the_thread = store_rules.thread_note(""), store_rules.thread_note(thread or "")
+    of_a_thread, of_the_thread = store_rules.thread_note_key(""), store_rules.thread_note_key(thread or "")
     written, problems = 0, list(copied.problems)
     try:
         for space, key, data in source.notes(namespace):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 Kind = Literal["summary", "clearing", "shortening", "repair", "copy", "reminder", "claims"]
 """The last three stand beside a compaction that a client makes itself: the session was copied into the archive, the
 context was told what a summary loses, the client's summary was held against the record."""
-COMPACTIONS: frozenset[Kind] = frozenset({"summary", "clearing", "shortening", "repair"})
+COMPACTION_KINDS: frozenset[Kind] = frozenset({"summary", "clearing", "shortening", "repair"})
 """The kinds that changed a list."""
 
 
@@ -60,7 +60,7 @@ class Receipt:
 _RECEIPT_FIELDS = frozenset(field.name for field in fields(Receipt))
 
 
-def receipt_from(stored: Mapping[str, Any]) -> Receipt:
+def receipt_from_dict(stored: Mapping[str, Any]) -> Receipt:
     """Return the receipt that a record has; fields of later versions are left out."""
     data = {name: value for name, value in stored.items() if name in _RECEIPT_FIELDS}
     for name in ("turns", "edited"):

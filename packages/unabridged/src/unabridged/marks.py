@@ -28,7 +28,7 @@ _NOTE_PATTERN = re.compile(
 _STUB_PATTERN = re.compile(r"\[(?:Tool result|Image|Audio|Video|Document) cleared: [^\n]{1,1200}\]")
 
 
-def summary_text(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
+def format_summary_turn(record_id: str, body: str, first: int, last: int, language: str = "") -> str:
     """Return the text of a summary turn: whose it is, what it stands for, the body, and where it ends.
 
     It speaks the conversation's language; the marks around it are the same in every one.
@@ -37,52 +37,54 @@ def summary_text(record_id: str, body: str, first: int, last: int, language: str
     return f"{_SUMMARY_PREFIX}{record_id}] {heading}\n\n{body.strip()}\n\n[end of summary {record_id}]"
 
 
-def framed_id(view: View) -> str | None:
-    """Return the record id of a message that is, from its first to its last character, a summary turn; else None."""
+def find_summary_turn_id(view: View) -> str | None:
+    """Return the record id if the whole message is one summary turn, from first to last character; else None."""
     if view.calls or view.answers or not view.text.startswith(_SUMMARY_PREFIX):
         return None
-    found = ids_in(view.text[:40])
+    found = find_record_ids(view.text[:40])
     return found[0] if found and view.text.endswith(f"[end of summary {found[0]}]") else None
 
 
 @cache
-def separators() -> frozenset[str]:
-    """Return all that a rewritten list may say besides the summary to keep the roles in order, in every language."""
+def list_separator_texts() -> frozenset[str]:
+    """Return every text, in all languages, that the library inserts around a summary to keep the roles alternating."""
     return frozenset(
         labels(code)[kind] for code in language_tables() for kind in ("acknowledgment", "bridge", "question")
     )
 
 
-def asks_for_summary(view: View) -> bool:
+def is_summary_question(view: View) -> bool:
     """Return whether a message is exactly the question that stands before a summary in the assistant's voice."""
     asks = view.text.startswith("[unabridged] ") and not (view.calls or view.answers)
     return asks and any(view.text == labels(code)["question"] for code in language_tables())
 
 
-def is_ours(view: View) -> bool:
-    """Return whether a turn that the archive vouches for is wholly ours: a summary turn or a separator."""
+def is_generated_turn(view: View) -> bool:
+    """Return whether the whole turn was written by this library: a summary turn or a separator.
+    Call it only for a turn that the archive knows: anybody can write such a text.
+    """
     if view.calls or view.answers or view.attached:
         return False
-    return view.text.startswith(_SUMMARY_PREFIX) or view.text in separators()
+    return view.text.startswith(_SUMMARY_PREFIX) or view.text in list_separator_texts()
 
 
-def is_our_summary(view: View) -> bool:
-    """Return whether the archive vouched for this turn of ours; other systems' summaries are read like any turn."""
-    return view.origin == "summary" and is_ours(view)
+def is_trusted_summary(view: View) -> bool:
+    """Return whether the turn is a summary that this library wrote and the archive knows."""
+    return view.origin == "summary" and is_generated_turn(view)
 
 
-def shortening_note(record_id: str) -> str:
+def format_shortening_note(record_id: str) -> str:
     """Return the note between head and tail of a shortened text; `{tokens}` is filled in later."""
     return f"[unabridged {record_id}: the middle of this text of {{tokens}} tokens was left out to fit the window]"
 
 
-def find_note(text: str, records: Collection[str]) -> tuple[int, int, str] | None:
+def find_shortening_note(text: str, records: Collection[str]) -> tuple[int, int, str] | None:
     """Return where the note of one of these records begins and ends in the text, and the tokens it tells; else None."""
     found = (note for note in _NOTE_PATTERN.finditer(text) if note[1] in records) if records else iter(())
     return next(((note.start(), note.end(), note[2]) for note in found), None)
 
 
-def stub_line(kind: str, parts: Iterable[str]) -> str:
+def format_stub(kind: str, parts: Iterable[str]) -> str:
     """Return the one line that stands in for a "Tool result", an "Image" and so on."""
     return f"[{kind} cleared: {'; '.join(parts)}]"
 
@@ -98,21 +100,21 @@ def is_shortened(arguments: str) -> bool:
 
 
 def is_cleared(view: View) -> bool:
-    """Return whether nothing is left of the turn but stubs."""
+    """Return whether only stubs are left of the turn's text."""
     return bool(view.text) and all(map(is_stub, view.text.splitlines()))
 
 
-def ids_in(text: str) -> list[str]:
+def find_record_ids(text: str) -> list[str]:
     """Return the ids of the records that a text names."""
     return _RECORD_ID_PATTERN.findall(text) if "[unabridged " in text or "; record " in text else []
 
 
-def without_ids(text: str) -> str:
+def remove_record_ids(text: str) -> str:
     """Return the text without the ids in our marks: they are no names of the conversation's."""
-    return _RECORD_ID_PATTERN.sub("", text) if ids_in(text) else text
+    return _RECORD_ID_PATTERN.sub("", text) if find_record_ids(text) else text
 
 
-def marked_ids(view: View) -> list[str]:
+def find_view_record_ids(view: View) -> list[str]:
     """Return the ids of the records that a message names, in its text, its calls and its answers."""
     said = (*(answer.text for answer in view.answers), *(call.arguments for call in view.calls))
-    return [record_id for text in (view.text, *said, *view.attached) for record_id in ids_in(text)]
+    return [record_id for text in (view.text, *said, *view.attached) for record_id in find_record_ids(text)]

@@ -91,7 +91,7 @@ class View:
     """The name that the message gives its speaker, where several people speak."""
     sealed: int = 0
     """Characters of encrypted content that only the provider reads, thinking left out."""
-    unread: str = ""
+    unread_digest: str = ""
     """A digest of the blocks that are no plain text, media, call or answer: all that is in them but ids and marks."""
     opaque: bool = False
     """A provider's own item (server-side compaction, item reference): kept exactly where and as it is."""
@@ -99,13 +99,13 @@ class View:
     """A provider's own compaction, whose server drops all that stands before it in the list."""
     glued: bool = False
     """Must stay directly in front of what follows it (a Responses reasoning item)."""
-    starts: tuple[int, ...] = field(default=(), repr=False, compare=False)
+    block_starts: tuple[int, ...] = field(default=(), repr=False, compare=False)
     """Where each block of its text begins but the first, if it has more than one."""
     _meaning: str = field(default="", init=False, repr=False, compare=False)
     """Worked out once: every look-up of a record needs it of every message."""
 
     @property
-    def meaning(self) -> str:
+    def meaning_digest(self) -> str:
         """Return a digest of what it says: without ids, times, usage, cache marks, thinking, and who says it.
 
         The text of system messages is left out: a prompt with a clock in it must not hide a record.
@@ -123,22 +123,22 @@ class View:
             [(media.kind, media.source) for media in self.media],
             self.opaque,
         )
-        if self.unread:
-            said += (self.unread,)
+        if self.unread_digest:
+            said += (self.unread_digest,)
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def said_by(self, origin: Origin) -> View:
+    def with_origin(self, origin: Origin) -> View:
         """Return the same words as somebody else's; itself where they are that one's already."""
         if origin == self.origin:
             return self
         view = replace(self, origin=origin)
-        object.__setattr__(view, "_meaning", self.meaning)
+        object.__setattr__(view, "_meaning", self.meaning_digest)
         return view
 
     def with_inserted(self, own: str, others: tuple[str, ...]) -> View:
         """Return the same message, of which only `own` is in the voice of its origin; it still means what it meant."""
-        view = replace(self, text=own, inserted=others, starts=())
-        object.__setattr__(view, "_meaning", self.meaning)
+        view = replace(self, text=own, inserted=others, block_starts=())
+        object.__setattr__(view, "_meaning", self.meaning_digest)
         return view
 
     def whole_text(self) -> str:

@@ -48,7 +48,7 @@ PEOPLE_DIVISOR = 8
 """People's words may take the trigger divided by this, where a summary takes half of the trigger."""
 
 
-def _is_whole(value: Any, least: int = 1) -> bool:
+def _is_whole_number(value: Any, least: int = 1) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
@@ -60,7 +60,7 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
 
 
-def _is_path(value: Any) -> bool:
+def _is_transcript_path(value: Any) -> bool:
     """Return whether this is the path of a file on one line, with no other fields than those that are filled in."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         return False
@@ -68,15 +68,15 @@ def _is_path(value: Any) -> bool:
     return not set(fixed) & set("{}") and re.split(r"[/\\]", fixed)[-1] not in {"", ".", ".."}
 
 
-def _or_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _allow_none(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or check(value)
 
 
-Checks = Mapping[str, tuple[Callable[[Any], bool], str]]
+FieldChecks = Mapping[str, tuple[Callable[[Any], bool], str]]
 """By the names of fields, separated by spaces: the check of their values, and what they must be in words."""
 
 
-def _check_fields(owner: object, prefix: str, checks: Checks) -> None:
+def _check_fields(owner: object, prefix: str, checks: FieldChecks) -> None:
     for names, (fits, what) in checks.items():
         for name in names.split():
             if not fits(value := getattr(owner, name)):
@@ -107,13 +107,13 @@ class Prices:
         _check_fields(self, "Prices.", {names: (_is_number, "a finite number of 0 or more")})
 
     @property
-    def caches(self) -> bool:
+    def has_cheap_reads(self) -> bool:
         """Return whether a token read again is cheaper than a fresh one."""
         return self.read < self.fresh
 
-    def rewriting(self, idle: float = 0.0) -> float:
+    def rewrite_cost(self, idle: float = 0.0) -> float:
         """Return what a token after a change costs on top: nothing without a cache, or when it has expired anyway."""
-        return max(0.0, self.write - self.read) if self.caches and idle < self.lifetime else 0.0
+        return max(0.0, self.write - self.read) if self.has_cheap_reads and idle < self.lifetime else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,28 +140,28 @@ class Clear:
         _check_fields(self, "Clear.", _CLEAR_CHECKS)
 
 
-_CLEAR_CHECKS: Checks = {
-    "keep_rounds minimum": (_is_whole, _WHOLE_NUMBER_TEXT),
+_CLEAR_CHECKS: FieldChecks = {
+    "keep_rounds minimum": (_is_whole_number, _WHOLE_NUMBER_TEXT),
     "include exclude": (lambda value: not isinstance(value, str), "a tuple of tool names"),
-    "remaining_turns": (_or_none(lambda value: value >= 0), "0 or more, or None"),
+    "remaining_turns": (_allow_none(lambda value: value >= 0), "0 or more, or None"),
 }
-_SETTINGS_CHECKS: Checks = {
+_SETTINGS_CHECKS: FieldChecks = {
     "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
     "background": (
-        _or_none(lambda value: _is_number(value) and 0 < value < 1),
+        _allow_none(lambda value: _is_number(value) and 0 < value < 1),
         "a number above 0 and below 1, or None",
     ),
-    "clear": (_or_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
-    "preserve": (_or_none(lambda value: _is_whole(value, 0)), "a whole number of at least 0, or None"),
-    "reserve summary summary_reserve max_input": (_or_none(_is_whole), f"{_WHOLE_NUMBER_TEXT}, or None"),
+    "clear": (_allow_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
+    "preserve": (_allow_none(lambda value: _is_whole_number(value, 0)), "a whole number of at least 0, or None"),
+    "reserve summary summary_reserve max_input": (_allow_none(_is_whole_number), f"{_WHOLE_NUMBER_TEXT}, or None"),
     "deadline cool_down": (_is_number, "a number of seconds"),
-    "retries": (lambda value: _is_whole(value, 0), "a whole number of at least 0"),
-    "instruction": (_or_none(lambda value: isinstance(value, str)), "a text, or None"),
-    "suffix": (_or_none(lambda value: isinstance(value, bool)), "True, False or None"),
-    "pin": (_or_none(callable), "a function of a message, or None"),
+    "retries": (lambda value: _is_whole_number(value, 0), "a whole number of at least 0"),
+    "instruction": (_allow_none(lambda value: isinstance(value, str)), "a text, or None"),
+    "suffix": (_allow_none(lambda value: isinstance(value, bool)), "True, False or None"),
+    "pin": (_allow_none(callable), "a function of a message, or None"),
     "pins": (_are_texts, 'a tuple of texts such as ("never use tabs",)'),
     "transcript": (
-        _or_none(lambda value: value is False or _is_path(value)),
+        _allow_none(lambda value: value is False or _is_transcript_path(value)),
         'the path of a file such as "logs/{thread}.md", where {thread} and {namespace} are filled in, False or None',
     ),
     "off recall keep_at_most": (lambda value: isinstance(value, bool), "True or False"),
@@ -238,7 +238,7 @@ class Settings:
     def __post_init__(self) -> None:
         parse_trigger(self.trigger)
         if self.keep is not None:
-            _refuse_contradiction(dict(_lowest(parse_keep(self.keep))), parse_trigger(self.trigger))
+            _refuse_keep_above_trigger(dict(_find_lowest_values(parse_keep(self.keep))), parse_trigger(self.trigger))
         parse_target(self.target)
         if self.target is not None and self.keep is not None:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
@@ -286,7 +286,7 @@ class Limits:
         return min([self.budget, *bounds]) // 3
 
     @property
-    def below_trigger(self) -> int:
+    def tokens_below_trigger(self) -> int:
         """Return what a compacted request should stay below: else the next message pulls the trigger again."""
         bounds = [condition["tokens"] for condition in self.trigger if set(condition) == {"tokens"}]
         return min([self.budget, *(bound - 1 for bound in bounds)])
@@ -299,9 +299,9 @@ def resolve_limits(settings: Settings, window: int | None) -> Limits:
     """
     assumed = window is None
     if window is None:
-        window = assumed_window(settings)
+        window = assume_window(settings)
         assumed = window != FALLBACK_WINDOW
-    if not _is_whole(window) or window < (1 if assumed else 64):
+    if not _is_whole_number(window) or window < (1 if assumed else 64):
         raise SettingsError(f"window must be a whole number of at least 64 tokens; got {window!r}")
     reserve = settings.reserve if settings.reserve is not None else min(4_096, window // 10)
     reserve = 0 if assumed else reserve
@@ -309,8 +309,8 @@ def resolve_limits(settings: Settings, window: int | None) -> Limits:
         raise SettingsError(f"reserve {reserve:,} leaves nothing of the {window:,}-token window: make it smaller")
     budget = window - reserve
     conditions = parse_trigger(settings.trigger)
-    trigger = tuple(_resolve(condition.items(), window, budget, max) for condition in conditions)
-    summary = settings.summary if settings.summary is not None else _summary_size(window, trigger)
+    trigger = tuple(_resolve_conditions(condition.items(), window, budget, max) for condition in conditions)
+    summary = settings.summary if settings.summary is not None else _choose_summary_size(window, trigger)
     limits = Limits(
         window,
         reserve,
@@ -325,19 +325,19 @@ def resolve_limits(settings: Settings, window: int | None) -> Limits:
     )
     target = parse_target(settings.target)
     if target is not None:
-        tokens = _resolve([target], window, budget, min)["tokens"]
+        tokens = _resolve_conditions([target], window, budget, min)["tokens"]
         _refuse_target_above_trigger(tokens, budget, trigger)
         limits = replace(limits, target_tokens=tokens, summary=min(summary, max(64, tokens // 2)))
     elif settings.keep is None:
         limits = replace(limits, keep_tokens=min(window // 10, limits.third_of_trigger))
     else:
-        limits = _with_keep(limits, _resolve(parse_keep(settings.keep), window, budget, min))
+        limits = _with_keep(limits, _resolve_conditions(parse_keep(settings.keep), window, budget, min))
     people = limits.third_of_trigger if settings.preserve is None else settings.preserve
-    half = (limits.below_trigger if limits.target_tokens is None else limits.target_tokens) // 2
+    half = (limits.tokens_below_trigger if limits.target_tokens is None else limits.target_tokens) // 2
     return replace(limits, people=min(people, max(half - limits.summary, half * 2 // PEOPLE_DIVISOR)))
 
 
-def assumed_window(settings: Settings) -> int:
+def assume_window(settings: Settings) -> int:
     """Return the window to work with where it is unknown: the lowest trigger in tokens, else a small one."""
     conditions = parse_trigger(settings.trigger)
     alone = [int(condition["tokens"]) for condition in conditions if set(condition) == {"tokens"}]
@@ -375,10 +375,10 @@ def warn_once(text: str) -> None:
         log.warning(text)
 
 
-def _resolve(
+def _resolve_conditions(
     conditions: Iterable[Condition], window: int, budget: int, pick: Callable[[int, int], int]
 ) -> dict[Measure, int]:
-    """Return the conditions in tokens and messages; of tokens and a fraction, the one that `pick` returns."""
+    """Return the conditions as numbers of tokens and messages; where tokens and a fraction meet, `pick` chooses one."""
     sizes: dict[Measure, int] = {}
     for measure, value in conditions:
         unit: Measure = "messages" if measure == "messages" else "tokens"
@@ -387,7 +387,7 @@ def _resolve(
     return sizes
 
 
-def _summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
+def _choose_summary_size(window: int, trigger: Sequence[Mapping[Measure, int]]) -> int:
     """Return a third of the window or of a lower trigger, up to 4,096; of a large window an eighth, up to 6,144."""
     thirds = [max(256, condition["tokens"] // 3) for condition in trigger if set(condition) == {"tokens"}]
     return min([6_144, max(min(window // 3, 4_096), window // 8), *thirds])
@@ -404,7 +404,7 @@ def parse_trigger(trigger: Any) -> tuple[dict[Measure, float], ...]:
     if {} in trigger:
         raise SettingsError("a mapping in trigger needs at least one condition; leave it out instead")
     listed = (item.items() if isinstance(item, Mapping) else [item] for item in trigger)
-    return tuple(dict(_condition("trigger", pair) for pair in pairs) for pairs in listed)
+    return tuple(dict(_parse_condition("trigger", pair) for pair in pairs) for pairs in listed)
 
 
 def parse_keep(keep: Any) -> tuple[Condition, ...]:
@@ -413,7 +413,7 @@ def parse_keep(keep: Any) -> tuple[Condition, ...]:
         keep = [keep]
     if isinstance(keep, str) or not isinstance(keep, Sequence) or not keep:
         raise SettingsError(f'keep must be a pair such as ("messages", 20), or a list of pairs; got {keep!r}')
-    return tuple(_condition("keep", item) for item in keep)
+    return tuple(_parse_condition("keep", item) for item in keep)
 
 
 def _is_pair(value: Any) -> bool:
@@ -424,7 +424,7 @@ def parse_target(target: Any) -> Condition | None:
     """Return the size after a compaction; raise `SettingsError` for a wrong one."""
     if target is None:
         return None
-    measure, value = _condition("target", target)
+    measure, value = _parse_condition("target", target)
     if measure == "messages":
         raise SettingsError(
             'target is a size, ("fraction", 0.5) or ("tokens", 60_000); keep=("messages", 20) counts them'
@@ -432,13 +432,13 @@ def parse_target(target: Any) -> Condition | None:
     return measure, value
 
 
-def _condition(field: str, pair: Any) -> Condition:
+def _parse_condition(field: str, pair: Any) -> Condition:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise SettingsError(f'{field} takes pairs such as ("tokens", 100_000); got {pair!r}')
     measure, value = pair
     if measure not in _RANGE_TEXTS:
         raise SettingsError(f"{field} knows {', '.join(sorted(_RANGE_TEXTS))}; got {measure!r}")
-    if not (_is_number(value) and 0 < value <= 1 if measure == "fraction" else _is_whole(value)):
+    if not (_is_number(value) and 0 < value <= 1 if measure == "fraction" else _is_whole_number(value)):
         raise SettingsError(f"{field} {measure} must be {_RANGE_TEXTS[measure]}; got {value!r}")
     return measure, value
 
@@ -462,15 +462,15 @@ def _refuse_target_above_trigger(tokens: int, budget: int, trigger: Sequence[Map
         )
 
 
-def _lowest(keep: Iterable[Condition]) -> Iterable[Condition]:
-    """Yield the lowest value of each measure: of a list, the one that keeps fewer counts."""
+def _find_lowest_values(keep: Iterable[Condition]) -> Iterable[Condition]:
+    """Yield the lowest value for each measure, since the condition that keeps fewer messages counts."""
     lowest: dict[Measure, float] = {}
     for measure, value in keep:
         lowest[measure] = min(value, lowest.get(measure, value))
     return lowest.items()
 
 
-def _refuse_contradiction(keep: Mapping[Measure, float], trigger: Sequence[Mapping[Measure, float]]) -> None:
+def _refuse_keep_above_trigger(keep: Mapping[Measure, float], trigger: Sequence[Mapping[Measure, float]]) -> None:
     """Refuse a `keep` that no window puts below the trigger."""
     for condition in trigger:
         shared = [measure for measure in condition if measure in keep]

@@ -39,7 +39,7 @@ def condition_from_text(option: str, text: str) -> tuple[str, float]:
     measure, _, value = (part.strip() for part in text.strip().rpartition("="))
     if measure and measure not in MEASURES:
         raise SettingsError(f"{option} knows {', '.join(f'{name}=' for name in MEASURES)}; got {text!r}")
-    share = _share(value)
+    share = _parse_share(value)
     if share is not None and 0 < share <= 1 and measure in {"", "fraction"}:
         return "fraction", share
     parted = share is not None and not share.is_integer()  # 1.5 is neither a share nor a number of tokens
@@ -52,7 +52,7 @@ def condition_from_text(option: str, text: str) -> tuple[str, float]:
     return measure or "tokens", parse_size(value, f"a {option}")
 
 
-def _share(value: str) -> float | None:
+def _parse_share(value: str) -> float | None:
     """Return 85% or 0.85 as a share; None for what is no number."""
     try:
         return float(value[:-1]) / 100 if value.endswith("%") else float(value)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-NAME = "unabridged"
+INSTRUMENTATION_NAME = "unabridged"
 _MAX_UNFINISHED = 10_000
 """Compactions that began and never ended are forgotten beyond so many."""
 
@@ -42,8 +42,8 @@ def otel(
         from opentelemetry import metrics, trace  # noqa: PLC0415 - the extra brings it
     except ImportError as error:
         raise NotInstalled("telemetry", "unabridged[otel]", error) from error
-    tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
-    exporter = _EventExporter(tracer, metrics.get_meter(NAME, meter_provider=meter_provider))
+    tracer = trace.get_tracer(INSTRUMENTATION_NAME, tracer_provider=tracer_provider)
+    exporter = _EventExporter(tracer, metrics.get_meter(INSTRUMENTATION_NAME, meter_provider=meter_provider))
 
     def export(event: Event) -> None:
         exporter.export(event)
@@ -87,7 +87,7 @@ class _EventExporter:
         started = self._pop_start(scope) or now
         kind = {"unabridged.kind": receipt.kind, "unabridged.by_model": receipt.summariser != "model-free"}
         span = self._tracer.start_span(
-            "unabridged.compact", start_time=started, attributes=kind | _facts(receipt, scope)
+            "unabridged.compact", start_time=started, attributes=kind | _build_receipt_attributes(receipt, scope)
         )
         span.end(end_time=now)
         self._events.add(1, {"unabridged.event": "compacted", **kind})
@@ -106,18 +106,20 @@ class _EventExporter:
         if isinstance(event, Unchanged):  # emitted at every call while nothing can go: counted, no span
             self._pop_start(scope)
             return
-        self._tracer.start_span(f"unabridged.{name}", attributes=facts | _named(scope) | _numbers(event)).end()
+        self._tracer.start_span(
+            f"unabridged.{name}", attributes=facts | _build_scope_attributes(scope) | _build_number_attributes(event)
+        ).end()
 
     def _pop_start(self, scope: tuple[str, str]) -> int | None:
         with self._lock:
             return self._started.pop(scope, None)
 
 
-def _named(scope: tuple[str, str]) -> dict[str, Any]:
+def _build_scope_attributes(scope: tuple[str, str]) -> dict[str, Any]:
     return {"unabridged.namespace": scope[0], "unabridged.thread": scope[1]}
 
 
-def _numbers(event: Event) -> dict[str, Any]:
+def _build_number_attributes(event: Event) -> dict[str, Any]:
     """Return the numbers of an event, whatever its kind, and the record it is about."""
     facts: dict[str, Any] = {}
     for name in (field.name for field in fields(event)):
@@ -129,10 +131,12 @@ def _numbers(event: Event) -> dict[str, Any]:
     return facts
 
 
-def _facts(receipt: Receipt, scope: tuple[str, str]) -> dict[str, Any]:
+def _build_receipt_attributes(receipt: Receipt, scope: tuple[str, str]) -> dict[str, Any]:
     """Return the numbers of a receipt. Its reason and notes are for people, and not exported."""
     sizes = ("tokens_before", "tokens_after", "messages_before", "messages_after")
-    facts = _named(scope) | {f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes}
+    facts = _build_scope_attributes(scope) | {
+        f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes
+    }
     facts |= {f"unabridged.cost.{name}": float(value) for name, value in receipt.cost.items()}
     more = {"record": receipt.id, "summariser": receipt.summariser, "mended": len(receipt.mended)}
     return facts | {f"unabridged.{name}": value for name, value in more.items()}

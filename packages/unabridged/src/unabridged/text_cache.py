@@ -22,9 +22,8 @@ _ENTRY_CHARACTERS = 200
 
 
 class TextCache:
-    """The results computed from each text. Of two generations, the older goes when the younger is full.
-
-    Needs no lock: at worst two threads work the same out, or a generation goes early.
+    """Cache the results computed from each text; when the younger of two generations is full, the older is dropped.
+    Needs no lock: at worst two threads compute the same result, or a generation is dropped early.
     """
 
     def __init__(self, most: int = MAX_CHARACTERS) -> None:
@@ -33,7 +32,7 @@ class TextCache:
         self._old: dict[str, dict[object, Any]] = {}
         self._size = 0
 
-    def of(self, text: str) -> dict[object, Any]:
+    def results_for(self, text: str) -> dict[object, Any]:
         """Return the results for this text so far, to be read and added to."""
         results = self._young.get(text)
         if results is not None:
@@ -56,17 +55,17 @@ class TextCache:
 
 
 _cache = TextCache()
-forget = _cache.clear
+clear_cache = _cache.clear
 
 
-def remembered(work: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """Return the same function of a text (and of a few small values), worked out once while the text is remembered."""
+def cache_by_text(work: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """Decorate a function of a text so that its results are cached while the text is in the cache."""
 
     @wraps(work)
     def cached(text: str, /, *args: P.args, **options: P.kwargs) -> T:
         if len(text) > _MAX_TEXT_CHARACTERS:
             return work(text, *args, **options)
-        results = _cache.of(text)
+        results = _cache.results_for(text)
         key = (work, args, *options.values()) if args or options else work
         try:
             result: T = results[key]

@@ -50,13 +50,13 @@ _LAST_WORD_PATTERN = re.compile(r"(?<=\S)\s\S{1,24}\Z")
 _FIRST_WORD_PATTERN = re.compile(r"\S{0,24}\s(?=\S)")
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the text in sentences, bullets and lines, in order, each without its surrounding white space."""
-    return [piece for piece in (part.strip() for part in _sentence_end().split(text)) if piece]
+    return [piece for piece in (part.strip() for part in _sentence_end_pattern().split(text)) if piece]
 
 
 @cache
-def _sentence_end() -> re.Pattern[str]:
+def _sentence_end_pattern() -> re.Pattern[str]:
     """Return what ends a sentence: a mark and a space, a CJK mark, a line end; not after an abbreviation or initial."""
     return re.compile(
         r"(?<=[.!?\u2026\u061f\u0964])"
@@ -67,7 +67,7 @@ def _sentence_end() -> re.Pattern[str]:
     )
 
 
-def bare(sentence: str) -> str:
+def remove_bullet(sentence: str) -> str:
     """Return the sentence without the bullet or number it began with."""
     return _BULLET_PATTERN.sub("", sentence)
 
@@ -84,7 +84,7 @@ def find_fences(text: str) -> list[tuple[int, int]]:
     return [found.span() for found in _FENCED_BLOCK_PATTERN.finditer(text)] if "```" in text or "~~~" in text else []
 
 
-def one_line(text: str, limit: int = 0) -> str:
+def to_one_line(text: str, limit: int = 0) -> str:
     """Return the text on one line; with a limit, its beginning up to the last whole word that fits."""
     if limit and len(text) > 8 * limit:
         text = text[: 8 * limit]
@@ -97,7 +97,7 @@ def one_line(text: str, limit: int = 0) -> str:
     return (cut[:space] if space > 0 else cut).rstrip(" ,;:") + "…"
 
 
-def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
+def cut_to_head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     """Return the text, or when it is longer than `limit` its beginning and its end around a mark."""
     if len(text) <= limit:
         return text
@@ -112,7 +112,7 @@ def head_and_tail(text: str, limit: int, mark: str = " … ") -> str:
     return before.rstrip() + mark + after.lstrip()
 
 
-def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
+def cut_to_whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
     """Return the text, or when it is longer than `limit` whole lines of its beginning and end, without blank ones."""
     text = text.strip()
     if len(text) <= limit:
@@ -132,11 +132,11 @@ def whole_lines(text: str, limit: int, mark: str = "[\u2026]") -> str:
         else:
             tail.insert(0, line)
             tails += len(line) + 1
-    return "\n".join([*head, mark, *tail]) if head else head_and_tail("\n".join(lines), limit)
+    return "\n".join([*head, mark, *tail]) if head else cut_to_head_and_tail("\n".join(lines), limit)
 
 
 def outline(text: str, limit: int) -> list[str]:
-    """Return the lines of a document; of a long one its headings, and as many lines behind each as fit."""
+    """Return the lines of a document; of a long one the headings, with as many lines after each as fit the limit."""
     lines = [line.strip() for line in text.splitlines() if any(map(str.isalnum, line))]
     behind = accumulate(lines, lambda number, line: 0 if line[0] == "#" else number + 1, initial=-1)
     numbered = [*zip(lines, islice(behind, 1, None), strict=True)]
@@ -166,8 +166,8 @@ def cut_middle(text: str, tokens: int, count: Count, note: str, earlier: tuple[i
         chars = min(chars - 1, int(chars * tokens / size * 0.95))
 
 
-def level(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
-    """Return the greatest height at which all of `sizes`, cut down to it but not below their floors, fit in `total`."""
+def find_common_cap(sizes: Sequence[int], total: int, floors: Sequence[int] | None = None) -> int:
+    """Return the largest cap such that all `sizes`, cut to it but not below their floors, add up to at most `total`."""
     least = floors or [0] * len(sizes)
 
     def needs(height: int) -> int:
@@ -185,16 +185,15 @@ def map_strings(value: Any, change: Callable[[str], Any]) -> Any:
     return change(value) if isinstance(value, str) else value
 
 
-def with_line_ends(text: str) -> str:
+def mark_line_ends(text: str) -> str:
     """Return the text on one line with a sign where its lines ended: how a command is shown."""
     return " \u23ce ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def neutral(text: str) -> str:
-    """Return the text with everything that could pose as structure made harmless, and still readable.
-
+def neutralise_markup(text: str) -> str:
+    """Return the text with everything that looks like a role, tag or heading made harmless, and still readable.
     The brackets of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
-    hashes, and our own quotation marks become plain ones.
+    hashes, and typographic quotation marks become plain ones.
     """
     if not text.isprintable():
         text = _CONTROL_CHARACTER_PATTERN.sub("", text)
@@ -212,16 +211,16 @@ def neutral(text: str) -> str:
 
 def quote(text: str, limit: int = 0) -> str:
     """Return the text on one line, between our quotation marks, which nothing inside can close."""
-    return f"\u201c{neutral(one_line(text, limit))}\u201d"
+    return f"\u201c{neutralise_markup(to_one_line(text, limit))}\u201d"
 
 
 def indent(text: str) -> str:
     """Return the text with lines after the first set in: none of them can pose as one of ours."""
-    return "\n  ".join(neutral(line) for line in text.splitlines())
+    return "\n  ".join(neutralise_markup(line) for line in text.splitlines())
 
 
-def fenced(text: str) -> str:
-    """Return a person's words exactly as they are, between two fences longer than any in the text."""
+def wrap_in_fence(text: str) -> str:
+    """Return the text unchanged between two fences that are longer than any fence inside it."""
     longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
     fence = "~" * max(longest + 1, 3)
     return f"{fence}\n{text}\n{fence}"

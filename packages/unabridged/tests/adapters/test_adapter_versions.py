@@ -13,7 +13,7 @@ import pytest
 import framework_versions
 import workspace
 from places import HELPERS
-from unabridged.adapters.framework_versions import LOWEST_VERSIONS, needed
+from unabridged.adapters.framework_versions import LOWEST_VERSIONS, check_framework
 from unabridged.errors import NotInstalled
 
 EXTRAS = workspace.project()["optional-dependencies"]
@@ -100,7 +100,7 @@ def test_an_older_version_that_can_be_imported_is_used_with_a_warning(
 ) -> None:
     monkeypatch.setattr("unabridged.adapters.framework_versions.LOWEST_VERSIONS", {"any": {"thing": lowest}})
     monkeypatch.setattr("unabridged.adapters.framework_versions.version", lambda _: found)
-    with needed("any", "a part"):
+    with check_framework("any", "a part"):
         pass
     told = f"a part may not work: thing {found} is installed, and {lowest} or newer is needed: "
     assert caplog.messages == ([] if enough else [f"{told}pip install 'unabridged[any]'"])
@@ -109,7 +109,7 @@ def test_an_older_version_that_can_be_imported_is_used_with_a_warning(
 def test_what_is_not_installed_is_told_by_the_import_itself() -> None:
     with (
         pytest.raises(NotInstalled, match=r"No module named 'no_such_framework'.*unabridged\[langchain\]"),
-        needed("langchain", "a part"),
+        check_framework("langchain", "a part"),
     ):
         importlib.import_module("no_such_framework")
 

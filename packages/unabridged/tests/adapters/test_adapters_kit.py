@@ -16,36 +16,36 @@ import pytest
 from unabridged import ArchiveError, Compaction, Settings, SettingsError, events
 from unabridged.adapters.kit import (
     Agent,
+    BoundedMapping,
     Engine,
-    Newest,
     Request,
     Steps,
     Stream,
+    add_collected_event,
+    apply_recorded_compactions,
     arun,
-    as_recorded,
     astream,
-    awatch,
-    blocking,
+    astream_fitted,
+    call_host,
+    call_in_thread,
+    call_method,
     change_between,
-    collect_event,
-    collected_events,
+    collect_events,
+    combine_listeners,
     current_thread,
     event_data,
+    explain_no_compaction,
     follow_change,
-    hosts,
-    identity,
-    in_both_forms,
     look_up,
-    method,
+    make_sync_and_async,
+    name_by_identity,
+    name_sub_thread,
     run,
     stream,
-    sub_thread,
-    tell_both,
+    stream_fitted,
     thread,
-    watch,
-    why_not,
 )
-from unabridged.adapters.kit import current_values as values
+from unabridged.adapters.kit import current_host_values as values
 from unabridged.archive import open_archive
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
 from unabridged.formats import format_named
@@ -84,14 +84,18 @@ def test_a_receipt_is_told_whole_and_an_error_in_words() -> None:
 
 
 def test_why_nothing_was_compacted_is_said_by_the_event_that_knows() -> None:
-    with collected_events() as told:
+    with collect_events() as told:
         for event in (Unchanged("t", "no safe cut", 9), Failed("t", "summary", ValueError("no key"))):
-            collect_event(event)
-    collect_event(EVENTS[0])  # nobody collects any more
-    assert why_not(told) == "Not compacted: the summariser failed (ValueError: no key). Nothing was changed."
-    assert why_not(told[:1]) == "Not compacted: no safe cut."
+            add_collected_event(event)
+    add_collected_event(EVENTS[0])  # nobody collects any more
+    assert (
+        explain_no_compaction(told) == "Not compacted: the summariser failed (ValueError: no key). Nothing was changed."
+    )
+    assert explain_no_compaction(told[:1]) == "Not compacted: no safe cut."
     answered = Failed("t", "summary", ValueError("no key"), goes_on=True)
-    assert why_not([answered, told[0]]) == "Not compacted: no safe cut.", "another model wrote the summary"
+    assert explain_no_compaction([answered, told[0]]) == "Not compacted: no safe cut.", (
+        "another model wrote the summary"
+    )
 
 
 class Store:
@@ -107,9 +111,9 @@ class Store:
 
 def test_one_generator_serves_sync_and_async_callers() -> None:
     def work(given: Any) -> Steps[list[str]]:
-        found: list[str] = [(yield method(Store(), "get", "a")), (yield blocking(str.upper, "b"))]
+        found: list[str] = [(yield call_method(Store(), "get", "a")), (yield call_in_thread(str.upper, "b"))]
         try:
-            yield hosts(given, "c")
+            yield call_host(given, "c")
         except ValueError as error:
             found.append(str(error))
         return found
@@ -122,7 +126,7 @@ def test_one_generator_serves_sync_and_async_callers() -> None:
 
     assert run(work(fails)) == ["sync a", "B", "c"]
     assert asyncio.run(arun(work(fails_later))) == ["async a", "B", "c"]
-    plainly, waiting = in_both_forms(work)
+    plainly, waiting = make_sync_and_async(work)
     assert (plainly(fails), asyncio.run(waiting(fails_later))) == (["sync a", "B", "c"], ["async a", "B", "c"])
     assert (plainly.__name__, waiting.__name__) == ("work", "awork")
 
@@ -165,7 +169,7 @@ def test_an_engine_made_in_an_event_loop_opens_nothing_yet() -> None:
         return engine(archive="dir:///proc/unabridged")
 
     own = asyncio.run(build())
-    assert not own.ready
+    assert not own.is_ready
     with pytest.raises(ArchiveError):
         own.compactor_for(Agent())
 
@@ -241,7 +245,7 @@ def test_any_other_error_is_the_callers() -> None:
 class Items(Stream):
     """Items that are numbers once the model speaks."""
 
-    def says(self, item: Any) -> bool:
+    def begins_answer(self, item: Any) -> bool:
         return isinstance(item, int)
 
 
@@ -274,13 +278,13 @@ def streamed(tries: list[list[Any]], *, form: str, own: Engine, refused: Any = N
         if form == "async":
             return [item async for item in astream(request, later, Items())]
         fitted = await arun(fit_after(refused, request))
-        return [item async for item in awatch(request, fitted, later(fitted.messages), later, Items())]
+        return [item async for item in astream_fitted(request, fitted, later(fitted.messages), later, Items())]
 
     if form == "sync":
         return list(stream(request, items, Items()))
     if form == "open":
         fitted = run(fit_after(refused, request))
-        return list(watch(request, fitted, items(fitted.messages), items, Items()))
+        return list(stream_fitted(request, fitted, items(fitted.messages), items, Items()))
     return asyncio.run(all_of())
 
 
@@ -351,7 +355,7 @@ def test_a_stream_that_is_left_early_is_closed_and_learned_from() -> None:
     request = own.request(TALK, Agent(), thread="t")
     vars(request.compactor)["observe"] = lambda _, report: learned.append(report)
     opened = Connection(OPENED, 1, 2)
-    items = watch(request, run(request.fit()), opened, iter, Items())
+    items = stream_fitted(request, run(request.fit()), opened, iter, Items())
     assert next(items) is OPENED
     items.close()  # type: ignore[attr-defined]
     assert opened.closed
@@ -367,11 +371,11 @@ def test_a_thread_is_named_for_a_stretch_of_code() -> None:
 
 
 def test_a_sub_agent_is_named_inside_its_parents_thread() -> None:
-    assert sub_thread("t", "m1") == "t/m1"
-    assert sub_thread("t", "m9", "t/m1") == "t/m1"
-    assert sub_thread("t", "m9", "other/m1") == "t/m9"
-    assert sub_thread("t", "m9", "t2/m1") == "t/m9"
-    assert sub_thread("t", None) == "t"
+    assert name_sub_thread("t", "m1") == "t/m1"
+    assert name_sub_thread("t", "m9", "t/m1") == "t/m1"
+    assert name_sub_thread("t", "m9", "other/m1") == "t/m9"
+    assert name_sub_thread("t", "m9", "t2/m1") == "t/m9"
+    assert name_sub_thread("t", None) == "t"
 
 
 def test_a_hosts_list_follows_a_compaction_and_keeps_what_it_never_saw() -> None:
@@ -384,9 +388,9 @@ def test_a_hosts_list_follows_a_compaction_and_keeps_what_it_never_saw() -> None
 
 def test_messages_without_ids_are_followed_by_identity() -> None:
     a, b, c, new, late, added = (["x"] for _ in range(6))
-    change = change_between([a, b, added, c], [new, added, c], identity)
+    change = change_between([a, b, added, c], [new, added, c], name_by_identity)
     assert change is not None
-    followed = follow_change([a, late, b, c], change, identity)
+    followed = follow_change([a, late, b, c], change, name_by_identity)
     assert [*map(id, followed)] == [id(new), id(late), id(c)]
 
 
@@ -399,16 +403,16 @@ def test_originals_that_the_host_keeps_are_given_as_the_newest_compaction_left_t
         engine.compactor_for(Agent(f"model-{i % 3}")).fit(list(kept), thread="t")
     scope = engine.scope("t")
     assert scope is not None
-    shorter = as_recorded(engine.archive, scope, kept, engine.format)
+    shorter = apply_recorded_compactions(engine.archive, scope, kept, engine.format)
     assert len(shorter) < len(kept) // 2
     assert shorter[-1] is kept[-1]
     compactor = engine.compactor_for(Agent())
     assert compactor.replay(shorter, thread="t") == kept
-    assert as_recorded(engine.archive, scope, kept[:2], engine.format) == kept[:2]
+    assert apply_recorded_compactions(engine.archive, scope, kept[:2], engine.format) == kept[:2]
     changed = [{"role": "user", "content": "another beginning"}, *kept[1:]]
-    assert as_recorded(engine.archive, scope, changed, engine.format) is changed
+    assert apply_recorded_compactions(engine.archive, scope, changed, engine.format) is changed
     for _ in range(100):
-        now = as_recorded(engine.archive, scope, kept, engine.format)
+        now = apply_recorded_compactions(engine.archive, scope, kept, engine.format)
         if compactor.undo(now, thread="t") is now:
             break
     assert now is kept
@@ -420,7 +424,7 @@ def test_no_framework_is_imported() -> None:
 
 
 def test_what_an_adapter_knows_of_conversations_is_the_newest_of_it() -> None:
-    known: Newest[str, int] = Newest(2)
+    known: BoundedMapping[str, int] = BoundedMapping(2)
     for count, name in enumerate(["a", "b", "a", "c"]):
         known[name] = count
     assert dict(known) == {"a": 2, "c": 3}, "the one that was longest untouched made room"
@@ -429,9 +433,9 @@ def test_what_an_adapter_knows_of_conversations_is_the_newest_of_it() -> None:
 def test_an_event_reaches_the_callers_listener_and_the_frameworks_tracing() -> None:
     told: list[str] = []
     event = events.Unchanged("t", "nothing to do", 10)
-    tell_both(lambda _: told.append("caller"), lambda _: told.append("tracing"))(event)
-    tell_both(None, lambda _: told.append("tracing alone"))(event)
-    tell_both(lambda _: told.append("caller alone"), None)(event)
+    combine_listeners(lambda _: told.append("caller"), lambda _: told.append("tracing"))(event)
+    combine_listeners(None, lambda _: told.append("tracing alone"))(event)
+    combine_listeners(lambda _: told.append("caller alone"), None)(event)
     assert told == ["caller", "tracing", "tracing alone", "caller alone"]
 
 

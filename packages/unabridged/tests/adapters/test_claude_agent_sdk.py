@@ -12,7 +12,7 @@ import pytest
 from archive_support import new_schema, postgres_url
 from unabridged.adapters.claude_agent_sdk import NAMESPACE, ArchiveSessionStore
 from unabridged.archive import open_archive
-from unabridged.archive.opening import archive_of
+from unabridged.archive.opening import open_or_keep_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.stores.postgres import open_postgres
 
@@ -43,7 +43,7 @@ def test_the_sdks_own_conformance_suite_passes(kind: str, tmp_path: Path) -> Non
     opened = list[Archive]()
 
     def new_store() -> ArchiveSessionStore:
-        opened.append(archive_of(stores[kind]()))
+        opened.append(open_or_keep_archive(stores[kind]()))
         return ArchiveSessionStore(opened[-1])
 
     try:

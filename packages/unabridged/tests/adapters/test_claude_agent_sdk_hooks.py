@@ -127,7 +127,7 @@ def test_an_archive_that_fails_stops_no_agent_and_the_context_is_still_told(
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """No time before a compaction; what is left to do is in this list, and not begun."""
-    monkeypatch.setattr(actions, "BEFORE_SECONDS", -1.0)
+    monkeypatch.setattr(actions, "BEFORE_COMPACTION_SECONDS", -1.0)
     monkeypatch.setattr("unabridged_cli.clients.hook.session_copy._STRETCH_BYTES", 1)
     started: list[Any] = []
 

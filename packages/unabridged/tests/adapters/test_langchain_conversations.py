@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_support import ScriptedChat, call, long_chat, ours, thread, work
 from unabridged import Compactor, SettingsError
-from unabridged.adapters.kit import only_what_left
+from unabridged.adapters.kit import limit_to_removed_messages
 from unabridged.adapters.langchain import LangChain, aforget, create_agent, create_deep_agent, forget
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
@@ -123,7 +123,7 @@ def test_many_better_matches_of_another_conversation_hide_nothing(archive: Archi
     assert mine is not None
     scope = Scope("default", "t")
     assert len(archive.search(scope, "pump", 1_000)) > 200
-    left = only_what_left(archive, scope, mine.messages, LangChain())
+    left = limit_to_removed_messages(archive, scope, mine.messages, LangChain())
     assert recall_tools(left, scope, format=LangChain()).call("search_history", {"query": "pump"}).count("ref") == 0
     found = recall_tools(left, scope, format=LangChain()).call("search_history", {"query": "word pump"})
     assert "the word is marimbaphone" in found
@@ -132,7 +132,7 @@ def test_many_better_matches_of_another_conversation_hide_nothing(archive: Archi
 
 def test_an_archive_that_can_not_be_read_is_the_tools_answer(tmp_path: Path) -> None:
     archive = open_archive(f"sqlite:///{tmp_path}/a.db")
-    left = only_what_left(archive, Scope("default", "t"), conversation(SECRET), LangChain())
+    left = limit_to_removed_messages(archive, Scope("default", "t"), conversation(SECRET), LangChain())
     archive.close()
     for name, given in (("search_history", {"query": "word"}), ("read_history", {"ref": "1"})):
         answer = recall_tools(left, Scope("default", "t"), format=LangChain()).answer(name, given)

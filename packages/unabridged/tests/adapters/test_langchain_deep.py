@@ -44,7 +44,7 @@ from unabridged.adapters.langchain import (
     replay,
 )
 from unabridged.adapters.langchain.deep_agents import CLIPPING_KEYS
-from unabridged.adapters.langchain.history_file import Offload
+from unabridged.adapters.langchain.history_file import HistoryFileWriter
 
 SIZE: dict[str, Any] = {"trigger": ("messages", 24), "keep": ("messages", 6)}
 STEPS = 30
@@ -147,12 +147,12 @@ def test_the_factories_of_deep_agents_by_their_names(tmp_path: Path) -> None:
 
 def test_no_two_threads_share_a_file_and_none_leaves_the_folder() -> None:
     names = ["t", "T", "a/b", "a_b", "../../etc/passwd", "..", "a.", "a..b", "é", "x" * 300, "x" * 301, "a b", ""]
-    paths = [Offload(StateBackend()).path(name) for name in names]
+    paths = [HistoryFileWriter(StateBackend()).path(name) for name in names]
     assert len(set(paths)) == len(names)
     assert all(path.startswith("/conversation_history/") and path.count("/") == 2 for path in paths)
     assert not any(".." in path for path in paths)
     rooted = CompositeBackend(default=StateBackend(), routes={}, artifacts_root="/agent")
-    assert Offload(rooted).path("t") == "/agent/conversation_history/t.md"
+    assert HistoryFileWriter(rooted).path("t") == "/agent/conversation_history/t.md"
 
 
 class Broken(FilesystemBackend):

@@ -23,7 +23,7 @@ from langchain_support import ScriptedChat, call, long_chat, rounds
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.kit import change_between, follow_change
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
-from unabridged.adapters.langchain.graph_state import with_ids
+from unabridged.adapters.langchain.graph_state import assign_new_ids
 from unabridged.archive import codec
 from unabridged.asking.ask import Ask, Reply
 from unabridged.formats.base import Slot
@@ -284,7 +284,7 @@ def chat(*ids: str) -> list[BaseMessage]:
 
 def test_a_state_follows_with_all_that_the_compaction_never_saw() -> None:
     before = chat("a", "b", "c", "d")
-    after = with_ids(before, [HumanMessage("S"), before[0], before[3]], None)
+    after = assign_new_ids(before, [HumanMessage("S"), before[0], before[3]], None)
     assert [m.id for m in after] == ["b", "a", "d"]
     pending = change_between(before, after)
     assert pending is not None

@@ -38,7 +38,7 @@ from unabridged.adapters.langchain import (
     replay,
     undo,
 )
-from unabridged.adapters.langchain.message_names import Names, name_by_text
+from unabridged.adapters.langchain.message_names import MessageNames, name_by_text
 
 FORMS: dict[str, Callable[[str], Any]] = {
     "messages": lambda text: [HumanMessage(text)],
@@ -362,11 +362,11 @@ def test_a_message_without_an_id_is_named_by_what_it_says_and_what_it_follows() 
         return [message for turn in turns for message in turn]
 
     first, again = conversation(), conversation()
-    names, others = Names(first), Names(again)
+    names, others = MessageNames(first), MessageNames(again)
     assert [names(m) for m in first] == [others(m) for m in again]
-    assert len(names.of(first)) == 6
+    assert len(names.names_of(first)) == 6
     assert names(first[0]) == name_by_text(HumanMessage(GO_ON))
     assert names(first[1]) == "a0"
-    moved = Names(first, [first[4], *again[:2]])
+    moved = MessageNames(first, [first[4], *again[:2]])
     assert moved(first[4]) == names(first[4])
     assert moved(again[0]) != names(first[0])

@@ -38,7 +38,7 @@ from unabridged.adapters.langchain import (
     acompact,
     compact,
 )
-from unabridged.adapters.langchain.arguments import Chosen
+from unabridged.adapters.langchain.arguments import ChosenSettings
 from unabridged.archive.protocol import Scope
 from unabridged.events import Compacted, Event, Failed
 
@@ -331,6 +331,6 @@ KEPT = Settings(keep=("messages", 6))
 
 def test_a_keep_alone_does_not_move_the_trigger_of_a_model_that_nobody_knows() -> None:
     # R45
-    chosen = [Chosen(settings, None, None).settings_for(None, recall=False) for settings in (None, KEPT)]
+    chosen = [ChosenSettings(settings, None, None).settings_for(None, recall=False) for settings in (None, KEPT)]
     assert [settings.trigger for settings in chosen] == [("tokens", 170_000)] * 2
-    assert Chosen(KEPT, None, None).settings_for(8_000, recall=False).trigger == ("fraction", 0.85)
+    assert ChosenSettings(KEPT, None, None).settings_for(8_000, recall=False).trigger == ("fraction", 0.85)

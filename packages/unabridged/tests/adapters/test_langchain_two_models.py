@@ -12,11 +12,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langchain_support import ScriptedChat, create_agent
 from unabridged.adapters.kit import Agent
 from unabridged.adapters.langchain import SummarizationMiddleware
-from unabridged.adapters.langchain.compactors import AskedModel, LastAsked
+from unabridged.adapters.langchain.compactors import AskedModel, LastAskedModels
 
 
 def test_of_several_models_a_new_thread_is_measured_by_none_of_them() -> None:
-    last, (small, large) = LastAsked(Agent("named", 50_000)), (object(), object())
+    last, (small, large) = LastAskedModels(Agent("named", 50_000)), (object(), object())
     assert last.find("a").agent == Agent("named", 50_000)
     last.remember("a", AskedModel(Agent("small", 8_000), small))
     assert last.find("new") == AskedModel(Agent("small", 8_000), small), "the only one so far"

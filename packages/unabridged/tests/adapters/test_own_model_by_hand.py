@@ -26,7 +26,7 @@ from doors.strands import AskingModel
 from own_model_case import OTHER, TURNS, WRITTEN, Brain, note, said
 from unabridged import Compactor, Settings
 from unabridged.adapters.google_adk import CompactionPlugin
-from unabridged.adapters.google_adk.summariser import summariser as adk_summariser
+from unabridged.adapters.google_adk.summariser import to_summariser as adk_summariser
 from unabridged.adapters.openai_agents import (
     CompactingModel,
     CompactingProvider,
@@ -34,10 +34,10 @@ from unabridged.adapters.openai_agents import (
     input_filter,
     thread,
 )
-from unabridged.adapters.openai_agents.summariser import summariser as openai_summariser
+from unabridged.adapters.openai_agents.summariser import to_summariser as openai_summariser
 from unabridged.adapters.pydantic_ai import Compaction, PydanticAI
 from unabridged.adapters.strands import CompactingConversationManager
-from unabridged.adapters.strands.summariser import summariser as strands_summariser
+from unabridged.adapters.strands.summariser import to_summariser as strands_summariser
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.events import Compacted, Event, Receipt
 

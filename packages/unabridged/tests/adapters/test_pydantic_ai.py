@@ -41,7 +41,7 @@ from unabridged.adapters.pydantic_ai import Compaction, PydanticAI
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
-from unabridged.marks import is_ours
+from unabridged.marks import is_generated_turn
 from unabridged.tokens.calibrate import Usage
 from unabridged.tokens.meter import Meter
 
@@ -94,7 +94,7 @@ def tokens_of(messages: Sequence[ModelMessage]) -> int:
 
 
 def summaries(messages: Sequence[ModelMessage]) -> int:
-    return sum(is_ours(FORMAT.read(message)) and isinstance(message, ModelRequest) for message in messages)
+    return sum(is_generated_turn(FORMAT.read(message)) and isinstance(message, ModelRequest) for message in messages)
 
 
 def prompts(messages: Sequence[ModelMessage]) -> list[str]:

@@ -43,12 +43,12 @@ from unabridged import IllegalConversation, check, repair
 from unabridged.adapters.pydantic_ai import PydanticAI
 from unabridged.archive import codec
 from unabridged.formats.base import Slot
-from unabridged.marks import summary_text
+from unabridged.marks import format_summary_turn
 from unabridged.messages import Answer, Call, Media, Reasoning, View
 
 FORMAT = PydanticAI()
 PNG = BinaryContent(b"\x89PNG", media_type="image/png")
-SUMMARY = summary_text(
+SUMMARY = format_summary_turn(
     "9f3a1c2e4b5d",
     "The pumps were read.\n\n"
     "## Rules of the user (word for word, picked out by a model)\n- [0] \u201cNever touch pump 7.\u201d\n\n"
@@ -172,7 +172,7 @@ def test_what_a_providers_own_tools_gave_is_attached_and_its_compaction_resets()
     assert "It leaks." in searched.attached[1]
     assert "pumps" in searched.attached[0]
     assert searched.text == "It leaks."
-    assert searched.unread
+    assert searched.unread_digest
     assert (compacted.opaque, compacted.resets) == (True, True)
     assert told.attached == ("It is noon.",)
     assert told.text == "Hello"
@@ -217,7 +217,7 @@ def test_an_archived_message_comes_back_equal(message: ModelMessage) -> None:
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_message_from_json_means_the_same(message: ModelMessage) -> None:
     (restored,) = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([message]))
-    assert FORMAT.read(restored).meaning == FORMAT.read(message).meaning or isinstance(
+    assert FORMAT.read(restored).meaning_digest == FORMAT.read(message).meaning_digest or isinstance(
         message.parts[0], RetryPromptPart
     )
 

@@ -15,7 +15,7 @@ from engine_case import rounds
 from gateway_case import gateway
 from sdk_loops import Chat, Contents, Messages, Responses, client_of
 from unabridged import Compactor, Settings, SettingsError, WontFit
-from unabridged_testing.loopback import Loopback, LoopbackReply, count
+from unabridged_testing.loopback import Loopback, LoopbackReply, count_tokens
 from unabridged_testing.provider_app import ProviderApp
 
 WINDOW, ASKED = 8_000, 6_000
@@ -85,7 +85,7 @@ def sizes(provider: Any) -> list[int]:
     """What the model read of each request of the agent's, in the provider's tokens; not those for a summary."""
     shown = ("messages", "input", "contents", "system", "instructions", "systemInstruction")
     asked = [body for body in provider.requests if "tools" in body]
-    return [count([body[name] for name in shown if name in body]) for body in asked]
+    return [count_tokens([body[name] for name in shown if name in body]) for body in asked]
 
 
 @pytest.mark.parametrize("door", ["wrap", "gateway"])

@@ -24,7 +24,7 @@ from unabridged import Settings
 from unabridged.adapters import kit
 from unabridged.adapters.strands import CompactingConversationManager
 from unabridged.adapters.strands.manager import FORMAT
-from unabridged.adapters.strands.summariser import usage_of
+from unabridged.adapters.strands.summariser import read_usage
 from unabridged.legality import check
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing.adapter_contract import ModelReply, Seen, TooLong
@@ -236,8 +236,8 @@ def test_cached_tokens_are_counted_once() -> None:
     cached = {"cacheReadInputTokens": 80, "cacheWriteInputTokens": 10}
     beside = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 105, **cached}
     inside = {"inputTokens": 100, "outputTokens": 5, "totalTokens": 105, **cached}
-    assert usage_of(beside) == usage_of(inside) == Usage(100, 80, 10, 5)
-    assert usage_of({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}) is None
+    assert read_usage(beside) == read_usage(inside) == Usage(100, 80, 10, 5)
+    assert read_usage({"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}) is None
 
 
 def test_a_summary_tells_of_the_agents_state_what_the_host_wants() -> None:

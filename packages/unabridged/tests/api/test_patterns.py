@@ -36,7 +36,7 @@ from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.summary.people import people_in, quote_all, quote_newest
 from unabridged.summary.rules import MAX_LIST_CHARACTERS, find_rules, split_rules
-from unabridged.text_cache import forget
+from unabridged.text_cache import clear_cache
 
 PACKAGES = {path.name: path for source in workspace.SOURCES for path in source.glob("unabridged*")}
 CALLS = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -138,32 +138,36 @@ def of_tables() -> Iterator[Found]:
     for kind in ("refusals", "apologies"):
         for phrase in language_files._patterns(kind):  # tried at the beginning of a text, and nowhere else
             yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
-    yield from (Found("words", made(), "search") for made in (words._name, words._word, words.sign, words.run))
     yield from (
-        Found(f"words.standing({term!r})", words.standing(term), "search") for term in ("a", "src/a.py", "__x__")
+        Found("words", made(), "search")
+        for made in (words._name_pattern, words._word_pattern, words.separator_pattern, words.token_pattern)
+    )
+    yield from (
+        Found(f"words.standing({term!r})", words.whole_term_pattern(term), "search")
+        for term in ("a", "src/a.py", "__x__")
     )
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
         if (pattern := excerpts._pattern(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
-    yield Found("texts._sentence_end", text_tools._sentence_end(), "search")
+    yield Found("texts._sentence_end", text_tools._sentence_end_pattern(), "search")
     yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._exit_codes())
 
 
 BUILDERS = {
-    "unabridged.text_tools._sentence_end": "below, by its own name",
+    "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
     "unabridged.authorship.frames._exit_codes": "below, by its own name",
-    "unabridged.archive.secrets._form": "stands in `_FORMS`",
-    "unabridged.archive.words._name": "below, by its own name",
-    "unabridged.archive.words._word": "below, by its own name",
-    "unabridged.archive.words.sign": "below, by its own name",
-    "unabridged.archive.words.run": "below, by its own name",
-    "unabridged.archive.words.standing": "below, for terms of every kind",
+    "unabridged.archive.secrets._make_secret_form": "stands in `_FORMS`",
+    "unabridged.archive.words._name_pattern": "below, by its own name",
+    "unabridged.archive.words._word_pattern": "below, by its own name",
+    "unabridged.archive.words.separator_pattern": "below, by its own name",
+    "unabridged.archive.words.token_pattern": "below, by its own name",
+    "unabridged.archive.words.whole_term_pattern": "below, for terms of every kind",
     "unabridged.asking.overflow._pattern": "stands in `_SAID`",
     "unabridged.languages.language_files._patterns": "below, for every phrase",
     "unabridged.tokens.models._find_name": "the name of a model of our own table: no conversation",
-    "unabridged_corpus.evaluate.reader.part": "the names of places in a prompt of our own: no repeat",
+    "unabridged_corpus.evaluate.reader.fill_prompt_part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
-    "unabridged_cli.clients.file_undo._without": "ids of entries, escaped: blanks alone repeat, between two signs",
+    "unabridged_cli.clients.file_undo._drop_and_relink_lines": "ids of entries, escaped: blanks alone repeat, between two signs",
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
@@ -277,7 +281,7 @@ def told(text: str) -> None:
 
 def seconds(unit: str, size: int, around: tuple[str, str], work: Callable[[str], object] = told) -> float:
     """The processor time that a text of this size takes."""
-    forget()
+    clear_cache()
     text = unit.join((around[0], unit * (size // len(unit)), around[1]))
     gc.disable()
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from unabridged import text_cache as remember
-from unabridged.text_cache import TextCache, remembered
+from unabridged.text_cache import TextCache, cache_by_text
 
 Counted = tuple[Callable[..., int], list[str]]
 
@@ -17,12 +17,12 @@ def counted() -> Counted:
     """A function of a text that is remembered, and the texts it was really asked about."""
     asked: list[str] = []
 
-    @remembered
+    @cache_by_text
     def length(text: str, more: int = 0, *, twice: bool = False) -> int:
         asked.append(text)
         return (len(text) + more) * (2 if twice else 1)
 
-    remember.forget()
+    remember.clear_cache()
     return length, asked
 
 
@@ -42,7 +42,7 @@ def test_other_values_beside_the_text_are_told_apart(counted: Counted) -> None:
 def test_two_functions_of_one_text_do_not_mix(counted: Counted) -> None:
     length, _ = counted
 
-    @remembered
+    @cache_by_text
     def first(text: str) -> str:
         return text[:1]
 
@@ -52,7 +52,7 @@ def test_two_functions_of_one_text_do_not_mix(counted: Counted) -> None:
 def test_what_is_forgotten_is_worked_out_anew(counted: Counted) -> None:
     length, asked = counted
     length("a text")
-    remember.forget()
+    remember.clear_cache()
     assert length("a text") == 6
     assert asked == ["a text", "a text"]
 
@@ -67,13 +67,13 @@ def test_a_text_that_would_push_out_all_others_is_not_held(counted: Counted) -> 
 def test_no_more_is_held_than_the_bound() -> None:
     memory = TextCache(most=100_000)
     for i in range(5_000):
-        memory.of(f"{i} " + "x" * (i % 977))
+        memory.results_for(f"{i} " + "x" * (i % 977))
     assert memory.characters <= 100_000
 
 
 def test_what_is_asked_for_again_and_again_stays() -> None:
     memory = TextCache(most=100_000)
-    memory.of("the open request")["rules"] = 3
+    memory.results_for("the open request")["rules"] = 3
     for i in range(2_000):
-        memory.of(f"{i} " + "x" * 400)
-        assert memory.of("the open request") == {"rules": 3}
+        memory.results_for(f"{i} " + "x" * 400)
+        assert memory.results_for("the open request") == {"rules": 3}

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.directory import MARK_FILE, TRANSCRIPT_FILE, DirectoryArchive
-from unabridged.archive.stores.files import TEMPORARY_PREFIX, to_folder
+from unabridged.archive.stores.files import TEMPORARY_PREFIX, to_folder_name
 from unabridged_testing.archive_contract.values import (
-    HERE,
-    THERE,
+    OTHER_SCOPE,
+    TEST_SCOPE,
+    catch_archive_error,
     make_part,
     make_record,
     make_summary,
-    raises,
     store_parts,
 )
 from unreleased_archives import REFUSAL, make_directory
@@ -60,26 +60,26 @@ def test_an_archive_says_of_which_version_it_is_before_it_holds_anything(tmp_pat
     assert (tmp_path / "a" / MARK_FILE).read_bytes() == b"unabridged archive 2\n"
     (tmp_path / "a" / MARK_FILE).write_bytes(b"something else\n")
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
-        assert "can't be read. Restore it from a backup" in raises(lambda: archive.threads("n"))
+        assert "can't be read. Restore it from a backup" in catch_archive_error(lambda: archive.threads("n"))
 
 
 def test_threads_that_were_copied_by_themselves_are_an_archive(tmp_path: Path) -> None:
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
         store_parts(archive, make_part("one", 0))
-    shutil.copytree(tmp_path / "a" / HERE.namespace, tmp_path / "b" / HERE.namespace)
+    shutil.copytree(tmp_path / "a" / TEST_SCOPE.namespace, tmp_path / "b" / TEST_SCOPE.namespace)
     with closing(DirectoryArchive(tmp_path / "b")) as archive:
-        assert [part.text for part in archive.parts(HERE)] == ["one"]
+        assert [part.text for part in archive.parts(TEST_SCOPE)] == ["one"]
         assert not archive.verify()
 
 
 def test_a_thread_of_before_the_first_release_is_refused_among_others(tmp_path: Path) -> None:
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
-        store_parts(archive, make_part("one", 0), scope=THERE)
+        store_parts(archive, make_part("one", 0), scope=OTHER_SCOPE)
     make_directory(tmp_path / "b", locks=False)
     shutil.copytree(tmp_path / "b" / "here", tmp_path / "a" / "here")
     with closing(DirectoryArchive(tmp_path / "a")) as archive:
-        assert [part.text for part in archive.parts(THERE)] == ["one"]
-        assert REFUSAL in raises(lambda: archive.parts(HERE))
+        assert [part.text for part in archive.parts(OTHER_SCOPE)] == ["one"]
+        assert REFUSAL in catch_archive_error(lambda: archive.parts(TEST_SCOPE))
         (problem,) = archive.verify()
         assert REFUSAL in problem
 
@@ -90,7 +90,9 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     (file,) = (tmp_path / "here" / "thread_201").glob("*.jsonl")
     file.write_text(file.read_text("utf-8").replace('"unabridged":2', '"unabridged":99', 1), "utf-8")
     with closing(DirectoryArchive(tmp_path)) as archive:
-        assert "is of version 99, this program knows 2. Update unabridged" in raises(lambda: archive.records(HERE))
+        assert "is of version 99, this program knows 2. Update unabridged" in catch_archive_error(
+            lambda: archive.records(TEST_SCOPE)
+        )
 
 
 def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path: Path) -> None:
@@ -99,10 +101,10 @@ def test_a_message_is_written_once_in_a_thread_however_often_it_occurs(tmp_path:
     store_parts(archive, make_part("the same", 2), key="k2")
     written = b"".join(path.read_bytes() for path in (tmp_path / "here").rglob("*.jsonl"))
     assert written.count(b'"content":"the same"') == 1
-    assert [part.body for part in archive.parts(HERE)] == [make_part("the same", 0).body] * 3
+    assert [part.body for part in archive.parts(TEST_SCOPE)] == [make_part("the same", 0).body] * 3
     archive.close()
     again = DirectoryArchive(tmp_path)
-    assert [part.body for part in again.parts(HERE)] == [make_part("the same", 0).body] * 3
+    assert [part.body for part in again.parts(TEST_SCOPE)] == [make_part("the same", 0).body] * 3
     again.close()
 
 
@@ -111,7 +113,7 @@ def test_the_transcript_has_every_message_in_order(tmp_path: Path) -> None:
     archive = DirectoryArchive(tmp_path)
     store_parts(archive, make_part("later", 5), after=make_summary("in short"))
     store_parts(archive, make_part("earlier", 2, "tool", "tool"), key="k2")
-    path = archive.transcript(HERE)
+    path = archive.transcript(TEST_SCOPE)
     assert path == tmp_path / "here" / "thread_201" / TRANSCRIPT_FILE
     assert path is not None
     lines = path.read_text("utf-8").splitlines()
@@ -133,7 +135,7 @@ def test_a_transcript_left_behind_by_a_crash_is_made_anew(tmp_path: Path) -> Non
     dying = DirectoryArchive(tmp_path, step=die_before_the_transcript)
     with pytest.raises(KeyboardInterrupt):
         store_parts(dying, make_part("two", 1), key="k2")
-    path = archive.transcript(HERE)
+    path = archive.transcript(TEST_SCOPE)
     assert path is not None
     assert "two" in path.read_text("utf-8")
     archive.close()
@@ -149,7 +151,7 @@ def test_what_comes_last_is_added_to_the_transcript_and_the_rest_of_it_is_not_wr
     path = tmp_path / "here" / "thread_201" / TRANSCRIPT_FILE
     before, inode = transcribed(tmp_path), path.stat().st_ino
     store_parts(archive, make_part("two ünd", 1), make_part("three", 2), key="k2")
-    archive.retire(HERE, store_parts(archive, make_part("four", 2), key="k3").id)
+    archive.retire(TEST_SCOPE, store_parts(archive, make_part("four", 2), key="k3").id)
     assert path.stat().st_ino == inode
     after = transcribed(tmp_path)
     assert after.startswith(before.rpartition("=== ")[0])
@@ -182,7 +184,7 @@ def test_a_transcript_that_was_added_to_is_the_one_made_at_once(turns: Any, cut:
         shutil.copytree(Path(grown) / "here", Path(fresh) / "here")
         (Path(fresh) / "here" / "thread_201" / TRANSCRIPT_FILE).unlink()
         made = DirectoryArchive(fresh)
-        assert made.transcript(HERE) is not None
+        assert made.transcript(TEST_SCOPE) is not None
         made.close()
         if len(turns) > 1 or not cut:
             assert transcribed(Path(grown)) == transcribed(Path(fresh))
@@ -211,13 +213,13 @@ def test_what_a_crash_left_half_written_is_passed_over_and_cleared(tmp_path: Pat
 def test_another_process_sees_what_is_new_and_what_was_forgotten(tmp_path: Path) -> None:
     mine, other = DirectoryArchive(tmp_path), DirectoryArchive(tmp_path)
     store_parts(mine, make_part("one", 0))
-    assert [part.text for part in other.parts(HERE)] == ["one"]
+    assert [part.text for part in other.parts(TEST_SCOPE)] == ["one"]
     store_parts(mine, make_part("two", 1), key="k2")
-    assert [part.text for part in other.parts(HERE)] == ["one", "two"]
-    mine.forget(HERE)
-    assert not other.parts(HERE)
+    assert [part.text for part in other.parts(TEST_SCOPE)] == ["one", "two"]
+    mine.forget(TEST_SCOPE)
+    assert not other.parts(TEST_SCOPE)
     store_parts(mine, make_part("new", 0))
-    assert [part.text for part in other.parts(HERE)] == ["new"]
+    assert [part.text for part in other.parts(TEST_SCOPE)] == ["new"]
     mine.close()
     other.close()
 
@@ -227,7 +229,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path) -> None:
     try:
         archive = DirectoryArchive(tmp_path / "a")
         store_parts(archive, make_part("one", 0))
-        assert archive.lease(HERE, "k", 60)
+        assert archive.lease(TEST_SCOPE, "k", 60)
         archive.close()
     finally:
         os.umask(before)
@@ -252,14 +254,14 @@ def test_nothing_is_left_of_a_forgotten_thread_not_even_its_name(tmp_path: Path)
 def test_two_names_never_share_a_folder_on_any_file_system(one: str, other: str) -> None:
     import unicodedata
 
-    folders = [to_folder(one), to_folder(other)]
+    folders = [to_folder_name(one), to_folder_name(other)]
     on_any = [unicodedata.normalize("NFC", folder).casefold().rstrip(". ") for folder in folders]
     assert (one == other) == (on_any[0] == on_any[1])
 
 
 @given(NAMES)
 def test_a_folder_stays_in_its_place(name: str) -> None:
-    folder = to_folder(name)
+    folder = to_folder_name(name)
     assert folder
     assert len(folder) <= 150
     assert not set(folder) - set("abcdefghijklmnopqrstuvwxyz0123456789-_.")

@@ -14,12 +14,12 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.errors import SettingsError
 from unabridged_testing.archive_contract.values import (
-    HERE,
-    THERE,
+    OTHER_SCOPE,
+    TEST_SCOPE,
+    catch_archive_error,
     make_part,
     make_record,
     make_summary,
-    raises,
     store_parts,
 )
 
@@ -44,7 +44,7 @@ def test_nothing_that_was_said_stands_in_the_files(tmp_path: Path) -> None:
         part.hash[7:].encode(),
     ):
         assert word not in stored_bytes
-    assert [hit.text for hit in archive.search(HERE, "launch code")] == ["the launch code is 4711-0815-2342"]
+    assert [hit.text for hit in archive.search(TEST_SCOPE, "launch code")] == ["the launch code is 4711-0815-2342"]
     archive.close()
 
 
@@ -53,18 +53,18 @@ def test_only_a_plaintext_index_puts_words_into_the_store() -> None:
         below = MemoryArchive()
         archive = EncryptedArchive(below, new_key(), plaintext_index=plaintext)
         store_parts(archive, make_part("the launch code is 4711-0815-2342", 0))
-        assert bool(below.search(HERE, "launch")) is plaintext
-        assert [hit.text for hit in archive.search(HERE, "launch")] == ["the launch code is 4711-0815-2342"]
+        assert bool(below.search(TEST_SCOPE, "launch")) is plaintext
+        assert [hit.text for hit in archive.search(TEST_SCOPE, "launch")] == ["the launch code is 4711-0815-2342"]
 
 
 def test_another_key_opens_nothing() -> None:
     below = MemoryArchive()
     record = store_parts(EncryptedArchive(below, new_key()), make_part("mine", 0))
     other = EncryptedArchive(below, new_key())
-    assert "not the key" in raises(lambda: other.parts(HERE))
-    assert "not the key" in raises(lambda: other.record(HERE, record.id))
-    assert not other.bodies(HERE, [make_part("mine", 0).hash])
-    assert other.verify(HERE)
+    assert "not the key" in catch_archive_error(lambda: other.parts(TEST_SCOPE))
+    assert "not the key" in catch_archive_error(lambda: other.record(TEST_SCOPE, record.id))
+    assert not other.bodies(TEST_SCOPE, [make_part("mine", 0).hash])
+    assert other.verify(TEST_SCOPE)
 
 
 def test_a_sealed_message_can_not_be_put_in_the_place_of_another() -> None:
@@ -72,22 +72,24 @@ def test_a_sealed_message_can_not_be_put_in_the_place_of_another() -> None:
     below = MemoryArchive()
     archive = EncryptedArchive(below, key)
     store_parts(archive, make_part("yes", 0), make_part("no", 1))
-    yes, no = below.parts(HERE)
-    forged = Scope(HERE.namespace, "forged")
+    yes, no = below.parts(TEST_SCOPE)
+    forged = Scope(TEST_SCOPE.namespace, "forged")
     swapped = [replace(yes, body=no.body), replace(no, body=yes.body)]
     below.store(make_record(swapped, scope=forged), swapped)
-    moved = Scope(HERE.namespace, "moved")
+    moved = Scope(TEST_SCOPE.namespace, "moved")
     below.store(make_record([yes], scope=moved), [yes])
     for scope in (forged, moved):
-        assert "tampered" in raises(lambda scope=scope: archive.parts(scope))  # type: ignore[misc]
+        assert "tampered" in catch_archive_error(lambda scope=scope: archive.parts(scope))  # type: ignore[misc]
 
 
 def test_equal_messages_are_stored_once_in_a_namespace_and_unlike_in_another() -> None:
     below = MemoryArchive()
     archive = EncryptedArchive(below, new_key())
-    for scope in (HERE, Scope(HERE.namespace, "neighbour"), THERE):
+    for scope in (TEST_SCOPE, Scope(TEST_SCOPE.namespace, "neighbour"), OTHER_SCOPE):
         archive.store(make_record([make_part("same", 0)], scope=scope), [make_part("same", 0)])
-    here, neighbour, there = (below.parts(s)[0] for s in (HERE, Scope(HERE.namespace, "neighbour"), THERE))
+    here, neighbour, there = (
+        below.parts(s)[0] for s in (TEST_SCOPE, Scope(TEST_SCOPE.namespace, "neighbour"), OTHER_SCOPE)
+    )
     assert (here.hash, here.body) == (neighbour.hash, neighbour.body)
     assert here.hash != there.hash
     assert here.body != there.body
@@ -99,11 +101,11 @@ def test_damage_is_told_without_the_key(tmp_path: Path) -> None:
     store_parts(archive, make_part("whole", 0))
     below = open_sqlite(tmp_path / "a.db")
     assert not below.verify()
-    with below._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
+    with below._database.write(*TEST_SCOPE) as write:  # noqa: SLF001 - damage, made on purpose
         ((body,),) = write.execute("SELECT body FROM bodies")
         write.execute("UPDATE bodies SET body = ?", [body[:-1] + bytes([body[-1] ^ 1])])
     assert "damaged" in below.verify()[0]
-    assert archive.verify(HERE)
+    assert archive.verify(TEST_SCOPE)
     archive.close()
     below.close()
 

@@ -35,7 +35,13 @@ from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
 from unabridged_testing.archive_contract import ArchiveContract
-from unabridged_testing.archive_contract.values import HERE, THERE, make_part, raises, store_parts
+from unabridged_testing.archive_contract.values import (
+    OTHER_SCOPE,
+    TEST_SCOPE,
+    catch_archive_error,
+    make_part,
+    store_parts,
+)
 
 obstore = pytest.importorskip(
     "obstore", reason="the extra s3 is not installed: nothing tests messages in an object store"
@@ -163,13 +169,13 @@ def test_a_body_is_an_object_and_the_database_stays_small(url: str, place: str, 
     archive = open_archive(url)
     assert archive.url == url
     store_parts(archive, part, after=make_part("put in", -1))
-    store_parts(archive, part, scope=THERE)
+    store_parts(archive, part, scope=OTHER_SCOPE)
     archive.close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 250_000
     assert len(objects(client, place)) == 3
     again = open_archive(url)
-    assert list(again.parts(HERE)) == [part]
-    assert [hit.text for hit in again.search(HERE, "picture")] == ["see the picture"]
+    assert list(again.parts(TEST_SCOPE)) == [part]
+    assert [hit.text for hit in again.search(TEST_SCOPE, "picture")] == ["see the picture"]
     again.close()
 
 
@@ -177,11 +183,11 @@ def test_what_is_forgotten_is_in_no_object_and_the_others_stay(url: str, place: 
     marked, shared = make_part("the marked text 7e57ab1e", 0), make_part("said in both", 1)
     archive = open_archive(url)
     store_parts(archive, marked, shared, after=make_part("a summary of 7e57ab1e", -1))
-    store_parts(archive, shared, scope=Scope(HERE.namespace, "other"))
-    store_parts(archive, marked, scope=THERE)
+    store_parts(archive, shared, scope=Scope(TEST_SCOPE.namespace, "other"))
+    store_parts(archive, marked, scope=OTHER_SCOPE)
     assert sum(b"7e57ab1e" in pack.unpack(data) for data in objects(client, place).values()) == 3
-    archive.forget(HERE)
-    archive.forget_namespace(THERE.namespace)
+    archive.forget(TEST_SCOPE)
+    archive.forget_namespace(OTHER_SCOPE.namespace)
     (left,) = objects(client, place).values()
     assert pack.unpack(left) == shared.body
     assert not archive.verify()
@@ -215,8 +221,8 @@ def test_a_kill_leaves_only_objects_that_nothing_refers_to(step: str, url: str, 
     assert archive.sweep(-60) == left
     assert archive.sweep(-60) == 0
     assert not archive.verify()
-    assert archive.record(HERE, record.id) == record
-    assert len(archive.parts(HERE)) == (2 if step == "committed" else 1)
+    assert archive.record(TEST_SCOPE, record.id) == record
+    assert len(archive.parts(TEST_SCOPE)) == (2 if step == "committed" else 1)
     archive.close()
 
 
@@ -226,12 +232,12 @@ def test_nobody_sweeps_what_another_archive_has_in_the_same_place(url: str, plac
     for archive in (one, other):
         store_parts(archive, make_part("the same in both", 0))
     assert [archive.sweep(-60) for archive in (one, other)] == [0, 0]
-    other.forget(HERE)
+    other.forget(TEST_SCOPE)
     assert not one.verify()
     assert copy_archive(one, other).problems == ()
     assert [list(archive.notes()) for archive in (one, other)] == [[], []]
     assert [archive.sweep(-60) for archive in (one, other)] == [0, 0]
-    assert list(other.parts(HERE)) == list(one.parts(HERE))
+    assert list(other.parts(TEST_SCOPE)) == list(one.parts(TEST_SCOPE))
     one.close()
     other.close()
 
@@ -242,12 +248,12 @@ def test_damage_in_the_bucket_is_found_when_it_is_read(url: str, place: str, cli
     store_parts(archive, part)
     (key,) = objects(client, place)
     client.put_object(Bucket=BUCKET, Key=key, Body=pack.pack(b"another"))
-    for use in (lambda: archive.parts(HERE), lambda: archive.bodies(HERE, [part.hash])):
-        assert "was damaged" in raises(use)
+    for use in (lambda: archive.parts(TEST_SCOPE), lambda: archive.bodies(TEST_SCOPE, [part.hash])):
+        assert "was damaged" in catch_archive_error(use)
     assert "was damaged" in "".join(archive.verify())
     client.delete_object(Bucket=BUCKET, Key=key)
-    assert "not found" in raises(lambda: archive.parts(HERE))
-    assert "not found" in "".join(archive.verify(HERE))
+    assert "not found" in catch_archive_error(lambda: archive.parts(TEST_SCOPE))
+    assert "not found" in "".join(archive.verify(TEST_SCOPE))
     archive.close()
 
 
@@ -256,10 +262,10 @@ def test_a_bucket_that_keeps_versions_is_refused(url: str, client: Any) -> None:
     client.create_bucket(Bucket=versioned)
     client.put_bucket_versioning(Bucket=versioned, VersioningConfiguration={"Status": "Enabled"})
     place = f"s3://{versioned}/p"
-    assert "without versioning" in raises(lambda: open_archive(f"{url.partition('?')[0]}?bodies={place}"))
+    assert "without versioning" in catch_archive_error(lambda: open_archive(f"{url.partition('?')[0]}?bodies={place}"))
     archive = open_archive(f"{url.partition('?')[0]}?bodies={place}", probe=False)
-    assert "without versioning" in raises(lambda: store_parts(archive, make_part("one", 0)))
-    assert not archive.threads(HERE.namespace)
+    assert "without versioning" in catch_archive_error(lambda: store_parts(archive, make_part("one", 0)))
+    assert not archive.threads(TEST_SCOPE.namespace)
     archive.close()
 
 
@@ -270,7 +276,7 @@ def test_what_is_wrong_is_told_with_the_remedy_and_no_key(url: str, monkeypatch:
         with pytest.raises(SettingsError, match="write s3://bucket/prefix"):
             open_archive(f"{url.partition('?')[0]}?bodies={nonsense}")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-4712")
-    message = raises(lambda: open_archive(url))
+    message = catch_archive_error(lambda: open_archive(url))
     assert "403" in message
     assert "AWS_ACCESS_KEY_ID" in message
     assert "471" not in message
@@ -282,7 +288,7 @@ def test_an_object_store_from_before_a_fork_is_refused_and_does_not_hang(url: st
     store_parts(archive, make_part("one", 0))
     if not (pid := os.fork()):
         signal.alarm(20)
-        os._exit("before a fork" not in raises(lambda: archive.parts(HERE)))
+        os._exit("before a fork" not in catch_archive_error(lambda: archive.parts(TEST_SCOPE)))
     assert os.waitpid(pid, 0)[1] == 0
     archive.close()
 

@@ -10,10 +10,10 @@ import pytest
 
 from unabridged import Compactor
 from unabridged.archive import open_archive
-from unabridged.archive.address import folder_of, folder_url
+from unabridged.archive.address import folder_from_url, folder_url
 from unabridged.archive.opening import default_url
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged_testing.archive_contract.values import HERE, make_part, store_parts
+from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, store_parts
 
 
 def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for url in forms:
         archive = open_archive(url)
         store_parts(archive, make_part("one", 0))
-        assert [part.text for part in archive.parts(HERE)] == ["one"]
+        assert [part.text for part in archive.parts(TEST_SCOPE)] == ["one"]
         assert archive.url == url
         archive.close()
     assert {path.name for path in tmp_path.iterdir()} == {"agent.db", "b.db", "folder", "a", "other"}
@@ -94,7 +94,7 @@ def test_anything_else_is_refused_with_what_would_do(url: str) -> None:
      ("dir:/srv/x", "/srv/x"), ("dir:///srv/x", "/srv/x"), ("dir:////srv/x", "/srv/x"), ("dir:///C:/x", "/C:/x")],
 )  # fmt: skip
 def test_a_folder_is_named_as_in_a_file_url(url: str, path: str) -> None:
-    assert folder_of(url, windows=False) == path
+    assert folder_from_url(url, windows=False) == path
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_folder_is_named_as_in_a_file_url(url: str, path: str) -> None:
      ("dir:///c:/a/C:/b", "c:/a/C:/b"), ("dir:///srv/x", "/srv/x"), ("dir:////server/share/x", "//server/share/x")],
 )  # fmt: skip
 def test_on_windows_a_drive_stands_behind_the_slashes(url: str, path: str) -> None:
-    assert folder_of(url, windows=True) == path
-    assert folder_of(folder_url(PureWindowsPath(path)), windows=True) == path
+    assert folder_from_url(url, windows=True) == path
+    assert folder_from_url(folder_url(PureWindowsPath(path)), windows=True) == path
 
 
 @pytest.mark.parametrize("path", ["x", "a/b", "/srv/x", "/srv/a b/ü#?%41"])
 def test_the_url_of_a_folder_names_it_again(path: str) -> None:
-    assert folder_of(folder_url(PurePosixPath(path)), windows=False) == path
+    assert folder_from_url(folder_url(PurePosixPath(path)), windows=False) == path
 
 
 def test_an_absolute_folder_is_not_made_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from pg_servers import Bouncer, Server, debian, pgbouncer, wheel
 from unabridged.archive.protocol import Archive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged_testing.archive_contract import ArchiveContract
-from unabridged_testing.archive_contract.values import HERE, make_part, store_parts
+from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, store_parts
 
 LONG = bool(os.environ.get("UNABRIDGED_FLEET_KILLS"))
 NEEDED = pytest.mark.skipif(pgbouncer() is None, reason="needs PgBouncer: apt-get install pgbouncer")
@@ -57,9 +57,9 @@ def test_a_session_that_was_used_is_as_it_was(server: Server) -> None:
             archive = open_postgres(bouncer.url, schema=new_schema())
             for number in range(10):
                 store_parts(archive, make_part(f"said {number}", number), key=f"k{number}")
-                assert len(archive.search(HERE, "said", limit=100)) == number + 1
-            assert archive.lease(HERE, "k", 60)
-            archive.forget(HERE)
+                assert len(archive.search(TEST_SCOPE, "said", limit=100)) == number + 1
+            assert archive.lease(TEST_SCOPE, "k", 60)
+            archive.forget(TEST_SCOPE)
             archive.close()
             assert same.execute(look).fetchone() == fresh
             sessions = same.execute("SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")

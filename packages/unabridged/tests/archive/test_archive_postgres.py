@@ -10,10 +10,16 @@ import psycopg
 
 from archive_support import new_schema, postgres_url
 from unabridged.archive import open_archive
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import Record
 from unabridged.archive.stores.postgres import SCHEMA, make_tables, open_postgres
-from unabridged_testing.archive_contract.values import HERE, make_part, make_record, raises, store_parts
+from unabridged_testing.archive_contract.values import (
+    TEST_SCOPE,
+    catch_archive_error,
+    make_part,
+    make_record,
+    store_parts,
+)
 
 
 def test_a_newer_version_is_refused() -> None:
@@ -22,7 +28,7 @@ def test_a_newer_version_is_refused() -> None:
         make_tables(connection, schema)
         connection.execute(f"UPDATE {schema}.archive_version SET version = 99")  # noqa: S608 - ours
     archive = open_postgres(postgres_url(), schema=schema)
-    assert "version 99" in raises(lambda: archive.threads("n"))
+    assert "version 99" in catch_archive_error(lambda: archive.threads("n"))
     archive.close()
 
 
@@ -50,7 +56,7 @@ def test_of_many_that_open_a_new_archive_at_once_none_fails() -> None:
 def test_two_schemas_are_two_archives() -> None:
     one, other = (open_postgres(postgres_url(), schema=new_schema()) for _ in range(2))
     store_parts(one, make_part("one", 0))
-    assert not other.parts(HERE)
+    assert not other.parts(TEST_SCOPE)
     one.close()
     other.close()
 
@@ -66,7 +72,7 @@ def test_the_url_opens_the_schema_of_the_package() -> None:
 
 def test_a_server_that_is_not_there_is_a_clear_error() -> None:
     archive = open_postgres("postgresql://nobody:geheim@127.0.0.1:9/none", wait=2)
-    message = raises(lambda: archive.threads("n"))
+    message = catch_archive_error(lambda: archive.threads("n"))
     assert "Check the URL" in message
     assert "geheim" not in message
     assert archive.url == "postgresql://nobody@127.0.0.1:9/none"
@@ -74,9 +80,9 @@ def test_a_server_that_is_not_there_is_a_clear_error() -> None:
 
 
 def test_a_password_is_never_shown() -> None:
-    assert without_credentials("postgresql://a:b@h/d?password=c&x=1") == "postgresql://a@h/d?password=…&x=1"
-    assert without_credentials("postgresql://h/d") == "postgresql://h/d"
-    assert without_credentials("postgresql://a:p@ss@h/d") == "postgresql://a@h/d"
+    assert hide_credentials("postgresql://a:b@h/d?password=c&x=1") == "postgresql://a@h/d?password=…&x=1"
+    assert hide_credentials("postgresql://h/d") == "postgresql://h/d"
+    assert hide_credentials("postgresql://a:p@ss@h/d") == "postgresql://a@h/d"
 
 
 def test_a_server_that_ended_every_connection_is_connected_to_again() -> None:
@@ -84,7 +90,7 @@ def test_a_server_that_ended_every_connection_is_connected_to_again() -> None:
     store_parts(archive, make_part("one", 0))
     with psycopg.connect(postgres_url(), autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-    assert len(archive.parts(HERE)) == 1
+    assert len(archive.parts(TEST_SCOPE)) == 1
     archive.close()
 
 
@@ -105,7 +111,7 @@ def test_a_server_that_is_not_there_is_left_alone_for_a_moment() -> None:
 
         refusing = threading.Thread(target=refuse, daemon=True)
         refusing.start()
-        errors = {raises(lambda: archive.threads("n")) for _ in range(20)}
+        errors = {catch_archive_error(lambda: archive.threads("n")) for _ in range(20)}
         assert asked < 20
         assert len(errors) == 1, "and says the same"
         archive.close()
@@ -119,8 +125,8 @@ def test_tables_that_are_gone_are_made_again() -> None:
     store_parts(archive, make_part("one", 0))
     with psycopg.connect(postgres_url()) as connection:
         connection.execute(f"DROP SCHEMA {schema} CASCADE")
-    raises(lambda: archive.parts(HERE))
-    assert not archive.parts(HERE)
+    catch_archive_error(lambda: archive.parts(TEST_SCOPE))
+    assert not archive.parts(TEST_SCOPE)
     archive.close()
 
 

@@ -134,18 +134,18 @@ def test_where_conversations_are_kept_is_said_once(caplog: pytest.LogCaptureFixt
 
 
 def test_an_agent_may_be_built_inside_an_event_loop(tmp_path: Path) -> None:
-    from unabridged.adapters.langchain.arguments import Chosen
+    from unabridged.adapters.langchain.arguments import ChosenSettings
     from unabridged.adapters.langchain.compactors import Compactors
 
     names = ("window", "known_window", "namespace", "counter")
     made: dict[str, Any] = dict.fromkeys(names)
 
     async def build() -> Compactors:
-        return Compactors(Chosen(None, None, None), **made, archive=f"dir://{tmp_path}/folder")
+        return Compactors(ChosenSettings(None, None, None), **made, archive=f"dir://{tmp_path}/folder")
 
     compactors = asyncio.run(build())
     assert not (tmp_path / "folder").exists(), "nothing that blocks was done"
     assert compactors.archive.threads("n") == []
     with pytest.raises(UnabridgedError):
-        Compactors(Chosen(None, None, None), **made, archive="dir:///proc/unabridged")
+        Compactors(ChosenSettings(None, None, None), **made, archive="dir:///proc/unabridged")
     assert compactors.archive.records(Scope("n", "t")) == []

@@ -19,9 +19,17 @@ from unabridged.archive.stores import postgres_index, sql_index, sqlite_index
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.archive.words import CUT_MARK, MAX_TOKEN_CHARACTERS, QueryName, count_terms, fold, holds, parse
+from unabridged.archive.words import (
+    CUT_MARK,
+    MAX_TOKEN_CHARACTERS,
+    QueryName,
+    contains_phrases,
+    count_terms,
+    fold_text,
+    parse_query,
+)
 from unabridged.errors import ArchiveError
-from unabridged_testing.archive_contract.values import HERE, make_part, make_record
+from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, make_record
 
 WORDS = st.sampled_from(
     [
@@ -47,7 +55,7 @@ TEXTS = st.lists(WORDS | st.text(max_size=5), max_size=8).map(" ".join)
 def find(query: str, texts: list[str]) -> list[tuple[Part, float]]:
     """What the query finds among messages of these texts, and what each is worth."""
     parts = [make_part(text, turn) for turn, text in enumerate(texts)]
-    return [(parts[hit.turn], hit.score) for hit in search.search_parts(query, 10, [(HERE, parts)])]
+    return [(parts[hit.turn], hit.score) for hit in search.search_parts(query, 10, [(TEST_SCOPE, parts)])]
 
 
 def turns(query: str, texts: list[str]) -> list[int]:
@@ -113,16 +121,16 @@ def test_bulk_data_is_one_short_term() -> None:
     ],
 )
 def test_a_query_is_read_as_literal_words(query: str, names: tuple[QueryName, ...], phrases: tuple[str, ...]) -> None:
-    assert parse(query) == (names, phrases)
+    assert parse_query(query) == (names, phrases)
 
 
 @given(TEXTS, st.data())
 def test_a_phrase_cut_from_a_text_is_always_found_in_it(text: str, data: st.DataObject) -> None:
     """What is used to pass texts over without reading them never passes over one that has the phrase."""
     start = data.draw(st.integers(0, len(text)))
-    phrase = fold(text[start : data.draw(st.integers(start, len(text)))])
-    if phrase and phrase in fold(text):
-        assert holds(text, (phrase,))
+    phrase = fold_text(text[start : data.draw(st.integers(start, len(text)))])
+    if phrase and phrase in fold_text(text):
+        assert contains_phrases(text, (phrase,))
         assert 1 in turns(f'"{phrase}"', ["other", text]) or '"' in phrase
 
 
@@ -161,12 +169,12 @@ def test_every_store_finds_the_same_in_the_same_order_in_a_thread_and_in_all(
 @given(TEXTS | st.text(), QUERIES | TEXTS)
 def test_an_index_never_leaves_out_what_stands_in_a_text(text: str, query: str) -> None:
     """Tokens choose what is read: every text that matches has the tokens that are asked for."""
-    has = {token.decode() for token in words.tokens_of(words.prepare(text))}
+    has = {token.decode() for token in words.extract_tokens(words.prepare_for_index(text))}
     if not find(query, [text]):
         return
-    names, phrases = parse(query)
-    assert all(words.tokens_within(phrase) <= has for phrase in phrases)
-    wanted = [words.tokens_for(one) for name in names for one in (name.whole, " ".join(name.parts)) if one]
+    names, phrases = parse_query(query)
+    assert all(words.tokens_inside_phrase(phrase) <= has for phrase in phrases)
+    wanted = [words.tokens_of_term(one) for name in names for one in (name.whole, " ".join(name.parts)) if one]
     assert phrases or any(tokens <= has for tokens in wanted)
 
 
@@ -317,4 +325,4 @@ def test_damaged_bytes_are_refused(packed: bytes) -> None:
 
 def test_a_search_in_an_unknown_thread_finds_nothing() -> None:
     archive = MemoryArchive()
-    assert archive.search(HERE, "x") == []
+    assert archive.search(TEST_SCOPE, "x") == []

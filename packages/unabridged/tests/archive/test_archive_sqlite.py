@@ -19,7 +19,13 @@ from patience import PATIENCE
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.sqlite import APPLICATION_ID, SqliteDatabase, open_sqlite
-from unabridged_testing.archive_contract.values import HERE, make_part, make_record, raises, store_parts
+from unabridged_testing.archive_contract.values import (
+    TEST_SCOPE,
+    catch_archive_error,
+    make_part,
+    make_record,
+    store_parts,
+)
 from unreleased_archives import REFUSAL, fill_sqlite
 
 
@@ -61,7 +67,7 @@ def test_a_second_connection_of_a_process_takes_no_lock_from_the_first(tmp_path:
     path = tmp_path / "a.db"
     first, second = open_sqlite(path), open_sqlite(path)
     store_parts(first, make_part("one 0", 0), key="k0", record_id="r0")
-    assert second.threads(HERE.namespace)
+    assert second.threads(TEST_SCOPE.namespace)
     for number in (1, 3, 5):
         subprocess.run([sys.executable, "-c", OTHER_PROCESS, str(path), str(number)], check=True, timeout=PATIENCE)
         following = number + 1
@@ -70,7 +76,7 @@ def test_a_second_connection_of_a_process_takes_no_lock_from_the_first(tmp_path:
     second.close()
     again = open_sqlite(path)
     expected = ["one 0", "other 1", "one 2", "other 3", "one 4", "other 5", "one 6"]
-    assert [part.text for part in again.parts(HERE)] == expected
+    assert [part.text for part in again.parts(TEST_SCOPE)] == expected
     assert not again.verify()
     again.close()
 
@@ -83,9 +89,9 @@ def test_only_sqlite_itself_opens_the_file(tmp_path: Path) -> None:
         archive = open_sqlite(path)
         archive.probe()
         store_parts(archive, make_part("one", 0))
-        assert archive.search(HERE, "one")
+        assert archive.search(TEST_SCOPE, "one")
         assert not archive.verify()
-        archive.forget(HERE)
+        archive.forget(TEST_SCOPE)
         archive.close()
     watching = False
     assert str(path) not in opened
@@ -102,7 +108,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    message = raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
+    message = catch_archive_error(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
     assert "version 99" in message
     assert "Update unabridged" in message
 
@@ -112,7 +118,7 @@ def test_a_file_of_before_the_first_release_is_refused_while_its_program_has_all
         old.execute("PRAGMA journal_mode = WAL")
         fill_sqlite(old)
         before = list(old.iterdump())
-        assert REFUSAL in raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
+        assert REFUSAL in catch_archive_error(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
         assert list(old.iterdump()) == before
         assert old.execute("PRAGMA user_version").fetchone() == (7,)
 
@@ -130,10 +136,10 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
     connection.commit()
     connection.close()
     before = (tmp_path / "a.db").read_bytes()
-    assert "a file of its own" in raises(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
+    assert "a file of its own" in catch_archive_error(lambda: open_sqlite(tmp_path / "a.db").threads("n"))
     (tmp_path / "b.db").write_bytes(b"no database at all, but long enough to be one" * 100)
-    assert "Name another file" in raises(lambda: open_sqlite(tmp_path / "b.db").threads("n"))
-    assert "folder" in raises(lambda: open_sqlite(tmp_path / "b.db" / "c.db").threads("n"))
+    assert "Name another file" in catch_archive_error(lambda: open_sqlite(tmp_path / "b.db").threads("n"))
+    assert "folder" in catch_archive_error(lambda: open_sqlite(tmp_path / "b.db" / "c.db").threads("n"))
     assert (tmp_path / "a.db").read_bytes() == before
 
 
@@ -142,8 +148,10 @@ def test_a_writer_who_does_not_let_go_is_a_clear_error(tmp_path: Path) -> None:
     store_parts(archive, make_part("one", 0))
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert "Another program holds the file" in raises(lambda: store_parts(archive, make_part("two", 1), key="k2"))
-    assert [part.text for part in archive.parts(HERE)] == ["one"]
+    assert "Another program holds the file" in catch_archive_error(
+        lambda: store_parts(archive, make_part("two", 1), key="k2")
+    )
+    assert [part.text for part in archive.parts(TEST_SCOPE)] == ["one"]
     other.execute("ROLLBACK")
     other.close()
     store_parts(archive, make_part("two", 1), key="k2")
@@ -157,7 +165,7 @@ def test_a_file_that_was_removed_is_made_anew_and_not_written_to_in_vain(tmp_pat
         path.unlink()
     store_parts(archive, make_part("two", 1), key="k2")
     again = open_sqlite(tmp_path / "a.db")
-    assert [part.text for part in again.parts(HERE)] == ["two"]
+    assert [part.text for part in again.parts(TEST_SCOPE)] == ["two"]
     again.close()
     archive.close()
 
@@ -194,14 +202,14 @@ def test_words_of_a_namespace_leave_the_index_too_even_when_a_text_can_not_be_re
     for thread in ("a", "b"):
         archive.store(make_record(parts, scope=Scope("gone", thread)), parts)
     stays = make_part("the words that stay", 0)
-    archive.store(make_record([stays], scope=HERE), [stays])
+    archive.store(make_record([stays], scope=TEST_SCOPE), [stays])
     if damaged:
-        with archive._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
+        with archive._database.write(*TEST_SCOPE) as write:  # noqa: SLF001 - damage, made on purpose
             write.execute("UPDATE parts SET view = ? WHERE turn = 1", [b"\1nonsense"])
     assert b"xylofnord" in b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert archive.forget_namespace("gone") == ["a", "b"]
     assert b"xylofnord" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert [hit.text for hit in archive.search(HERE, "words")] == [stays.text]
+    assert [hit.text for hit in archive.search(TEST_SCOPE, "words")] == [stays.text]
     assert archive.verify() == []
     archive.close()
 
@@ -223,7 +231,7 @@ def test_a_namespace_of_more_threads_than_a_statement_takes_values_is_forgotten(
     store_parts(archive, make_part("tamarin of somebody else", 0))
     assert len(archive.forget_namespace("many")) == 520
     assert not archive.search_namespace("many", "tamarin")
-    assert len(archive.search(HERE, "tamarin")) == 1
+    assert len(archive.search(TEST_SCOPE, "tamarin")) == 1
     assert archive.verify() == []
     archive.close()
 
@@ -247,7 +255,7 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with database.write(*HERE):
+        with database.write(*TEST_SCOPE):
             entered.set()
             leave.wait(10)
 
@@ -256,10 +264,10 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
     entered.wait(10)
 
     def write() -> None:
-        with database.write(*HERE):
+        with database.write(*TEST_SCOPE):
             pass
 
-    assert "another thread has been writing" in raises(write)
+    assert "another thread has been writing" in catch_archive_error(write)
     leave.set()
     holder.join()
     write()
@@ -307,7 +315,7 @@ def test_a_store_that_became_read_only_is_a_clear_error(store: str, tmp_path: Pa
         for path in everything:
             path.chmod(0o755 if path.is_dir() else 0o644)
     again = open_store(store, str(place))
-    assert [part.text for part in again.parts(HERE)] == ["one"]
+    assert [part.text for part in again.parts(TEST_SCOPE)] == ["one"]
     again.close()
 
 
@@ -319,7 +327,7 @@ def test_an_interrupted_store_leaves_nothing_and_the_archive_usable(tmp_path: Pa
     archive = open_sqlite(tmp_path / "a.db", step=interrupt)
     with pytest.raises(KeyboardInterrupt):
         store_parts(archive, make_part("one", 0))
-    assert not archive.threads(HERE.namespace)
+    assert not archive.threads(TEST_SCOPE.namespace)
     assert not archive.verify()
     archive.close()
     again = open_sqlite(tmp_path / "a.db")

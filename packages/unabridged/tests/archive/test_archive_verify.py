@@ -13,7 +13,14 @@ from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged_testing.archive_contract.values import HERE, THERE, make_part, make_summary, raises, store_parts
+from unabridged_testing.archive_contract.values import (
+    OTHER_SCOPE,
+    TEST_SCOPE,
+    catch_archive_error,
+    make_part,
+    make_summary,
+    store_parts,
+)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -23,38 +30,38 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqlArchi
     else:
         opened = open_postgres(postgres_url(), schema=new_schema())
     store_parts(opened, make_part("first words", 0), make_part("second words", 1), after=make_summary("in short"))
-    store_parts(opened, make_part("elsewhere", 0), scope=THERE)
+    store_parts(opened, make_part("elsewhere", 0), scope=OTHER_SCOPE)
     yield opened
     opened.close()
 
 
 def change(archive: SqlArchive, statement: str, *values: object) -> None:
     """Run a statement no store would run."""
-    with archive._database.write(*HERE) as write:  # noqa: SLF001 - damage, made on purpose
+    with archive._database.write(*TEST_SCOPE) as write:  # noqa: SLF001 - damage, made on purpose
         write.execute(statement, values)
 
 
 def one_problem(archive: SqlArchive) -> str:
     (problem,) = archive.verify()
-    assert archive.verify(HERE) == [problem]
-    assert archive.verify(THERE) == []
+    assert archive.verify(TEST_SCOPE) == [problem]
+    assert archive.verify(OTHER_SCOPE) == []
     return problem
 
 
 def test_a_changed_body_is_found_and_not_handed_out(archive: SqlArchive) -> None:
-    part = archive.parts(HERE)[0]
+    part = archive.parts(TEST_SCOPE)[0]
     body = "SELECT body FROM parts WHERE turn = 0 AND thread = (SELECT MIN(id) FROM threads)"
     change(archive, f"UPDATE bodies SET body = ? WHERE id = ({body})", b"\0other")  # noqa: S608 - the test's own
-    assert "turn 0" in archive.verify(HERE)[0]
-    assert "damaged" in raises(lambda: archive.bodies(HERE, [part.hash]))
-    assert raises(lambda: archive.parts(HERE))
-    assert [part.text for part in archive.parts(HERE, 1)] == ["second words"]
+    assert "turn 0" in archive.verify(TEST_SCOPE)[0]
+    assert "damaged" in catch_archive_error(lambda: archive.bodies(TEST_SCOPE, [part.hash]))
+    assert catch_archive_error(lambda: archive.parts(TEST_SCOPE))
+    assert [part.text for part in archive.parts(TEST_SCOPE, 1)] == ["second words"]
 
 
 @pytest.mark.parametrize("body", [b"", b"\1", b"\1\xff\xff", b"\7x"])
 def test_a_body_that_is_no_packed_body_is_found(archive: SqlArchive, body: bytes) -> None:
     change(archive, "UPDATE bodies SET body = ? WHERE id = (SELECT MIN(body) FROM parts)", body)
-    assert archive.verify(HERE)
+    assert archive.verify(TEST_SCOPE)
 
 
 def test_a_view_that_can_not_be_read_is_found(archive: SqlArchive) -> None:
@@ -64,7 +71,7 @@ def test_a_view_that_can_not_be_read_is_found(archive: SqlArchive) -> None:
 
 def test_a_lost_part_is_found(archive: SqlArchive) -> None:
     change(archive, "DELETE FROM parts WHERE turn = 0 AND thread = (SELECT MIN(id) FROM threads)")
-    problems = " ".join(archive.verify(HERE))
+    problems = " ".join(archive.verify(TEST_SCOPE))
     assert "refers to 1 messages that are not there" in problems
     assert "search index" in problems
     assert "belong to no thread" in " ".join(archive.verify())
@@ -88,7 +95,7 @@ def test_a_record_that_can_not_be_read_or_stands_elsewhere_is_found(archive: Sql
     assert "another id or key" in one_problem(archive)
     change(archive, f"UPDATE records SET data = ? {first}", b"\0{}")  # noqa: S608 - the test's own
     assert "can't be read" in one_problem(archive)
-    assert "can't be read" in raises(lambda: archive.records(HERE))
+    assert "can't be read" in catch_archive_error(lambda: archive.records(TEST_SCOPE))
 
 
 def test_a_part_of_another_namespace_is_found(archive: SqlArchive) -> None:
@@ -126,7 +133,7 @@ def test_a_damaged_file_is_found(folder: Path, name: str, damage: str) -> None:
     make, message = DAMAGES[damage]
     make(folder / name)
     archive = DirectoryArchive(folder.parents[1])
-    assert message in " ".join(archive.verify(HERE))
+    assert message in " ".join(archive.verify(TEST_SCOPE))
     assert archive.verify()
     archive.close()
 
@@ -134,13 +141,13 @@ def test_a_damaged_file_is_found(folder: Path, name: str, damage: str) -> None:
 def test_a_lost_file_is_found_and_not_passed_over(folder: Path) -> None:
     archive = DirectoryArchive(folder.parents[1])
     store_parts(archive, make_part("third words", 2), key="k3")
-    store_parts(archive, make_part("elsewhere", 0), scope=THERE)
+    store_parts(archive, make_part("elsewhere", 0), scope=OTHER_SCOPE)
     for name, count in (("00000002.jsonl", 2), ("00000001.jsonl", 1)):
         (folder / name).unlink()
-        assert f"only {count} are there" in archive.verify(HERE)[0]
-        assert f"only {count} are there" in raises(lambda: archive.parts(HERE))
+        assert f"only {count} are there" in archive.verify(TEST_SCOPE)[0]
+        assert f"only {count} are there" in catch_archive_error(lambda: archive.parts(TEST_SCOPE))
         assert len(archive.verify()) == 1
-        assert archive.threads(THERE.namespace) == [THERE.thread]
+        assert archive.threads(OTHER_SCOPE.namespace) == [OTHER_SCOPE.thread]
     archive.close()
 
 
@@ -149,9 +156,9 @@ def test_a_damaged_message_in_a_file_is_not_handed_out(folder: Path) -> None:
     part = make_part("second words", 1)
     make(folder / "00000002.jsonl")
     archive = DirectoryArchive(folder.parents[1])
-    assert "damaged" in raises(lambda: archive.bodies(HERE, [part.hash]))
-    assert "damaged" in raises(lambda: archive.parts(HERE))
-    assert [part.text for part in archive.parts(HERE, 0, 1)] == ["first words"]
+    assert "damaged" in catch_archive_error(lambda: archive.bodies(TEST_SCOPE, [part.hash]))
+    assert "damaged" in catch_archive_error(lambda: archive.parts(TEST_SCOPE))
+    assert [part.text for part in archive.parts(TEST_SCOPE, 0, 1)] == ["first words"]
     archive.close()
 
 

@@ -535,11 +535,13 @@ GONE: list[str] = []
 
 def test_no_code_of_a_class_runs_when_an_object_of_it_is_made() -> None:
     for kind in (Trap, TrapModel):
-        named = classes.name_of(kind)  # even of one that this process wrote
+        named = classes.register_class_name(kind)  # even of one that this process wrote
         body = f'{{"{TYPE_KEY}":"object","class":"{named}","fields":{{"text":"x"}},"extra":null,"private":null,'
         back = decode((body + f'"set":{{"{TYPE_KEY}":"set","value":["text"]}}}}').encode())
         assert (type(back), back.text) == (kind, "x")
-    planted = f'{{"{TYPE_KEY}":"object","class":"{classes.name_of(Mine)}","fields":{{"path":"/etc/passwd"}}}}'
+    planted = (
+        f'{{"{TYPE_KEY}":"object","class":"{classes.register_class_name(Mine)}","fields":{{"path":"/etc/passwd"}}}}'
+    )
     assert decode(planted.encode()) == {"path": "/etc/passwd"}, "what acts when it goes is never made"
     assert not GONE
 

@@ -23,14 +23,14 @@ from cli_case import run
 from conversations import long_chat
 from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.codec import pack
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import SCHEMA, open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.asking.providers import open_model
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
-from unabridged_testing.archive_contract.values import HERE, make_part, make_record
+from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, make_record
 
 LETTERS = "abcXYZ0189-_.~!$'()*+,;&=@:/?#%[] é\"\\"
 PASSWORDS = st.text(LETTERS, min_size=1, max_size=24).map(lambda text: f"Qx7{text}9zK")
@@ -62,8 +62,8 @@ def test_no_form_of_address_shows_its_password(password: str, port: str) -> None
     inside = password.replace("\\", "\\\\").replace("'", "\\'")
     shown += [f"host={host} password='{inside}' user=me", f"user=me password = '{inside}'"]
     for address in shown:
-        assert "Qx7" not in without_credentials(address), address
-        assert "9zK" not in without_credentials(address), address
+        assert "Qx7" not in hide_credentials(address), address
+        assert "9zK" not in hide_credentials(address), address
 
 
 def test_an_address_without_credentials_is_as_it_was() -> None:
@@ -71,8 +71,8 @@ def test_an_address_without_credentials_is_as_it_was() -> None:
         "memory:", "sqlite:///agent.db", "sqlite:////home/a@b:c/x.db", "dir:///C:/u@h", "dir:u@h", "postgresql://me@db:5432/app",
         "postgresql://db/app?host=/tmp/x&sslmode=require", "postgresql:///app", "openai:gpt-x@http://127.0.0.1:8000/v1",
     ):  # fmt: skip
-        assert without_credentials(address) == address
-    assert without_credentials("postgresql://a:b@h:1/d?x=1") == "postgresql://a@h:1/d?x=1"
+        assert hide_credentials(address) == address
+    assert hide_credentials("postgresql://a:b@h:1/d?x=1") == "postgresql://a@h:1/d?x=1"
 
 
 def planted_urls(password: str) -> dict[str, str]:
@@ -200,9 +200,9 @@ def test_a_password_in_a_receipt_is_never_stored(store: str, tmp_path: Path) -> 
     record = archive.store(given, [make_part("one", 0)])
     archive.close()
     archive = opened()
-    for found in (archive.record(HERE, record.id), *archive.records(HERE), *archive.newest(HERE)):
+    for found in (archive.record(TEST_SCOPE, record.id), *archive.records(TEST_SCOPE), *archive.newest(TEST_SCOPE)):
         assert found.data["receipt"] == {"archive": "postgresql://me@db/app", "id": "r"}
-    assert archive.keyed(HERE, [record.key])[0].data["depth"] == 1
+    assert archive.keyed(TEST_SCOPE, [record.key])[0].data["depth"] == 1
     archive.close()
     assert not any(b"Qx7" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 

@@ -17,7 +17,7 @@ from unabridged.formats import format_named
 from unabridged.history.lookup import read_cleared
 from unabridged.history.replay import RecordCache, take_back
 from unabridged.messages import Call, Media
-from unabridged_testing.archive_contract.values import HERE, make_part, make_record, raises
+from unabridged_testing.archive_contract.values import TEST_SCOPE, catch_archive_error, make_part, make_record
 
 
 class Counting(MemoryArchive):
@@ -99,10 +99,10 @@ def test_only_what_is_looked_for_is_read_from_a_database(tmp_path: Path) -> None
         archive.store(record, [part])
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("UPDATE records SET data = x'00' WHERE number < 20")
-    assert next(archive.newest(HERE)) == made[39]
-    assert list(archive.keyed(HERE, ["k30", "k25"])) == [made[25], made[30]]
-    assert raises(lambda: archive.records(HERE))
-    assert raises(lambda: list(archive.newest(HERE)))
+    assert next(archive.newest(TEST_SCOPE)) == made[39]
+    assert list(archive.keyed(TEST_SCOPE, ["k30", "k25"])) == [made[25], made[30]]
+    assert catch_archive_error(lambda: archive.records(TEST_SCOPE))
+    assert catch_archive_error(lambda: list(archive.newest(TEST_SCOPE)))
     archive.close()
 
 

@@ -31,7 +31,7 @@ from gateway_case import gateway
 from unabridged import Compactor
 from unabridged.adapters import kit
 from unabridged.adapters.claude_agent_sdk import ArchiveSessionStore, compaction_callback
-from unabridged.adapters.kit.threads import sub_thread
+from unabridged.adapters.kit.threads import name_sub_thread
 from unabridged.adapters.langchain import SummarizationMiddleware
 from unabridged.adapters.strands import CompactingConversationManager
 from unabridged.archive import open_archive, pins
@@ -98,7 +98,7 @@ def _in_context(name: Any, archive: Any) -> None:
 
 def _strands(name: Any, archive: Any) -> None:
     manager = CompactingConversationManager(thread=name, model=None, window=4_000, archive=archive)
-    manager.engine.for_records()
+    manager.engine.compactor_for_records()
     Compactor(window=4_000, archive=archive).fit(TALK, thread=manager.thread)
 
 
@@ -133,7 +133,7 @@ NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "Compactor": lambda name, archive: compactor(archive=archive, namespace=name).fit(TALK, thread="t"),
     "Engine": lambda name, archive: (
         kit.Engine(format_named("openai-chat"), window=4_000, archive=archive, namespace=name)
-        .for_records()
+        .compactor_for_records()
         .fit(TALK, thread="t")
     ),
     "callback": _by_callback,
@@ -296,10 +296,10 @@ def test_the_tables_of_postgres_refuse_a_name_of_another_type(column: str, value
 
 
 def test_a_sub_agents_thread_has_a_legal_name_whatever_its_messages_say() -> None:
-    assert sub_thread("t", "m1") == "t/m1"
-    assert sub_thread("t", "m1", "t/before") == "t/before"
-    assert sub_thread("t", "m1", "other/before") == "t/m1"
-    assert sub_thread("t", "m1", "t/a\nb") == "t/m1"
+    assert name_sub_thread("t", "m1") == "t/m1"
+    assert name_sub_thread("t", "m1", "t/before") == "t/before"
+    assert name_sub_thread("t", "m1", "other/before") == "t/m1"
+    assert name_sub_thread("t", "m1", "t/a\nb") == "t/m1"
     for first in ("a\nb", "x" * 600, "\ud800"):
-        assert check_name(sub_thread("t", first)).startswith("t/")
-    assert sub_thread("t", "x" * 600) != sub_thread("t", "y" * 600)
+        assert check_name(name_sub_thread("t", first)).startswith("t/")
+    assert name_sub_thread("t", "x" * 600) != name_sub_thread("t", "y" * 600)

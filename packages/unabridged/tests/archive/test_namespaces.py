@@ -102,9 +102,9 @@ def aged(archive: Any, engine: Compactor, ages: dict[str, float], namespace: str
 
 
 def _put_in(archive: MemoryArchive, record: Any) -> list[Any]:
-    from unabridged.archive.references import find
+    from unabridged.archive.references import find_part
 
-    return [find(archive, record.scope, digest) for digest in record.after if digest is not None]
+    return [find_part(archive, record.scope, digest) for digest in record.after if digest is not None]
 
 
 def test_a_tenant_is_forgotten_whole() -> None:

@@ -547,7 +547,7 @@ def test_whoever_forgets_a_thread_removes_it(tmp_path: Path) -> None:
         engine.forget("t1")
     assert run("forget", "t2", "-y", "--archive", url).code == 0
     with closing(open_archive(url)) as archive:
-        changes.forget(archive, Scope("default", "t3"))[1]()
+        changes.plan_forget(archive, Scope("default", "t3"))[1]()
     assert {path.name for path in (tmp_path / "more").iterdir() if path.is_dir()} == {"t4"}
     assert run("prune", "--to-size", "0", "-y", "--archive", url).code == 0
     assert list(tmp_path.glob("*/**/*.md")) == []

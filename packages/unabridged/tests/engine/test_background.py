@@ -64,7 +64,7 @@ def test_a_summary_is_made_near_the_trigger_and_swapped_in_at_it_without_a_wait(
     gate = Gate()
     settings = Settings(background=0.7, deadline=30)
     with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
-        near = grow(engine, int(0.8 * engine.limits.below_trigger))
+        near = grow(engine, int(0.8 * engine.limits.tokens_below_trigger))
         assert engine.fit(near, thread="t").messages is near
         full = grow(engine, engine.limits.budget, near)
         waiting = engine.fit(full, thread="t")  # pulled, but it still fits: nobody waits
@@ -88,7 +88,7 @@ def test_at_the_budget_the_turn_waits_for_what_is_being_made() -> None:
     gate = Gate()
     settings = Settings(background=0.7, deadline=30)
     with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
-        near = grow(engine, int(0.8 * engine.limits.below_trigger))
+        near = grow(engine, int(0.8 * engine.limits.tokens_below_trigger))
         engine.fit(near, thread="t")
         over = grow(engine, engine.limits.budget + 1_000, near)
         threading.Timer(0.3, gate.open.set).start()
@@ -102,7 +102,7 @@ def test_what_was_made_for_an_edited_beginning_is_never_used() -> None:
     gate.open.set()
     settings = Settings(background=0.7, deadline=30)
     with Compactor(gate, window=4_000, archive="memory:", settings=settings) as engine:
-        near = grow(engine, int(0.8 * engine.limits.below_trigger))
+        near = grow(engine, int(0.8 * engine.limits.tokens_below_trigger))
         engine.fit(near, thread="t")
         settle(engine, "t")
         made = len(gate.asks)
@@ -119,7 +119,7 @@ def test_a_failing_summariser_in_the_background_changes_nothing() -> None:
 
     settings = Settings(background=0.7, deadline=1, retries=0, cool_down=60)
     with Compactor(broken, window=4_000, archive="memory:", settings=settings) as engine:
-        near = grow(engine, int(0.8 * engine.limits.below_trigger))
+        near = grow(engine, int(0.8 * engine.limits.tokens_below_trigger))
         assert engine.fit(near, thread="t").messages is near
         settle(engine, "t")
         over = grow(engine, engine.limits.budget + 500, near)
@@ -132,7 +132,7 @@ def test_one_of_two_processes_makes_it() -> None:
     archive, gate = MemoryArchive(), Gate()
     settings = Settings(background=0.7, deadline=30)
     engines = [Compactor(gate, window=4_000, archive=archive, settings=settings, namespace="n") for _ in range(2)]
-    near = grow(engines[0], int(0.8 * engines[0].limits.below_trigger))
+    near = grow(engines[0], int(0.8 * engines[0].limits.tokens_below_trigger))
     engines[0].fit(near, thread="t")
     assert gate.asked.wait(20)
     engines[1].fit(near, thread="t")
@@ -157,7 +157,7 @@ def test_one_is_enough_until_the_list_changes() -> None:
         grown: list[Any] | None = None
         asked = []
         for share in (0.65, 0.75, 0.85, 0.95):
-            grown = grow(engine, int(share * engine.limits.below_trigger), grown)
+            grown = grow(engine, int(share * engine.limits.tokens_below_trigger), grown)
             assert engine.fit(grown, thread="t").messages is grown
             settle(engine, "t")
             asked.append(len(gate.asks))
@@ -166,7 +166,7 @@ def test_one_is_enough_until_the_list_changes() -> None:
         assert made > 0
         swapped = engine.fit(grow(engine, engine.limits.budget, grown), thread="t")
         assert swapped.changed
-        again = grow(engine, int(0.8 * engine.limits.below_trigger), swapped.messages)
+        again = grow(engine, int(0.8 * engine.limits.tokens_below_trigger), swapped.messages)
         engine.fit(again, thread="t")
         settle(engine, "t")
         assert len(gate.asks) > made
@@ -191,7 +191,9 @@ def test_a_conversation_that_came_in_illegal_is_mended_before_a_model_is_paid() 
     gate.open.set()
     with Compactor(gate, window=4_000, archive="memory:", settings=Settings(background=0.6, deadline=30)) as engine:
         call, _ = chat_round("read", "never came")
-        near = grow(engine, int(0.8 * engine.limits.below_trigger), [user("Go."), call, user("Stop, something else.")])
+        near = grow(
+            engine, int(0.8 * engine.limits.tokens_below_trigger), [user("Go."), call, user("Stop, something else.")]
+        )
         engine.fit(near, thread="t")
         settle(engine, "t")
         made = len(gate.asks)
@@ -208,7 +210,7 @@ def test_thinking_said_between_the_making_and_the_swap_is_dropped_once_where_it_
     settings = Settings(background=0.5, deadline=30, clear=None)
     with Compactor(gate, agent="claude-opus-5-5", window=6_000, archive="memory:", settings=settings) as engine:
         messages: list[Any] = [user("the task")]
-        while engine.plan(messages).tokens < 0.6 * engine.limits.below_trigger:
+        while engine.plan(messages).tokens < 0.6 * engine.limits.tokens_below_trigger:
             messages += anthropic_round(f"s{len(messages)}", "result " * 60, thinking=f"thought {len(messages)}")
         engine.fit(messages, thread="t")
         settle(engine, "t")
@@ -237,7 +239,7 @@ def test_a_conversation_that_nobody_named_is_summarised_by_one_of_two_processes(
         Compactor(one, window=4_000, archive=archive, settings=settings) as here,
         Compactor(other, window=4_000, archive=archive, settings=settings) as there,
     ):
-        near = grow(here, int(0.8 * here.limits.below_trigger))
+        near = grow(here, int(0.8 * here.limits.tokens_below_trigger))
         here.fit(near)
         assert one.asked.wait(20)
         there.fit([user("Something else.")])
@@ -302,7 +304,7 @@ def test_what_another_process_cleared_below_the_trigger_is_sent_from_here_too() 
         for i in range(24):
             engine = here if i % 5 else there
             sent = engine.fit([*messages])
-            cleared += sent.receipt is not None and sent.tokens_before < engine.limits.below_trigger
+            cleared += sent.receipt is not None and sent.tokens_before < engine.limits.tokens_below_trigger
             provider.take(sent.messages)
             new = anthropic_round(f"step{i}", f"{i} result " * 900, thinking=f"thought {i}")
             messages += provider.sign(new, after=sent.messages)

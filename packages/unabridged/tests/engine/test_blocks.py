@@ -140,7 +140,7 @@ def test_two_messages_that_differ_in_any_text_of_any_block_have_two_meanings() -
         if not texts or _thought(message):
             continue
         compared += 1
-        assert read(format_, message).meaning != read(format_, other[1]).meaning, message
+        assert read(format_, message).meaning_digest != read(format_, other[1]).meaning_digest, message
     assert compared > 200
 
 
@@ -157,9 +157,12 @@ def test_ids_and_cache_marks_are_no_part_of_a_meaning() -> None:
     ran = {"type": "mcp_call", "id": "a", "name": "n", "server_label": "s", "arguments": "{}", "output": "o"}
     messages, items = FORMATS["anthropic"], FORMATS["openai-responses"]
     user = {"role": "user"}
-    assert messages.read({**user, "content": [page]}).meaning == messages.read({**user, "content": [marked]}).meaning
-    assert items.read(ran).meaning == items.read({**ran, "id": "b"}).meaning
-    references = [items.read({"type": "item_reference", "id": id_}).meaning for id_ in "ab"]
+    assert (
+        messages.read({**user, "content": [page]}).meaning_digest
+        == messages.read({**user, "content": [marked]}).meaning_digest
+    )
+    assert items.read(ran).meaning_digest == items.read({**ran, "id": "b"}).meaning_digest
+    references = [items.read({"type": "item_reference", "id": id_}).meaning_digest for id_ in "ab"]
     assert len(set(references)) == 2, "what a reference refers to is all there is of it"
 
 

@@ -67,7 +67,7 @@ def most_summaries(found: Run, compactor: Compactor) -> int:
     """As docs/summaries.md has it: between two of them comes at least a third of the room that a summary leaves."""
     limits = compactor.limits
     fixed = found.overhead + limits.summary + FRAME
-    rooms = [bound - fixed for bound in (limits.below_trigger, int(limits.budget * 0.95)) if bound > fixed]
+    rooms = [bound - fixed for bound in (limits.tokens_below_trigger, int(limits.budget * 0.95)) if bound > fixed]
     return 1 + int(found.added / (rooms[0] / 3))
 
 

@@ -32,7 +32,7 @@ from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Compacting, Event, Undone
 from unabridged.formats import FORMATS
 from unabridged.languages import labels
-from unabridged.marks import separators
+from unabridged.marks import list_separator_texts
 
 ROUNDS: dict[str, Any] = {
     "openai-chat": chat_round, "openai-responses": responses_round, "anthropic": anthropic_round,
@@ -179,7 +179,7 @@ def test_for_converse_a_turn_is_put_in_only_where_two_of_one_side_would_meet() -
     own = {id(one) for one in messages}
     summary, acknowledgment, *behind = fitted.messages
     assert "[unabridged summary " in str(summary)
-    assert FORMATS[format_].read(acknowledgment).text in separators()
+    assert FORMATS[format_].read(acknowledgment).text in list_separator_texts()
     assert all(id(one) in own for one in behind)
     assert check(fitted.messages, format=format_) == []
 
@@ -192,7 +192,7 @@ def test_a_system_message_in_the_middle_for_anthropic_may_need_a_turn_beside_it(
     put_in = [one["content"] for one in fitted.messages if id(one) not in own]
     assert sum(text.startswith("[unabridged summary ") for text in put_in) == 1
     assert len(put_in) <= 3
-    assert all(text.startswith("[unabridged summary ") or text in separators() for text in put_in)
+    assert all(text.startswith("[unabridged summary ") or text in list_separator_texts() for text in put_in)
     assert any(one is messages[21] for one in fitted.messages)
     assert check(fitted.messages, format="anthropic") == []
 

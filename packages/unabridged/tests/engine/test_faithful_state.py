@@ -18,7 +18,7 @@ from unabridged.archive.secrets import mask
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, Reply
 from unabridged.engine.hooks import MAX_STUCK_PROVIDERS
-from unabridged.events import Event, Failed, receipt_from
+from unabridged.events import Event, Failed, receipt_from_dict
 from unabridged.summary.rules import UNSAID_NOTE
 from unabridged_testing import ScriptedModel
 
@@ -344,9 +344,9 @@ def test_the_receipt_of_a_record_from_before_reads_with_nothing_mended() -> None
         compactor.fit(long_chat(40), thread="t")
     (record,) = archive.records(Scope("n", "t"))
     data: Any = record.data["receipt"]
-    assert receipt_from(record.data["receipt"]).mended == ()
+    assert receipt_from_dict(record.data["receipt"]).mended == ()
     del data["mended"]
-    assert receipt_from(record.data["receipt"]).mended == ()
+    assert receipt_from_dict(record.data["receipt"]).mended == ()
 
 
 def test_what_was_mended_is_archived_with_the_receipt(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from unabridged.errors import WontFit
 from unabridged.messages import Answer, View
 from unabridged.results import Plan
 from unabridged.settings import Limits, Settings, resolve_limits
-from unabridged.text_tools import cut_middle, level
+from unabridged.text_tools import cut_middle, find_common_cap
 
 
 def person(text: str = "do it") -> View:
@@ -46,7 +46,7 @@ def situation_of(
     fewest_gone: int = 0,
     newest: frozenset[int] = frozenset(),
 ) -> Situation:
-    bounds = Bounds(limits.below_trigger, limits.budget)
+    bounds = Bounds(limits.tokens_below_trigger, limits.budget)
     frame, goal = FrameSizes(100, separator), Goal(fewest_gone)
     return Situation(views, sizes, overhead, bounds, limits, frame, least, newest=newest, goal=goal)
 
@@ -124,7 +124,7 @@ def test_where_a_trigger_by_messages_fired_the_request_still_stays_below_every_t
     def plan_of(overhead: int) -> Plan | str:
         now = situation_of(views, [5] * 6, overhead, bounds, lambda _: 5, fewest_gone=2)
         made = make_plan(now)
-        assert isinstance(made, str) or after(now, made) <= bounds.below_trigger
+        assert isinstance(made, str) or after(now, made) <= bounds.tokens_below_trigger
         return made
 
     assert isinstance(plan_of(500), Plan)
@@ -195,7 +195,7 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
 
 @given(st.lists(st.integers(0, 500), max_size=20), st.integers(0, 3_000))
 def test_the_level_is_the_highest_that_fits(sizes: list[int], total: int) -> None:
-    height = level(sizes, total)
+    height = find_common_cap(sizes, total)
     assert sum(min(size, height) for size in sizes) <= max(total, 0)
     if height < max(sizes, default=0):
         assert sum(min(size, height + 1) for size in sizes) > total

@@ -79,17 +79,17 @@ def test_a_replay_reads_every_message_once_however_many_compactions_it_takes_bac
 def test_the_meaning_of_a_view_says_nothing_of_whose_words_it_is_or_of_ids() -> None:
     view = View("assistant", "model", "Reading.", calls=(Call("c1", "read", '{"path": "a.py"}'),))
     other = replace(view, calls=(Call("c2", "read", '{"path": "a.py"}'),))
-    assert view.meaning == other.meaning == view.said_by("host").meaning
-    assert view.meaning != replace(view, answers=(Answer("c1", "text"),)).meaning
+    assert view.meaning_digest == other.meaning_digest == view.with_origin("host").meaning_digest
+    assert view.meaning_digest != replace(view, answers=(Answer("c1", "text"),)).meaning_digest
 
 
 def test_what_was_worked_out_about_a_view_is_no_part_of_it() -> None:
     asked, fresh = View("user", "person", "Go on."), View("user", "person", "Go on.")
-    assert asked.meaning
+    assert asked.meaning_digest
     assert asked == fresh
     assert hash(asked) == hash(fresh)
     assert repr(asked) == repr(fresh)
-    assert asked.said_by("tool") == View("user", "tool", "Go on.")
+    assert asked.with_origin("tool") == View("user", "tool", "Go on.")
 
 
 def test_a_conversation_seen_for_the_first_time_is_read_once() -> None:

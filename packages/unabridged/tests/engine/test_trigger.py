@@ -134,6 +134,6 @@ def test_a_compaction_in_tokens_must_free_a_share_of_the_trigger_and_more_where_
         )
 
     for meets_trigger, share in ((True, 0.05), (False, 0.5)):
-        least = int(share * LIMITS.below_trigger)
+        least = int(share * LIMITS.tokens_below_trigger)
         assert is_worth(least, meets_trigger=meets_trigger)
         assert not is_worth(least - 1, meets_trigger=meets_trigger)

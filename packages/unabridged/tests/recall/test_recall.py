@@ -94,7 +94,12 @@ def test_guessed_references_and_hashes_lead_nowhere() -> None:
     theirs = part(user("the secret of the other thread"), 0)
     agent = tools(archive, HERE)
     guesses = [f"0-{i:010x}" for i in range(200)] + [theirs.hash, theirs.hash[7:17], f"0-{theirs.hash[7:17]}"]
-    guesses += [recall.reference(THERE, 0, theirs.hash), recall.reference(HERE, 0, theirs.hash), "other", "../other/0"]
+    guesses += [
+        recall.make_reference(THERE, 0, theirs.hash),
+        recall.make_reference(HERE, 0, theirs.hash),
+        "other",
+        "../other/0",
+    ]
     for guess in guesses:
         told = agent.answer("read_history", {"ref": guess})
         assert told.error
@@ -113,7 +118,7 @@ def test_names_of_scopes_that_run_together_give_different_references() -> None:
         Scope("\ud800", ""),
         Scope("", "\ud800"),
     ]
-    assert len({recall.reference(scope, 0, digest) for scope in pairs}) == len(pairs)
+    assert len({recall.make_reference(scope, 0, digest) for scope in pairs}) == len(pairs)
 
 
 # --- in context -------------------------------------------------------------------------------------------------------

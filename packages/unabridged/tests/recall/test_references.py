@@ -17,7 +17,7 @@ from engine_case import compactor, texts
 from unabridged import Compactor, Settings, recall
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Scope
-from unabridged.archive.references import REFERENCE_FORMS, find, reference
+from unabridged.archive.references import REFERENCE_FORMS, find_part, make_reference
 from unabridged.errors import ArchiveError
 from unabridged.recall.tools import tools
 
@@ -101,14 +101,14 @@ def test_every_reference_that_a_surface_prints_is_taken_by_every_other(
                 SCOPE, int(turn[1]), int(turn[1]) + 1
             ):
                 continue  # a turn that still stands in the context, or of which only a part was cleared
-            part = find(archive, SCOPE, ref)
+            part = find_part(archive, SCOPE, ref)
             message = codec.decode(part.body)
             for name, read in doors.items():
                 if name in {"MCP", "command line"} and number % 5:
                     continue  # the same code behind a slower door
                 got = read(ref)
                 if isinstance(got, str):
-                    assert f"ref {reference(SCOPE, part.turn, part.hash)}" in got, (surface, ref, name)
+                    assert f"ref {make_reference(SCOPE, part.turn, part.hash)}" in got, (surface, ref, name)
                 else:
                     assert got == message, (surface, ref, name)
     archive.close()
@@ -118,7 +118,7 @@ def test_a_hit_says_what_read_takes() -> None:
     engine = compactor(namespace="n")
     engine.fit([user("the invoice is INV-2291"), *long_chat(40)], thread="t")
     (hit, *_) = engine.search("INV-2291", thread="t")
-    assert hit.ref == reference(Scope("n", "t"), hit.turn, hit.hash)
+    assert hit.ref == make_reference(Scope("n", "t"), hit.turn, hit.hash)
     for ref in (hit.ref, hit.hash, hit.hash.removeprefix("sha256:"), hit.turn, str(hit.turn), f"[{hit.turn}]"):
         assert engine.read(ref, thread="t") == user("the invoice is INV-2291")
 

@@ -19,7 +19,7 @@ from unabridged.recall.tools import SEARCH_TOOL
 from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.session_tools import SessionTools
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.threads import build_session_thread
 from unabridged_cli.inspector.api import Api
 from unabridged_testing.archive_contract.values import make_part, store_parts
 
@@ -77,7 +77,7 @@ def summary_line(client: str, text: str) -> dict[str, Any]:
 
 def tools_for(archive: Archive, client: str, path: Path) -> SessionTools:  # noqa: F811 - a fixture's value
     file = SessionFile(client, SESSION, path, 1, 1.0)
-    return SessionTools(archive, lambda: ToolCaller([file], [thread_of(client, SESSION)]))
+    return SessionTools(archive, lambda: ToolCaller([file], [build_session_thread(client, SESSION)]))
 
 
 @pytest.mark.parametrize("archived_again", [False, True], ids=["not archived yet", "archived since"])
@@ -124,10 +124,12 @@ def test_all_sessions_are_searched_at_once_and_the_one_that_asks_with_its_contex
     files = [SessionFile("claude-code", SESSION, path, 1, 1.0)]
     for number in range(12):
         files.append(SessionFile("claude-code", f"other-{number:02}", home / "none.jsonl", 1, 1.0))
-        scope = Scope("default", thread_of("claude-code", f"other-{number:02}"))
+        scope = Scope("default", build_session_thread("claude-code", f"other-{number:02}"))
         store_parts(archive, make_part(f"the zirconium valve {number}", 0), scope=scope)
-    store_parts(archive, make_part("only put here", 0), scope=Scope("default", thread_of("claude-code", SESSION)))
-    tools = SessionTools(archive, lambda: ToolCaller(files, [thread_of("claude-code", SESSION)]))
+    store_parts(
+        archive, make_part("only put here", 0), scope=Scope("default", build_session_thread("claude-code", SESSION))
+    )
+    tools = SessionTools(archive, lambda: ToolCaller(files, [build_session_thread("claude-code", SESSION)]))
     told = tools.answer(SEARCH_TOOL, {"query": "zirconium", "all_sessions": True}).text
     assert "valve of this session" in told
     assert told.count("Session claude-code:") == 8

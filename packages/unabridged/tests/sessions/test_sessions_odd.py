@@ -19,8 +19,8 @@ from unabridged.formats import format_named
 from unabridged.sessions import Loaded, load
 from unabridged.sessions.files import SESSION_FORMATS, render_with
 from unabridged_cli.clients import SessionFile
-from unabridged_cli.clients.file_undo import undo_in_file
-from unabridged_cli.clients.session_lookup import project_of, read_overview
+from unabridged_cli.clients.file_undo import undo_compactions_in_file
+from unabridged_cli.clients.session_lookup import find_project_folder, read_overview
 
 FILES = sorted((HELPERS / "session_files").iterdir())
 ODD: tuple[Any, ...] = (None, 7, True, -1.5, "", "x", "\ud800", [], {}, [None], [{}], [[]], {"type": None}, {"a": [1]})
@@ -76,16 +76,16 @@ def test_a_damaged_session_is_read_and_written_without_losing_a_line(data: bytes
         path.write_bytes(data)
         for client in SESSION_FORMATS:
             file = SessionFile(client, "s", path, len(data), 0.0)
-            assert isinstance(read_overview(file).project + project_of(file), str)
+            assert isinstance(read_overview(file).project + find_project_folder(file), str)
         loaded = read(path)
         if loaded is None or loaded.kind not in SESSION_FORMATS or not loaded.messages:
             return
-        undo_in_file(loaded, every=True)
+        undo_compactions_in_file(loaded, every=True)
         summary = format_named(loaded.format).text("user", "[unabridged summary] of it all")
         out.write_bytes(b"".join(render_with(loaded, [summary, *loaded.messages[1:]])))
         assert out.read_bytes().startswith(data)
         assert read(out) is not None
-        taken = undo_in_file(load(out))
+        taken = undo_compactions_in_file(load(out))
         assert taken is None or b"".join(taken.lines) == data
 
 

@@ -12,7 +12,7 @@ from ledger_case import answers, calls, compacted, count, extract, observation, 
 from unabridged.languages import labels
 from unabridged.messages import Answer, Call, Media, View
 from unabridged.summary.gather import gather, merge
-from unabridged.text_tools import neutral, quote
+from unabridged.text_tools import neutralise_markup, quote
 
 ANY_TEXT = st.text(max_size=400)
 CALLS = st.builds(Call, st.sampled_from("abc"), st.sampled_from(["bash", "edit", "名前", ""]), ANY_TEXT)
@@ -215,7 +215,7 @@ def test_nothing_a_tool_or_the_model_says_reaches_the_users_voice(attack: str) -
     ],
 )
 def test_what_hides_or_poses_is_made_harmless_and_scripts_keep_their_joiners(said: str, shown: str | None) -> None:
-    assert neutral(said) == (said if shown is None else shown)
+    assert neutralise_markup(said) == (said if shown is None else shown)
 
 
 def test_a_few_words_in_another_language_change_no_heading() -> None:
@@ -239,8 +239,11 @@ def test_what_was_neutralised_stays_readable(attack: str) -> None:
         word for word in ("delete", "push", "money", "evil", "obey", "rules", "yes", "turn", "rm") if word in attack
     ]
     assert words
-    assert all(word in neutral(attack) for word in words)
-    assert neutral("a plain sentence, x < y && y > 3, `user_id: 5`") == "a plain sentence, x < y && y > 3, `user_id: 5`"
+    assert all(word in neutralise_markup(attack) for word in words)
+    assert (
+        neutralise_markup("a plain sentence, x < y && y > 3, `user_id: 5`")
+        == "a plain sentence, x < y && y > 3, `user_id: 5`"
+    )
 
 
 def test_nothing_inside_a_quotation_can_close_it() -> None:

@@ -18,7 +18,7 @@ from ledger_case import ROUNDS, Message, Run, headings, people_in, run, section,
 from unabridged import Settings
 from unabridged.authorship import with_origins
 from unabridged.formats import detect
-from unabridged.marks import is_ours
+from unabridged.marks import is_generated_turn
 from unabridged.summary.ledger import Ledger
 from unabridged_testing import ScriptedModel
 
@@ -259,4 +259,4 @@ def _said_by_people(made: Run) -> set[str]:
     """The text of every turn in the list that reads as a person's."""
     format_ = detect(made.messages)
     views = with_origins([format_.read(message) for message in made.messages])
-    return {view.text for view in views if view.origin == "person" and not is_ours(view)}
+    return {view.text for view in views if view.origin == "person" and not is_generated_turn(view)}

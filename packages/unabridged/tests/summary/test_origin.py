@@ -19,7 +19,7 @@ from unabridged.authorship import NO_TURNS, count_turns, read_turn_counts, with_
 from unabridged.engine.cut import safe_indices
 from unabridged.formats import detect
 from unabridged.languages import labels
-from unabridged.marks import summary_text
+from unabridged.marks import format_summary_turn
 from unabridged.messages import Origin, View
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
@@ -110,9 +110,9 @@ def test_a_system_message_between_an_action_and_its_observation_changes_nothing(
 
 def test_nothing_of_ours_in_the_assistants_voice_is_an_action() -> None:
     """A summary in the assistant's voice may well end in a command that it quotes."""
-    ours = View("assistant", "model", summary_text("0123456789ab", "- ran\n<command>ls</command>", 0, 4))
+    ours = View("assistant", "model", format_summary_turn("0123456789ab", "- ran\n<command>ls</command>", 0, 4))
     said = View("assistant", "model", labels("en")["acknowledgment"])
-    for before in (ours, said, ours.said_by("summary")):
+    for before in (ours, said, ours.with_origin("summary")):
         assert [view.origin for view in with_origins([before, View("user", "person", "Go on.")])][-1] == "person"
         assert count_turns([before], [0]) == {"turns": 0, "fenced": 0}
 
@@ -226,7 +226,7 @@ def test_whatever_beginning_of_a_list_went_what_remains_is_read_as_before(
     places = [place for place in safe_indices(whole) if place < len(whole)]
     place = places[first % len(places)]
     counts = count_turns(whole, range(place))
-    summary = View("user", "summary", summary_text("0123456789ab", "- ran", 0, max(place, 1)))
+    summary = View("user", "summary", format_summary_turn("0123456789ab", "- ran", 0, max(place, 1)))
     for around in ([], [summary]):
         assert with_origins([*around, *views[place:]], counts)[len(around) :] == whole[place:]
     # What remains is shortened once more, and the counts of both are added up.

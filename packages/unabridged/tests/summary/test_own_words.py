@@ -22,7 +22,7 @@ from unabridged.summary.gather import gather
 from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules
-from unabridged.text_tools import sentences
+from unabridged.text_tools import split_sentences
 
 RULE, ORDER = "Never push to main.", "Please fix the parser."
 PAYLOADS = (
@@ -113,7 +113,7 @@ def said_by(text: str, origin: Origin = "person", turn: int = 2) -> OriginalMess
 
 def listed(payload: str) -> list[str]:
     """Every sentence and line of a payload, as a model that was taken in would list it, and both of the person's."""
-    return [*sentences(payload), *payload.split("\n"), " ".join(payload.split()), *words(payload), RULE, ORDER]
+    return [*split_sentences(payload), *payload.split("\n"), " ".join(payload.split()), *words(payload), RULE, ORDER]
 
 
 # -- a person's own sentences, and the rules among them ---------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_rule_is_carried_until_words_of_a_newer_message_of_a_person_are_quoted
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_no_rule_is_lifted_with_words_that_a_person_holds_up_or_a_host_put_there(name: str) -> None:
     for payload, turn in turns(WRAPPERS[name]):
-        lifts = [f'No longer "{RULE}" since "{piece}"' for piece in (*words(payload), *sentences(payload))]
+        lifts = [f'No longer "{RULE}" since "{piece}"' for piece in (*words(payload), *split_sentences(payload))]
         rules, notes = find_rules(lifts, said_by(turn.replace(RULE, "Hello.")), [Rule(1, RULE)])
         assert rules == (Rule(1, RULE),), turn
         assert set(notes) == {f"{NOT_LIFTED_NOTE}: {RULE}"}

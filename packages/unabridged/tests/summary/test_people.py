@@ -386,7 +386,7 @@ def test_a_summary_turn_never_takes_more_than_it_may(
 def test_summary_and_peoples_words_take_at_most_half_of_the_trigger(window: int) -> None:
     for chosen in (Settings(), Settings(preserve=10**6), Settings(trigger=("fraction", 0.5)), Settings(summary=200)):
         bounds = resolve_limits(chosen, window)
-        half = bounds.below_trigger // 2
+        half = bounds.tokens_below_trigger // 2
         assert bounds.people <= bounds.third_of_trigger or chosen.preserve is not None
         assert bounds.summary + bounds.people <= max(half, bounds.summary + half // 4), "people's words give way first"
     assert resolve_limits(Settings(preserve=0), window).people == 0
@@ -406,7 +406,7 @@ def test_no_summary_turn_in_a_conversation_takes_more_than_half_of_the_trigger(b
         bounds = found.compactor.limits
         for summary in found.summaries:
             size = found.compactor.plan([user(summary)]).tokens
-            assert size <= bounds.below_trigger // 2 + 120  # its header and its end
+            assert size <= bounds.tokens_below_trigger // 2 + 120  # its header and its end
 
 
 @pytest.mark.parametrize("by_model", [False, True])

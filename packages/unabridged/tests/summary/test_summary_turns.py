@@ -12,12 +12,12 @@ from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, extract, person, round_of, run, says, section, sections
 from unabridged import Settings
 from unabridged.languages import labels, language_tables
-from unabridged.marks import is_ours, marked_ids, separators, summary_text
+from unabridged.marks import find_view_record_ids, format_summary_turn, is_generated_turn, list_separator_texts
 from unabridged.messages import View
 from unabridged.summary.actions import read_call
 from unabridged.summary.outcomes import outcome
 from unabridged.summary.shell import read_command
-from unabridged.text_tools import head_and_tail, sentences
+from unabridged.text_tools import cut_to_head_and_tail, split_sentences
 from unabridged_testing import ScriptedModel
 
 FAILURE = "E   AssertionError: assert 1 == 2\n1 failed in 0.2s"
@@ -179,13 +179,13 @@ def test_argument_keys_moments_options_and_capitals_are_no_names() -> None:
 
 
 def test_a_text_is_shortened_between_words() -> None:
-    short = head_and_tail("one two three four five six seven eight nine ten", 30)
+    short = cut_to_head_and_tail("one two three four five six seven eight nine ten", 30)
     assert short == "one two three four … nine ten"
-    assert len(head_and_tail("没有空格的文字" * 20, 30)) <= 30
+    assert len(cut_to_head_and_tail("没有空格的文字" * 20, 30)) <= 30
 
 
 def test_a_date_does_not_end_a_sentence() -> None:
-    assert sentences("Es liegt seit dem 4.11. im Zentrum. Soll ich?") == [
+    assert split_sentences("Es liegt seit dem 4.11. im Zentrum. Soll ich?") == [
         "Es liegt seit dem 4.11. im Zentrum.",
         "Soll ich?",
     ]
@@ -194,13 +194,13 @@ def test_a_date_does_not_end_a_sentence() -> None:
 # R29
 @pytest.mark.parametrize("code", sorted(language_tables()))
 def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(code: str) -> None:
-    text = summary_text("0123456789ab", "body", 0, 12, code)
+    text = format_summary_turn("0123456789ab", "body", 0, 12, code)
     view = View("user", "person", text)
     assert labels(code)["compacted"].format(first=0, last=11) in text
-    assert is_ours(view)
-    assert marked_ids(view) == ["0123456789ab"]
+    assert is_generated_turn(view)
+    assert find_view_record_ids(view) == ["0123456789ab"]
     assert text.endswith("[end of summary 0123456789ab]")
-    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= separators()
+    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= list_separator_texts()
 
 
 def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
@@ -215,8 +215,10 @@ def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
     assert all(heading in german for heading in sections(summary) if heading)
     for part in summary.split("\n## ")[1:]:
         assert part.count("Bitte prüfe den Bericht und die Tabelle") <= 1
-    assert summary.count(marked_ids(View("user", "person", summary))[0]) == 2, "no mark of ours is taken for a name"
-    assert re.findall(r"\b[0-9a-f]{12}\b", summary) == marked_ids(View("user", "person", summary)) * 2
+    assert summary.count(find_view_record_ids(View("user", "person", summary))[0]) == 2, (
+        "no mark of ours is taken for a name"
+    )
+    assert re.findall(r"\b[0-9a-f]{12}\b", summary) == find_view_record_ids(View("user", "person", summary)) * 2
     assert f"- [0] {labels('de')['user']}: \u201c{asked}\u201d" in summary, "what was said first is told in each"
     assert "-1" not in summary.partition("\n")[0], "a summary of nothing but a summary still says what it stands for"
 

@@ -46,7 +46,7 @@ def test_in_mere_talk_the_summary_grows_for_what_was_said_and_no_further() -> No
     assert (
         bounds.summary < largest_summary(talk(300)) <= bounds.summary + bounds.people + 120
     )  # its header and end line
-    assert bounds.summary + bounds.people <= bounds.below_trigger / 2
+    assert bounds.summary + bounds.people <= bounds.tokens_below_trigger / 2
 
 
 # R26

@@ -109,7 +109,7 @@ def turns_of(protocol: Protocol, rounds: int) -> list[tuple[dict[str, Any], bool
             found.append((assistant(ACTIONS[protocol.action].format(thought=thought, command=command)), False))
             found.append((user(WRAPPERS[protocol.wrapper].format(output=output(rng))), False))
         if number + 1 < protocol.requests:
-            found.append((assistant(words.say(rng, words.ANSWERS[:2])), False))
+            found.append((assistant(words.draw_phrase(rng, words.ANSWERS[:2])), False))
     return found
 
 

@@ -15,7 +15,7 @@ Environ = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """A session on disk, as far as its place tells: nothing of it was read."""
+    """The file of a session, as described by its path and metadata: its content has not been read."""
 
     client: str
     id: str
@@ -32,7 +32,10 @@ class SessionFile:
 
 
 class ConfigEntry(ABC):
-    """What one file of a client can have of ours. Methods get the file's text, which is empty for a missing file."""
+    """An entry that `unabridged install` makes in one configuration file of a client.
+
+    Methods get the file's text, which is empty for a missing file.
+    """
 
     def __init__(self, path: Path, what: str) -> None:
         self.path = path
@@ -40,27 +43,27 @@ class ConfigEntry(ABC):
 
     @abstractmethod
     def add(self, text: str, program: str) -> str:
-        """Return the text with ours in it, which starts this program. Somebody's own under our name stays as it is."""
+        """Return the text with our entry, which starts this program; keep a foreign entry of the same name."""
 
     @abstractmethod
     def remove(self, text: str, before: str) -> str:
-        """Return the text without ours; `before` is the text from before ours was added, empty where it is unknown."""
+        """Return the text without our entry; `before` is the text before the install, empty if unknown."""
 
     @abstractmethod
     def program(self, text: str) -> str | None:
-        """Return the program that ours starts; None where ours is missing or incomplete."""
+        """Return the program that our entry starts; None if the entry is missing or incomplete."""
 
     @abstractmethod
-    def is_right(self, text: str, program: str) -> bool:
-        """Return whether all of ours is in the text and starts this program, so that an install has nothing to do."""
+    def is_up_to_date(self, text: str, program: str) -> bool:
+        """Return whether the entry is complete and starts this program, so that an install has nothing to do."""
 
-    def why_ignored(self, text: str) -> str | None:
+    def find_ignore_reason(self, text: str) -> str | None:
         """Return why the client would not use what is in this text; None where it does."""
         del text
         return None
 
-    def show(self, text: str, other: str) -> str:
-        """Return the text, line for line, to be shown beside another version of it: what is not ours is masked."""
+    def mask_foreign(self, text: str, other: str) -> str:
+        """Return the text for a diff against `other`, line for line, with everything masked that is not our entry."""
         del other
         return text
 
@@ -87,25 +90,25 @@ class CodingAgent:
     """Returns the folder with its sessions, where that may be elsewhere than in its home."""
 
 
-def user_home(environ: Environ) -> Path:
+def find_user_home(environ: Environ) -> Path:
     """Return the home folder that this environment names, else that of the user who runs this."""
     return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
 
 
-def folder_from(environ: Environ, variable: str, *default: str) -> Path:
+def folder_from_variable(environ: Environ, variable: str, *default: str) -> Path:
     """Return the folder that a variable names (`~` is the home folder), else one below the home folder."""
     named = environ.get(variable, "")
     if named == "~" or named.startswith("~/"):
-        return user_home(environ) / named[2:]
-    return Path(named) if named else user_home(environ).joinpath(*default)
+        return find_user_home(environ) / named[2:]
+    return Path(named) if named else find_user_home(environ).joinpath(*default)
 
 
-def minute(moment: float) -> str:
+def format_utc_minute(moment: float) -> str:
     """Return a Unix time as people read it, the same on every machine."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def session_files(
+def find_session_files(
     client: str, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
 ) -> Iterator[SessionFile]:
     """Yield the files of this pattern that `id_of` finds an id for; what is not a file, or is gone, is left out."""

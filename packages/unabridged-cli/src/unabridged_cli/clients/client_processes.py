@@ -9,17 +9,17 @@ from pathlib import Path
 import psutil
 
 from unabridged_cli.clients.client import SessionFile
-from unabridged_cli.clients.session_lookup import is_within
+from unabridged_cli.clients.session_lookup import is_folder_within
 
-_PROGRAMS = {"claude-code": "claude", "codex": "codex", "pi": "pi"}
-_PACKAGES = {"claude-code": "@anthropic-ai/claude-code", "codex": "@openai/codex", "pi": "pi-coding-agent"}
+_PROGRAM_NAMES = {"claude-code": "claude", "codex": "codex", "pi": "pi"}
+_PACKAGE_NAMES = {"claude-code": "@anthropic-ai/claude-code", "codex": "@openai/codex", "pi": "pi-coding-agent"}
 
 
-def processes_with(session: SessionFile, project: str) -> list[str]:
-    """Return the client's processes that may have the session open, as `claude (process 4711)`.
+def list_processes_with_session(session: SessionFile, project: str) -> list[str]:
+    """Return the client's running processes that may have this session open, as `claude (process 4711)`.
 
-    One in the session's folder may, whatever it says: clients don't tell which of their sessions is open. One whose
-    folder, or a session whose folder, is not known may, too.
+    A process in the session's folder may have it open, since clients don't tell which session is theirs; so may one
+    whose folder is unknown, and any if the session's folder is unknown.
     """
     return [f"{name} (process {pid})" for pid, name in _find_processes(session, project) if pid != os.getpid()]
 
@@ -27,37 +27,38 @@ def processes_with(session: SessionFile, project: str) -> list[str]:
 def _find_processes(session: SessionFile, project: str) -> Iterator[tuple[int, str]]:
     for process in psutil.process_iter(["pid", "cmdline", "cwd"]):
         arguments = process.info["cmdline"] or []
-        if not is_client(session.client, arguments) or not _may_write(process, session.path):
+        if not is_client_process(session.client, arguments) or not _may_write(process, session.path):
             continue
         folder = process.info["cwd"]
-        is_near = not folder or not project or is_within(folder, project)
-        if is_near or any(session.id in argument for argument in arguments) or _has_open(process, session.path):
+        is_near = not folder or not project or is_folder_within(folder, project)
+        if is_near or any(session.id in argument for argument in arguments) or _has_file_open(process, session.path):
             yield process.info["pid"], Path(arguments[0]).name or session.client
 
 
-def is_client(client: str, arguments: Sequence[str]) -> bool:
+def is_client_process(client: str, arguments: Sequence[str]) -> bool:
     """Return whether a process with these arguments is the client: by its program, or by the script that it runs."""
     script = next((argument for argument in arguments[1:] if not argument.startswith("-")), "")
-    return client in _PROGRAMS and any(
-        Path(argument).name in (_PROGRAMS[client], f"{_PROGRAMS[client]}.exe") or _PACKAGES[client] in argument
+    return client in _PROGRAM_NAMES and any(
+        Path(argument).name in (_PROGRAM_NAMES[client], f"{_PROGRAM_NAMES[client]}.exe")
+        or _PACKAGE_NAMES[client] in argument
         for argument in (*arguments[:1], script)
     )
 
 
 def _may_write(process: psutil.Process, path: Path) -> bool:
-    """Return whether the process is the file's owner's, or root's: other people's clients have their own sessions."""
+    """Return whether the process runs as the file's owner or as root; others can't write the file."""
     try:
-        return user_of(process) in {0, path.stat().st_uid}
+        return find_user_id(process) in {0, path.stat().st_uid}
     except (psutil.Error, OSError, AttributeError):  # gone, or a system without owners
         return True
 
 
-def user_of(process: psutil.Process) -> int:
+def find_user_id(process: psutil.Process) -> int:
     """Return who runs the process."""
     return int(process.uids().effective)
 
 
-def _has_open(process: psutil.Process, path: Path) -> bool:
+def _has_file_open(process: psutil.Process, path: Path) -> bool:
     try:
         return any(Path(file.path) == path for file in process.open_files())
     except (psutil.Error, OSError):

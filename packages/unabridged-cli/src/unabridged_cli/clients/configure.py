@@ -18,8 +18,8 @@ from pathlib import Path
 
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
-from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, user_home
-from unabridged_cli.clients.entries import repoint
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, find_user_home
+from unabridged_cli.clients.entries import replace_program
 
 COPY_SUFFIX = ".before-unabridged"
 _EMPTY_CONFIG_PATTERN = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
@@ -28,7 +28,7 @@ _EMPTY_CONFIG_PATTERN = re.compile(r"(?:[\s\ufeff{}]|\[[\w.]*\])*")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file before and after; None where there is none. `copy` is what is kept beside it from now on."""
+    """A planned change of a file: its text before and after, None for a missing file; `copy` is the backup."""
 
     entry: ConfigEntry
     before: str | None
@@ -42,7 +42,7 @@ class FileChange:
 
     def diff(self) -> str:
         """Return the change line by line, without context; what is the user's own in a line of ours is masked."""
-        path, show = str(self.entry.path), self.entry.show
+        path, show = str(self.entry.path), self.entry.mask_foreign
         before, after = self.before or "", self.after or ""
         old, new = ("/dev/null" if text is None else path for text in (self.before, self.after))
         old_lines, new_lines = show(before, after).splitlines(True), show(after, before).splitlines(True)
@@ -65,7 +65,7 @@ class EntryStatus:
     problem: str | None = None
 
     @property
-    def runs(self) -> bool | None:
+    def can_start_program(self) -> bool | None:
         """Return whether the program that is named there can be started; None where none is named."""
         return None if self.program is None else shutil.which(self.program) is not None
 
@@ -89,37 +89,39 @@ def find_program(environ: Environ) -> str:
 
 
 def plan_install(entries: Iterable[ConfigEntry], program: str) -> list[FileChange]:
-    """Return what has to be written so that every file has its entry; nothing where it is there already."""
+    """Return the changes after which every file has its entry; no change for a file that has it already."""
     changes = []
     for entry in entries:
         now = read_text(entry.path)
-        with _name_file(entry):
-            if now is not None and entry.is_right(now, program):
+        with _add_path_to_errors(entry):
+            if now is not None and entry.is_up_to_date(now, program):
                 continue
-        before = _text_before(entry, now)
-        with _name_file(entry):
-            after = _repoint_entry(entry, now, program) or entry.add(before or "", program)
+        before = _restore_original_text(entry, now)
+        with _add_path_to_errors(entry):
+            after = _change_entry_program(entry, now, program) or entry.add(before or "", program)
         if after not in {now, before}:
-            changes.append(FileChange(entry, now, after, _copy_to_keep(entry, now)))
+            changes.append(FileChange(entry, now, after, _choose_backup_text(entry, now)))
     return changes
 
 
 def plan_uninstall(entries: Iterable[ConfigEntry]) -> list[FileChange]:
     """Return what has to be written so that no file has its entry."""
     texts = [(entry, read_text(entry.path)) for entry in entries]
-    changes = [FileChange(entry, now, _text_before(entry, now), None) for entry, now in texts]
+    changes = [FileChange(entry, now, _restore_original_text(entry, now), None) for entry, now in texts]
     return [change for change in changes if change.before != change.after]
 
 
-def strange_copies(entries: Iterable[ConfigEntry]) -> list[Path]:
-    """Return copies beside files without ours: of an install taken out by hand, or not of an install at all."""
-    copies = [(entry, copy_of(entry.path)) for entry in entries]
-    return [copy for entry, copy in copies if os.path.lexists(copy) and not _has_ours(entry, read_text(entry.path))]
+def find_stray_backups(entries: Iterable[ConfigEntry]) -> list[Path]:
+    """Return backups beside files without our entry: left by a manual uninstall, or made by somebody else."""
+    copies = [(entry, backup_path_of(entry.path)) for entry in entries]
+    return [
+        copy for entry, copy in copies if os.path.lexists(copy) and not _has_own_entry(entry, read_text(entry.path))
+    ]
 
 
-def apply(change: FileChange, root: Path) -> None:
-    """Write one change, the copy first; folders that it leaves empty below `root` go too."""
-    path, copy = change.entry.path, copy_of(change.entry.path)
+def apply_change(change: FileChange, root: Path) -> None:
+    """Write one change, its backup first; remove folders below `root` that it leaves empty."""
+    path, copy = change.entry.path, backup_path_of(change.entry.path)
     if read_text(path) != change.before:
         raise SettingsError(
             f"{path} was changed in this moment, perhaps by its client: nothing was written; run it again"
@@ -134,19 +136,19 @@ def apply(change: FileChange, root: Path) -> None:
         write_whole(path, [change.after.encode()], mode=mode)
     if change.copy is None:
         copy.unlink(missing_ok=True)
-        _remove_empty(path.parent, root)
+        _remove_empty_folders(path.parent, root)
 
 
-def read_status(entry: ConfigEntry) -> EntryStatus:
+def read_entry_status(entry: ConfigEntry) -> EntryStatus:
     """Return the state of an entry, read from its file."""
     try:
         text = read_text(entry.path) or ""
-        with _name_file(entry):
+        with _add_path_to_errors(entry):
             program = entry.program(text)
             is_partly = entry.remove(text, "") != text
             is_taken = text != "" and entry.add(text, "/unabridged") == text
-            ignored = entry.why_ignored(text) if program is not None else None
-            is_right = program is None or entry.is_right(text, program)
+            ignored = entry.find_ignore_reason(text) if program is not None else None
+            is_right = program is None or entry.is_up_to_date(text, program)
     except SettingsError as error:
         return EntryStatus(entry.path, entry.what, "unreadable", problem=str(error))
     state = "installed" if program is not None else "partly" if is_partly else "other" if is_taken else "absent"
@@ -156,14 +158,14 @@ def read_status(entry: ConfigEntry) -> EntryStatus:
     return EntryStatus(entry.path, entry.what, state, program, problem)
 
 
-def copy_of(path: Path) -> Path:
+def backup_path_of(path: Path) -> Path:
     """Return where the text from before the install is kept."""
     return path.with_name(path.name + COPY_SUFFIX)
 
 
-def root_of(client: CodingAgent, environ: Environ, project: Path | None) -> Path:
-    """Return the folder that stays, whatever is removed below it."""
-    home, top = client.home(environ), user_home(environ)
+def find_root_folder(client: CodingAgent, environ: Environ, project: Path | None) -> Path:
+    """Return the folder above which no empty folder is removed."""
+    home, top = client.home(environ), find_user_home(environ)
     return project if project is not None else top if home.is_relative_to(top) else home.parent
 
 
@@ -181,28 +183,28 @@ def read_text(path: Path) -> str | None:
         raise SettingsError(f"can't read {path}: byte {error.start:,} is no UTF-8; nothing was changed") from None
 
 
-def _text_before(entry: ConfigEntry, now: str | None) -> str | None:
-    """Return the text without ours: the copy to the byte if nothing else was changed, else with only ours taken out."""
-    if now is None or not _has_ours(entry, now):
+def _restore_original_text(entry: ConfigEntry, now: str | None) -> str | None:
+    """Return the text without our entry: the backup if nothing else has changed, else with the entry removed."""
+    if now is None or not _has_own_entry(entry, now):
         return now
-    copy = read_text(copy_of(entry.path))
-    with _name_file(entry):
+    copy = read_text(backup_path_of(entry.path))
+    with _add_path_to_errors(entry):
         program = entry.program(now)
-        if program is not None and _makes_text(entry, copy, program, now):
+        if program is not None and _reproduces_text(entry, copy, program, now):
             return copy
-        without = entry.remove(now, copy if copy is not None and _is_readable(entry, copy) else "")
+        without = entry.remove(now, copy if copy is not None and _is_parseable(entry, copy) else "")
     return None if copy is None and _EMPTY_CONFIG_PATTERN.fullmatch(without) else without
 
 
-def _has_ours(entry: ConfigEntry, text: str | None) -> bool:
-    with _name_file(entry):
+def _has_own_entry(entry: ConfigEntry, text: str | None) -> bool:
+    with _add_path_to_errors(entry):
         return text is not None and entry.remove(text, "") != text
 
 
-def _copy_to_keep(entry: ConfigEntry, now: str | None) -> str | None:
-    """Return the text from before the first install: the copy if ours is in the file, else the text of now."""
-    copy = copy_of(entry.path)
-    if _has_ours(entry, now):
+def _choose_backup_text(entry: ConfigEntry, now: str | None) -> str | None:
+    """Return the text to keep as a backup: the existing backup if our entry is in the file, else the file's text."""
+    copy = backup_path_of(entry.path)
+    if _has_own_entry(entry, now):
         return read_text(copy)
     # A copy with the text of now is of an install that was stopped, or the file was put back by hand.
     is_copy = now is not None and not copy.is_symlink() and os.path.lexists(copy) and read_text(copy) == now
@@ -214,21 +216,21 @@ def _copy_to_keep(entry: ConfigEntry, now: str | None) -> str | None:
     return now
 
 
-def _repoint_entry(entry: ConfigEntry, now: str | None, program: str) -> str | None:
-    """Return the text with ours in its place, starting this program; None where more than the program is to change."""
+def _change_entry_program(entry: ConfigEntry, now: str | None, program: str) -> str | None:
+    """Return the text with our entry starting another program; None if more than the program has to change."""
     old = entry.program(now) if now is not None else None
     if now is None or old is None:
         return None
-    text = repoint(now, old, program)
-    return text if entry.is_right(text, program) and entry.remove(text, "") == entry.remove(now, "") else None
+    text = replace_program(now, old, program)
+    return text if entry.is_up_to_date(text, program) and entry.remove(text, "") == entry.remove(now, "") else None
 
 
-def _makes_text(entry: ConfigEntry, copy: str | None, program: str, now: str) -> bool:
-    """Return whether the copy, or no file at all, with ours in it is the text of now."""
-    return _is_readable(entry, copy or "") and entry.add(copy or "", program) == now
+def _reproduces_text(entry: ConfigEntry, copy: str | None, program: str, now: str) -> bool:
+    """Return whether adding our entry to the backup (or to an empty file) gives exactly the current text."""
+    return _is_parseable(entry, copy or "") and entry.add(copy or "", program) == now
 
 
-def _is_readable(entry: ConfigEntry, text: str) -> bool:
+def _is_parseable(entry: ConfigEntry, text: str) -> bool:
     try:
         entry.program(text)
         entry.add(text, "/unabridged")
@@ -238,15 +240,15 @@ def _is_readable(entry: ConfigEntry, text: str) -> bool:
 
 
 @contextmanager
-def _name_file(entry: ConfigEntry) -> Iterator[None]:
-    """Have an error name the file."""
+def _add_path_to_errors(entry: ConfigEntry) -> Iterator[None]:
+    """Add the file's path to a `SettingsError` raised in this block."""
     try:
         yield
     except SettingsError as error:
         raise SettingsError(f"can't change {entry.path}: {error}. Mend it there; nothing was changed") from None
 
 
-def _remove_empty(folder: Path, root: Path) -> None:
+def _remove_empty_folders(folder: Path, root: Path) -> None:
     while folder != root and folder.is_relative_to(root):
         try:
             folder.rmdir()

@@ -16,8 +16,8 @@ import psutil
 
 from unabridged_cli.clients.client import Environ, SessionFile
 from unabridged_cli.clients.ignore_file import find_ignore_file
-from unabridged_cli.clients.session_lookup import all_sessions, is_same, project_of
-from unabridged_cli.clients.threads import OpenSession, open_sessions, thread_of
+from unabridged_cli.clients.session_lookup import find_project_folder, is_same_folder, list_all_sessions
+from unabridged_cli.clients.threads import OpenSession, build_session_thread, list_open_sessions
 
 _MCP_CLIENTS: Final = ("claude-code", "codex", "opencode")
 """Clients whose name over MCP begins like this."""
@@ -25,7 +25,10 @@ _MCP_CLIENTS: Final = ("claude-code", "codex", "opencode")
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """The sessions of a project, newest first, and those of them that may be the one that asks: one, if it is known."""
+    """The session that calls a tool: all sessions of its project, newest first, and those that may be the caller.
+
+    `threads` has one item if the caller is known for certain.
+    """
 
     sessions: Sequence[SessionFile]
     threads: Sequence[str]
@@ -40,7 +43,7 @@ class ToolCaller:
         return self.threads[0] if len(self.threads) == 1 else None
 
 
-def client_named(name: str) -> str | None:
+def client_from_mcp_name(name: str) -> str | None:
     """Return the client that gives itself this name over MCP, as `codex-mcp-client` is Codex; None for another one."""
     return next((client for client in _MCP_CLIENTS if name.startswith(client)), None)
 
@@ -50,34 +53,36 @@ def find_caller(
     folder: Path,
     client: str | None,
     ancestors: Mapping[int, float] | None = None,
-    began: float | None = None,
+    started_at: float | None = None,
 ) -> ToolCaller:
-    """Return the session that asks, from a process that this client started in this folder.
+    """Return which session calls the tools, for a server process that a client started in this folder.
 
-    `ancestors` are the processes above this one, nearest first; `began` is when this one did.
+    `ancestors` are the processes above this one, nearest first; `started_at` is the start time of this one.
     """
-    note = _find_note(environ, client, ancestors_of_this() if ancestors is None else ancestors)
+    note = _find_session_note(environ, client, list_ancestor_processes() if ancestors is None else ancestors)
     project = Path(note.project) if note is not None and note.project else folder
-    sessions = [session for session in all_sessions(environ) if is_same(project_of(session), str(project))]
+    sessions = [
+        session for session in list_all_sessions(environ) if is_same_folder(find_project_folder(session), str(project))
+    ]
     if note is not None:
         threads = [note.thread]
     elif client == "claude-code" and (named := environ.get("CLAUDE_CODE_SESSION_ID")):
-        threads = [thread_of(client, named)]
+        threads = [build_session_thread(client, named)]
     else:
-        since = psutil.Process().create_time() if began is None else began
+        since = psutil.Process().create_time() if started_at is None else started_at
         threads = [session.thread for session in sessions if session.client == client and session.modified >= since]
     return ToolCaller(sessions, threads, client, find_ignore_file(project))
 
 
-def _find_note(environ: Environ, client: str | None, ancestors: Mapping[int, float]) -> OpenSession | None:
+def _find_session_note(environ: Environ, client: str | None, ancestors: Mapping[int, float]) -> OpenSession | None:
     """Return what the client's hook noted last for the nearest process above this one."""
     nearest = list(ancestors)
-    notes = (note for note in open_sessions(environ) if note.client == client)
+    notes = (note for note in list_open_sessions(environ) if note.client == client)
     own = [note for note in notes if note.process in ancestors and ancestors[note.process] <= note.time]
     return min(own, key=lambda note: nearest.index(note.process), default=None)  # of one process the newest
 
 
-def ancestors_of_this() -> dict[int, float]:
+def list_ancestor_processes() -> dict[int, float]:
     """Return the processes that started this one, and when each began: its number may have been another's before."""
     try:
         return {process.pid: process.create_time() for process in psutil.Process().parents()}

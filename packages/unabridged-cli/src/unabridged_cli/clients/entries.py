@@ -18,7 +18,7 @@ from unabridged_cli.clients.client import ConfigEntry
 
 
 class HookSetting(NamedTuple):
-    """A hook of Claude Code and Codex that is used, for which cases (empty: all), and the seconds that it may take."""
+    """A hook event, a matcher that limits it to some cases (empty: all cases), and a timeout in seconds."""
 
     event: str
     matcher: str
@@ -33,7 +33,7 @@ HOOKS = (
     HookSetting("SessionEnd", "", 3),
 )
 """The hook ends by itself before that. For the last one Claude Code waits 1.5 s whatever stands here, Codex 3 s."""
-EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
+HOOK_EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
 SERVER_NAME = "unabridged"
 _PASSED_VARIABLES = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 """Codex hands on no variables but those that are named."""
@@ -43,22 +43,22 @@ class _JsonEntry(ConfigEntry):
     """An entry in a JSON file, with comments or without."""
 
     @abstractmethod
-    def own_paths(self, text: str) -> list[jsonc.Path]:
+    def find_own_paths(self, text: str) -> list[jsonc.JsonPath]:
         """Return where ours is."""
 
-    def show(self, text: str, other: str) -> str:
+    def mask_foreign(self, text: str, other: str) -> str:
         """Return the text with everything masked that is not ours."""
-        own = self.own_paths(text)
-        return jsonc.mask(text, own, [*own, *self.own_paths(other)])
+        own = self.find_own_paths(text)
+        return jsonc.mask(text, own, [*own, *self.find_own_paths(other)])
 
 
 # -- hooks: Claude Code and Codex have the same layout ----------------------------------------------------------------
 
 
-def hook_command(program: str) -> str:
-    """Return the shell command of a hook. It ends clean whatever happens: a missing program must not stop the client.
+def build_hook_command(program: str) -> str:
+    """Return the shell command of a hook, which always exits with 0 so that a failure never stops the client.
 
-    An exit code of 2 would: Claude Code takes it for a refusal to compact.
+    Claude Code takes an exit code of 2 for a refusal to compact.
     """
     return f"{shlex.quote(program)} hook || exit 0"
 
@@ -73,68 +73,68 @@ class HooksEntry(_JsonEntry):
         """Add a group to each event, the last: what stands before it keeps its index, by which Codex trusts it."""
         for hook in HOOKS:
             cases = {"matcher": hook.matcher} if hook.matcher else {}
-            text = jsonc.insert(text, ("hooks", hook.event), None, {**cases, "hooks": [_handler(program, hook)]})
+            text = jsonc.insert(text, ("hooks", hook.event), None, {**cases, "hooks": [_build_handler(program, hook)]})
         return text
 
     def remove(self, text: str, before: str) -> str:
         """Remove our handlers, and the groups and lists that hold nothing else."""
-        while found := next(_own_handlers(text), None):
+        while found := next(_find_own_handlers(text), None):
             path, _ = found
             text = jsonc.remove(text, path)
             if jsonc.value_at(text, path[:-1]) == []:
                 text = jsonc.remove(text, path[:-2])
-            text = _drop_empty(text, path[:2], before)
+            text = _remove_empty_containers(text, path[:2], before)
         return text
 
     def program(self, text: str) -> str | None:
         """Return the program, if every event calls it."""
-        programs = {str(path[1]): program for path, program in _own_handlers(text)}
-        return programs[EVENTS[0]] if set(EVENTS) <= set(programs) else None
+        programs = {str(path[1]): program for path, program in _find_own_handlers(text)}
+        return programs[HOOK_EVENTS[0]] if set(HOOK_EVENTS) <= set(programs) else None
 
-    def is_right(self, text: str, program: str) -> bool:
+    def is_up_to_date(self, text: str, program: str) -> bool:
         """Return whether each hook has one handler of ours, as it should be."""
-        wanted = {(hook.event, hook.matcher): _handler(program, hook) for hook in HOOKS}
+        wanted = {(hook.event, hook.matcher): _build_handler(program, hook) for hook in HOOKS}
         handlers = []
-        for path, _ in _own_handlers(text):
+        for path, _ in _find_own_handlers(text):
             matcher = jsonc.value_at(text, (*path[:3], "matcher"))
             case = (str(path[1]), "" if matcher in (None, "*") else matcher)
             handlers.append((case, jsonc.value_at(text, path)))
         return sorted(str(case) for case, _ in handlers) == sorted(map(str, wanted)) and all(
-            _has_all(handler, wanted[case]) for case, handler in handlers
+            _contains_items(handler, wanted[case]) for case, handler in handlers
         )
 
-    def why_ignored(self, text: str) -> str | None:
+    def find_ignore_reason(self, text: str) -> str | None:
         """Return why both clients would ignore the hooks."""
         is_off = jsonc.value_at(text, ("disableAllHooks",)) is True
-        return _why_not_plain(text) or ("disableAllHooks is set" if is_off else None)
+        return _find_json_problem(text) or ("disableAllHooks is set" if is_off else None)
 
-    def own_paths(self, text: str) -> list[jsonc.Path]:
+    def find_own_paths(self, text: str) -> list[jsonc.JsonPath]:
         """Return the path of the group of each handler; of the handler, where the group is somebody's too."""
-        paths = [path for path, _ in _own_handlers(text)]
+        paths = [path for path, _ in _find_own_handlers(text)]
         return [path[:3] if len(jsonc.value_at(text, path[:-1])) == 1 else path for path in paths]
 
 
-def _handler(program: str, hook: HookSetting) -> dict[str, Any]:
-    return {"type": "command", "command": hook_command(program), "timeout": hook.timeout}
+def _build_handler(program: str, hook: HookSetting) -> dict[str, Any]:
+    return {"type": "command", "command": build_hook_command(program), "timeout": hook.timeout}
 
 
-def _own_handlers(text: str) -> Iterator[tuple[jsonc.Path, str]]:
+def _find_own_handlers(text: str) -> Iterator[tuple[jsonc.JsonPath, str]]:
     """Yield where each of our handlers is, and the program that it starts."""
-    for event, groups in _items(jsonc.value_at(text, ("hooks",))):
-        for number, group in _items(groups):
-            for index, handler in _items(group.get("hooks") if isinstance(group, dict) else None):
+    for event, groups in _list_items(jsonc.value_at(text, ("hooks",))):
+        for number, group in _list_items(groups):
+            for index, handler in _list_items(group.get("hooks") if isinstance(group, dict) else None):
                 command = handler.get("command") if isinstance(handler, dict) else None
-                program = _program_in(_words(command), "hook")
+                program = _match_own_program(_split_hook_command(command), "hook")
                 if program is not None:
                     yield ("hooks", event, number, "hooks", index), program
 
 
-def _has_all(entry: Any, wanted: dict[str, Any]) -> bool:
+def _contains_items(entry: Any, wanted: dict[str, Any]) -> bool:
     """Return whether the entry has all that is wanted; a client may have added to it."""
     return isinstance(entry, dict) and wanted.items() <= entry.items()
 
 
-def _why_not_plain(text: str) -> str | None:
+def _find_json_problem(text: str) -> str | None:
     """Return why this is not plain JSON: with a comment, or a comma too many, such clients ignore the whole file."""
     try:
         json.loads(text.removeprefix("\ufeff") or "{}")
@@ -143,14 +143,14 @@ def _why_not_plain(text: str) -> str | None:
     return None
 
 
-def _items(value: Any) -> list[tuple[Any, Any]]:
+def _list_items(value: Any) -> list[tuple[Any, Any]]:
     """Return the names and values of an object or a list; of anything else none."""
     if isinstance(value, dict):
         return list(value.items())
     return list(enumerate(value)) if isinstance(value, list) else []
 
 
-def _words(command: Any) -> list[str]:
+def _split_hook_command(command: Any) -> list[str]:
     """Return a shell command's words, without what makes it end clean."""
     try:
         return shlex.split(command.removesuffix("|| exit 0")) if isinstance(command, str) else []
@@ -158,8 +158,8 @@ def _words(command: Any) -> list[str]:
         return []
 
 
-def _program_in(words: list[Any], verb: str) -> str | None:
-    """Return the program, if these are the words of one of our commands."""
+def _match_own_program(words: list[Any], verb: str) -> str | None:
+    """Return the program if these words are `PROGRAM VERB` with a program named `unabridged`; else None."""
     match words:
         case [str(program), str(word)] if word == verb and Path(program).stem == SERVER_NAME:
             return program
@@ -186,22 +186,22 @@ class _JsonServerEntry(_JsonEntry):
     def remove(self, text: str, before: str) -> str:
         if self.program(text) is None:
             return text
-        return _drop_empty(jsonc.remove(text, self._server), self._servers, before)
+        return _remove_empty_containers(jsonc.remove(text, self._server), self._servers, before)
 
     def program(self, text: str) -> str | None:
-        return _server_program(jsonc.value_at(text, self._server))
+        return _read_server_program(jsonc.value_at(text, self._server))
 
-    def is_right(self, text: str, program: str) -> bool:
-        return _has_all(jsonc.value_at(text, self._server), self._build(program))
+    def is_up_to_date(self, text: str, program: str) -> bool:
+        return _contains_items(jsonc.value_at(text, self._server), self._build(program))
 
-    def why_ignored(self, text: str) -> str | None:
-        return _why_not_plain(text) if self._is_plain else None
+    def find_ignore_reason(self, text: str) -> str | None:
+        return _find_json_problem(text) if self._is_plain else None
 
-    def own_paths(self, text: str) -> list[jsonc.Path]:
+    def find_own_paths(self, text: str) -> list[jsonc.JsonPath]:
         return [self._server] if self.program(text) is not None else []
 
 
-def claude_code_server(path: Path) -> ConfigEntry:
+def build_claude_code_server_entry(path: Path) -> ConfigEntry:
     """Return the server in Claude Code's JSON."""
 
     def build(program: str) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def claude_code_server(path: Path) -> ConfigEntry:
     return _JsonServerEntry(path, "mcpServers", build, is_plain=True)
 
 
-def opencode_server(path: Path) -> ConfigEntry:
+def build_opencode_server_entry(path: Path) -> ConfigEntry:
     """Return the server in opencode's JSON."""
 
     def build(program: str) -> dict[str, Any]:
@@ -238,43 +238,43 @@ class CodexServerEntry(ConfigEntry):
 
     def program(self, text: str) -> str | None:
         """Return the program of our table."""
-        return _server_program(self._server(text))
+        return _read_server_program(self._server(text))
 
-    def is_right(self, text: str, program: str) -> bool:
+    def is_up_to_date(self, text: str, program: str) -> bool:
         """Return whether our table has all that it should have."""
-        return _has_all(self._server(text), self._build(program))
+        return _contains_items(self._server(text), self._build(program))
 
-    def show(self, text: str, other: str) -> str:
+    def mask_foreign(self, text: str, other: str) -> str:
         """Return the text with all other tables masked."""
         del other
         return toml_tables.mask(text, self._TABLE)
 
     def _server(self, text: str) -> Any:
-        return toml_tables.value_at(toml_tables.read(text), self._TABLE)
+        return toml_tables.value_at(toml_tables.parse_document(text), self._TABLE)
 
     def _build(self, program: str) -> dict[str, Any]:
         return {"command": program, "args": ["mcp"], "env_vars": _PASSED_VARIABLES}
 
 
-def _server_program(entry: Any) -> str | None:
+def _read_server_program(entry: Any) -> str | None:
     """Return the program of a server that is ours; one with other arguments is somebody's own."""
     if not isinstance(entry, dict):
         return None
     command, arguments = entry.get("command"), entry.get("args")
     words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else [])]
-    return _program_in(words, "mcp")
+    return _match_own_program(words, "mcp")
 
 
-def repoint(text: str, old: str, new: str) -> str:
-    """Return the text with the new program wherever the old one stands as we write it."""
-    for spell in (str, hook_command):
+def replace_program(text: str, old: str, new: str) -> str:
+    """Replace the program's path in every command that we wrote, and return the text."""
+    for spell in (str, build_hook_command):
         before, after = (json.dumps(spell(program), ensure_ascii=False) for program in (old, new))
         text = text.replace(before, after)
     return text
 
 
-def _drop_empty(text: str, path: jsonc.Path, before: str) -> str:
-    """Return the text without brackets that hold nothing any more, unless they were there before."""
+def _remove_empty_containers(text: str, path: jsonc.JsonPath, before: str) -> str:
+    """Remove containers at the path that are empty now and were not there before the install."""
     while path and jsonc.value_at(text, path) in ({}, []) and jsonc.value_at(before, path) is None:
         text, path = jsonc.remove(text, path), path[:-1]
     return text

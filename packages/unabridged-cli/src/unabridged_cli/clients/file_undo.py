@@ -17,7 +17,7 @@ from unabridged.sessions.files import SESSION_FORMATS
 from unabridged.sessions.text import ADDED_LINE_BREAK, check_unchanged, read_lines
 
 
-class UndoneFile(NamedTuple):
+class FileUndoResult(NamedTuple):
     """A session without some of its compactions."""
 
     compactions: int
@@ -28,8 +28,8 @@ class UndoneFile(NamedTuple):
     """The conversation that its client would send then."""
 
 
-def undo_in_file(loaded: Loaded, *, every: bool = False) -> UndoneFile | None:
-    """Return the session without its newest compaction, or without any; None when the file can take none back."""
+def undo_compactions_in_file(loaded: Loaded, *, every: bool = False) -> FileUndoResult | None:
+    """Return the session without its newest compaction (`every`: without all); None if its file can't be undone."""
     if loaded.kind not in SESSION_FORMATS or not isinstance(loaded.source, LineFile):
         return None
     client = SESSION_FORMATS[loaded.kind]
@@ -37,59 +37,60 @@ def undo_in_file(loaded: Loaded, *, every: bool = False) -> UndoneFile | None:
     all_lines = loaded.source.lines or read_lines(loaded.path, loaded.source.stamp)
     lines = [line for line in all_lines if line.start < loaded.source.complete_size]
     count = 0
-    while (count == 0 or every) and (newest := client.newest_compaction(_entries(client, lines))):
+    while (count == 0 or every) and (newest := client.newest_compaction(_read_session_entries(client, lines))):
         lines = _remove_compaction(lines, newest)
         count += 1
     if not count:
         return None
-    return UndoneFile(count, [line.raw for line in lines], client.read(_entries(client, lines)).messages)
+    return FileUndoResult(
+        count, [line.raw for line in lines], client.read(_read_session_entries(client, lines)).messages
+    )
 
 
-def _object_lines(lines: list[FileLine]) -> Iterator[FileLine]:
+def _filter_object_lines(lines: list[FileLine]) -> Iterator[FileLine]:
     """Yield the lines that are a client's own."""
     return (line for line in lines if isinstance(line.value, dict))
 
 
-def _entries(client: SessionFormat, lines: list[FileLine]) -> list[Entry]:
-    return [client.read_entry(line.value) for line in _object_lines(lines)]
+def _read_session_entries(client: SessionFormat, lines: list[FileLine]) -> list[Entry]:
+    return [client.read_entry(line.value) for line in _filter_object_lines(lines)]
 
 
 def _remove_compaction(lines: list[FileLine], compaction: SessionCompaction) -> list[FileLine]:
     """Return all lines but the compaction's; the last without its line break, where the one that went says so."""
-    first = list(_object_lines(lines))[min(compaction.lines)]
-    left = list(_without(lines, compaction))
+    first = list(_filter_object_lines(lines))[min(compaction.lines)]
+    left = list(_drop_and_relink_lines(lines, compaction))
     if left and left[-1].number <= first.number and first.raw.endswith(ADDED_LINE_BREAK):
         left[-1] = left[-1]._replace(raw=left[-1].raw.removesuffix(b"\n"))
     return left
 
 
-def _without(lines: list[FileLine], compaction: SessionCompaction) -> Iterator[FileLine]:
-    """Yield all lines but the compaction's; those behind it linked to what is there."""
-    numbers = {line.number: number for number, line in enumerate(_object_lines(lines))}
+def _drop_and_relink_lines(lines: list[FileLine], compaction: SessionCompaction) -> Iterator[FileLine]:
+    """Yield all lines except the compaction's; later lines that refer to them refer to the lines before instead."""
+    numbers = {line.number: number for number, line in enumerate(_filter_object_lines(lines))}
     names = "|".join(map(re.escape, compaction.replacements))
     links = re.compile(rf'("(?:{compaction.link_fields})"\s*:\s*")({names})"'.encode()) if names else None
     for line in lines:
         number = numbers.get(line.number, -1)
         if number not in compaction.lines:
             is_behind = number > min(compaction.lines)
-            yield _relink(line, links, compaction.replacements) if links and is_behind else line
+            yield _relink_line(line, links, compaction.replacements) if links and is_behind else line
 
 
-def _relink(line: FileLine, links: re.Pattern[bytes], replacements: Mapping[str, str]) -> FileLine:
-    """Return the line with the names of lines that went replaced where it gives them; nothing else of it changes.
+def _relink_line(line: FileLine, links: re.Pattern[bytes], replacements: Mapping[str, str]) -> FileLine:
+    """Replace the ids of removed lines in a line's own link fields, and return the line.
 
-    What it quotes looks the same. So of all places that look like a link, only those count whose change changes no more
-    than the line's own fields.
+    Text that a message quotes may look like a link, so a replacement counts only if no nested field changes.
     """
     raw, value = line.raw, line.value
     for link in reversed(list(links.finditer(line.raw))):
         new = b'%b%b%b"' % (raw[: link.start()], link[1], replacements[link[2].decode()].encode()) + raw[link.end() :]
         changed = json.loads(new)
-        if _is_same_inside(changed, value):
+        if _has_equal_non_text_fields(changed, value):
             raw, value = new, changed
     return line._replace(raw=raw, value=value)
 
 
-def _is_same_inside(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
+def _has_equal_non_text_fields(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
     """Return whether all fields of the two are equal but those that are texts."""
     return all(one[name] == other[name] for name in other if not isinstance(other[name], str))

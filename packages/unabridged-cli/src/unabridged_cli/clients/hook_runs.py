@@ -8,35 +8,35 @@ from typing import Final
 
 from unabridged_cli.clients.client import CodingAgent, Environ, SessionFile
 from unabridged_cli.clients.ignore_file import find_ignore_file
-from unabridged_cli.clients.session_lookup import all_sessions, is_same, project_of
-from unabridged_cli.clients.threads import open_sessions
+from unabridged_cli.clients.session_lookup import find_project_folder, is_same_folder, list_all_sessions
+from unabridged_cli.clients.threads import list_open_sessions
 
 _RECENT_SECONDS: Final = 7 * 86_400
 """How long a session counts: notes are not kept for ever."""
 
 
-def last_run(client: CodingAgent, environ: Environ, project: Path | None) -> float | None:
+def find_last_run_time(client: CodingAgent, environ: Environ, project: Path | None) -> float | None:
     """Return when a hook of the client ran last, in this project if one is named; None if none is known to have run."""
-    notes = (note for note in open_sessions(environ) if note.client == client.name)
-    times = (note.time for note in notes if project is None or is_same(note.project, str(project)))
+    notes = (note for note in list_open_sessions(environ) if note.client == client.name)
+    times = (note.time for note in notes if project is None or is_same_folder(note.project, str(project)))
     return max(times, default=None)
 
 
-def session_without_hooks(
+def find_session_without_hooks(
     client: CodingAgent, environ: Environ, file: Path, project: Path | None
 ) -> SessionFile | None:
-    """Return the newest session that was written since the hooks in `file` were, if no hook ran in it or since then.
+    """Return the newest session written since the hooks were installed, if no hook has run in it or since; else None.
 
-    A hook runs at the start of each session. `project` is the only folder that the hooks are for, if they are for one.
+    A hook runs at the start of each session. `project` limits the search to one folder.
     """
     since = max(file.stat().st_mtime, time.time() - _RECENT_SECONDS)
-    if (last_run(client, environ, project) or 0.0) >= since:
+    if (find_last_run_time(client, environ, project) or 0.0) >= since:
         return None
-    noted = {note.thread for note in open_sessions(environ)}
-    for session in all_sessions(environ, client.name):
+    noted = {note.thread for note in list_open_sessions(environ)}
+    for session in list_all_sessions(environ, client.name):
         if session.modified <= since:
             return None
-        folder = project_of(session)
-        if find_ignore_file(folder) is None and (project is None or is_same(folder, str(project))):
+        folder = find_project_folder(session)
+        if find_ignore_file(folder) is None and (project is None or is_same_folder(folder, str(project))):
             return None if session.thread in noted else session
     return None

@@ -9,8 +9,15 @@ from pathlib import Path
 
 from unabridged.errors import SettingsError
 from unabridged_cli.clients import jsonc
-from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from, session_files
-from unabridged_cli.clients.entries import SERVER_NAME, opencode_server
+from unabridged_cli.clients.client import (
+    CodingAgent,
+    ConfigEntry,
+    Environ,
+    SessionFile,
+    find_session_files,
+    folder_from_variable,
+)
+from unabridged_cli.clients.entries import SERVER_NAME, build_opencode_server_entry
 from unabridged_cli.clients.own_file import OwnFileEntry
 
 NAME = "opencode"
@@ -23,25 +30,27 @@ _SESSIONS_QUERY = """
 """Their ids, milliseconds since 1970, and sizes; the sessions of sub-agents have a parent."""
 
 
-def home(environ: Environ) -> Path:
+def find_home(environ: Environ) -> Path:
     """Return the folder with its configuration and plugins."""
     if environ.get("OPENCODE_CONFIG_DIR"):
-        return folder_from(environ, "OPENCODE_CONFIG_DIR")
-    return folder_from(environ, "XDG_CONFIG_HOME", ".config") / "opencode"
+        return folder_from_variable(environ, "OPENCODE_CONFIG_DIR")
+    return folder_from_variable(environ, "XDG_CONFIG_HOME", ".config") / "opencode"
 
 
-def data(environ: Environ) -> Path:
+def find_data_folder(environ: Environ) -> Path:
     """Return the folder with its sessions."""
-    return folder_from(environ, "XDG_DATA_HOME", ".local", "share") / "opencode"
+    return folder_from_variable(environ, "XDG_DATA_HOME", ".local", "share") / "opencode"
 
 
-def sessions(environ: Environ) -> Iterator[SessionFile]:
+def list_sessions(environ: Environ) -> Iterator[SessionFile]:
     """Yield the sessions in `opencode.db`, and those of older versions in `storage/session/PROJECT/ID.json`."""
-    yield from _read_database(data(environ) / "opencode.db")
-    yield from session_files(NAME, data(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem)
+    yield from _read_session_database(find_data_folder(environ) / "opencode.db")
+    yield from find_session_files(
+        NAME, find_data_folder(environ) / "storage" / "session", "*/ses_*.json", lambda path: path.stem
+    )
 
 
-def _read_database(path: Path) -> list[SessionFile]:
+def _read_session_database(path: Path) -> list[SessionFile]:
     """Return the sessions in a database, opened for reading only; in one that is laid out otherwise, none."""
     import sqlite3  # noqa: PLC0415 - only where there is one
 
@@ -55,23 +64,23 @@ def _read_database(path: Path) -> list[SessionFile]:
     return [SessionFile(NAME, id_, path, size, updated / 1000) for id_, updated, size in rows]
 
 
-def entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+def build_config_entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
     """Return a plugin and the MCP server: in the configuration that has it, else in the file with comments if any.
 
     opencode reads both files.
     """
-    folder = home(environ) if project is None else project
+    folder = find_home(environ) if project is None else project
     plain, commented = folder / "opencode.json", folder / "opencode.jsonc"
-    having = [path for path in (plain, commented) if _has_server(path)]
+    having = [path for path in (plain, commented) if _has_server_entry(path)]
     plugins = (folder if project is None else project / ".opencode") / "plugins"
     template = files("unabridged_cli.clients").joinpath("opencode_plugin.ts").read_text(encoding="utf-8")
     return (
         OwnFileEntry(plugins / "unabridged.ts", "plugin", template, project),
-        *map(opencode_server, having or [commented if commented.exists() else plain]),
+        *map(build_opencode_server_entry, having or [commented if commented.exists() else plain]),
     )
 
 
-def _has_server(path: Path) -> bool:
+def _has_server_entry(path: Path) -> bool:
     """Return whether a server of our name is in the file; in one that can't be read, whether the name is."""
     try:
         text = path.read_bytes().decode(errors="replace")
@@ -83,7 +92,7 @@ def _has_server(path: Path) -> bool:
         return f'"{SERVER_NAME}"' in text
 
 
-def notes(_project: Path | None) -> tuple[str, ...]:
+def list_install_notes(_project: Path | None) -> tuple[str, ...]:
     """Return what the user has to know after an install."""
     return (
         "A session that runs already takes the plugin up when opencode is started again.",
@@ -93,4 +102,6 @@ def notes(_project: Path | None) -> tuple[str, ...]:
 
 REMEDY = "start opencode again"
 
-CLIENT = CodingAgent(NAME, "opencode", home, sessions, entries, notes, REMEDY, data)
+CLIENT = CodingAgent(
+    NAME, "opencode", find_home, list_sessions, build_config_entries, list_install_notes, REMEDY, find_data_folder
+)

@@ -38,6 +38,6 @@ class OwnFileEntry(ConfigEntry):
         except ValueError:  # somebody wrote into it
             return None
 
-    def is_right(self, text: str, program: str) -> bool:
+    def is_up_to_date(self, text: str, program: str) -> bool:
         """Return whether this is our file as this version writes it."""
         return text == self.add("", program)

@@ -6,39 +6,48 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from, session_files
+from unabridged_cli.clients.client import (
+    CodingAgent,
+    ConfigEntry,
+    Environ,
+    SessionFile,
+    find_session_files,
+    folder_from_variable,
+)
 from unabridged_cli.clients.own_file import OwnFileEntry
 
 NAME = "pi"
 
 
-def home(environ: Environ) -> Path:
+def find_home(environ: Environ) -> Path:
     """Return the folder with its settings, extensions and sessions."""
-    return folder_from(environ, "PI_CODING_AGENT_DIR", ".pi", "agent")
+    return folder_from_variable(environ, "PI_CODING_AGENT_DIR", ".pi", "agent")
 
 
-def sessions(environ: Environ) -> Iterator[SessionFile]:
+def list_sessions(environ: Environ) -> Iterator[SessionFile]:
     """Yield `sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
     named = bool(environ.get("PI_CODING_AGENT_SESSION_DIR"))
     pattern = "*.jsonl" if named else "*/*.jsonl"
-    return session_files(NAME, sessions_folder(environ), pattern, lambda path: path.stem.partition("_")[2] or None)
+    return find_session_files(
+        NAME, find_sessions_folder(environ), pattern, lambda path: path.stem.partition("_")[2] or None
+    )
 
 
-def sessions_folder(environ: Environ) -> Path:
+def find_sessions_folder(environ: Environ) -> Path:
     """Return the folder with its sessions: in its home, or where the user said."""
     if environ.get("PI_CODING_AGENT_SESSION_DIR"):
-        return folder_from(environ, "PI_CODING_AGENT_SESSION_DIR")
-    return home(environ) / "sessions"
+        return folder_from_variable(environ, "PI_CODING_AGENT_SESSION_DIR")
+    return find_home(environ) / "sessions"
 
 
-def entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+def build_config_entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
     """Return an extension, in the folder in which pi looks for them."""
-    folder = home(environ) if project is None else project / ".pi"
+    folder = find_home(environ) if project is None else project / ".pi"
     template = files("unabridged_cli.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
     return (OwnFileEntry(folder / "extensions" / "unabridged.ts", "extension", template, project),)
 
 
-def notes(project: Path | None) -> tuple[str, ...]:
+def list_install_notes(project: Path | None) -> tuple[str, ...]:
     """Return what the user has to know after an install."""
     trusted = ("pi loads extensions of a project only after you trusted it.",)
     return (
@@ -50,4 +59,6 @@ def notes(project: Path | None) -> tuple[str, ...]:
 
 REMEDY = "start pi again, or type /reload; in a project, trust it first"
 
-CLIENT = CodingAgent(NAME, "pi", home, sessions, entries, notes, REMEDY, sessions_folder)
+CLIENT = CodingAgent(
+    NAME, "pi", find_home, list_sessions, build_config_entries, list_install_notes, REMEDY, find_sessions_folder
+)

@@ -30,14 +30,14 @@ class SessionOverview:
     """How often it was compacted, by whomever; None where that can't be read."""
 
 
-def all_sessions(environ: Environ, client: str | None = None) -> list[SessionFile]:
+def list_all_sessions(environ: Environ, client: str | None = None) -> list[SessionFile]:
     """Return every session of this machine, or of one client, newest first."""
     chosen = [CLIENTS[client]] if client is not None else CLIENTS.values()
     sessions = [session for agent in chosen for session in agent.sessions(environ)]
     return sorted(sessions, key=lambda session: -session.modified)
 
 
-def names_a_client(name: str) -> bool:
+def is_session_name(name: str) -> bool:
     """Return whether this is `client:…` with a client that is known."""
     client, colon, session = name.partition(":")
     return bool(colon and session) and client in CLIENTS
@@ -63,52 +63,52 @@ def find_session(name: str, environ: Environ) -> SessionFile:
     if len({session.id for session in fitting}) == 1:
         listed = ", ".join(str(session.path) for session in fitting[:5])
         raise SettingsError(f"{len(fitting)} files of {title} have the id {fitting[0].id}: name one of {listed}{more}")
-    listed = ", ".join(short_names(fitting[:5], known).values())
+    listed = ", ".join(find_short_names(fitting[:5], known).values())
     raise SettingsError(
         f"{len(fitting)} sessions of {title} begin with {beginning!r}: say more of it, as in {listed}{more}"
     )
 
 
-def is_readable(session: SessionFile) -> bool:
+def is_readable_session(session: SessionFile) -> bool:
     """Return whether the session is a file of lines, which can be read and written; others can only be listed."""
     return session.path.suffix == ".jsonl"
 
 
-def short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
-    """Return for each session the shortest name that no other one has, of eight characters of its id or more."""
+def find_short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
+    """Return for each session its shortest unique name, with at least eight characters of its id."""
     ids: dict[str, list[str]] = {}
     for session in among:
         ids.setdefault(session.client, []).append(session.id)
     for each in ids.values():
         each.sort()
-    return {s.path: f"{s.client}:{s.id[: _distinct_length(s.id, ids[s.client])]}" for s in list(sessions)}
+    return {s.path: f"{s.client}:{s.id[: _find_distinct_length(s.id, ids[s.client])]}" for s in list(sessions)}
 
 
-def _distinct_length(id_: str, ids: list[str]) -> int:
+def _find_distinct_length(id_: str, ids: list[str]) -> int:
     """Return how many characters of the id no other one begins with; the ids are sorted, so only neighbours can."""
     near = ids[max(bisect_left(ids, id_) - 1, 0) : bisect_right(ids, id_) + 1]
-    return max([8, *(_common_length(id_, other) + 1 for other in near if other != id_)])
+    return max([8, *(_count_common_characters(id_, other) + 1 for other in near if other != id_)])
 
 
-def _common_length(one: str, other: str) -> int:
+def _count_common_characters(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def project_of(session: SessionFile) -> str:
+def find_project_folder(session: SessionFile) -> str:
     """Return the folder that a session's client worked in, from the beginning of its file; empty if it is not there."""
     try:
         if session.client not in _COMPACTION_SIGNS:
             return read_overview(session).project
         with session.path.open("rb") as stream:
             while stream.tell() < _PROJECT_BYTES and (raw := stream.readline(_PROJECT_BYTES - stream.tell())):
-                if b'"cwd"' in raw and (project := next(map(_project, _parse(raw)), "")):
+                if b'"cwd"' in raw and (project := next(map(_read_entry_project, _parse_object_line(raw)), "")):
                     return project
     except OSError:
         pass
     return ""
 
 
-def is_within(folder: str, project: str) -> bool:
+def is_folder_within(folder: str, project: str) -> bool:
     """Return whether a folder is the project's or below it, whatever they are called; no for what can't be a folder."""
     try:
         inner, outer = os.path.realpath(folder), os.path.realpath(project)
@@ -117,9 +117,9 @@ def is_within(folder: str, project: str) -> bool:
         return False
 
 
-def is_same(folder: str, project: str) -> bool:
+def is_same_folder(folder: str, project: str) -> bool:
     """Return whether the two are one folder, whatever they are called."""
-    return is_within(folder, project) and is_within(project, folder)
+    return is_folder_within(folder, project) and is_folder_within(project, folder)
 
 
 def read_overview(session: SessionFile) -> SessionOverview:
@@ -127,39 +127,39 @@ def read_overview(session: SessionFile) -> SessionOverview:
     sign, project, count = _COMPACTION_SIGNS.get(session.client), "", 0
     try:
         if sign is None:
-            return SessionOverview(_text(json.loads(session.path.read_bytes()), "directory"), None)
+            return SessionOverview(_read_text_field(json.loads(session.path.read_bytes()), "directory"), None)
         with session.path.open("rb") as stream:
             for raw in stream:
                 if (not project and b'"cwd"' in raw) or sign in raw:
-                    for entry in _parse(raw):
-                        project = project or _project(entry)
-                        count += _is_compaction(entry, sign)
+                    for entry in _parse_object_line(raw):
+                        project = project or _read_entry_project(entry)
+                        count += _is_compaction_entry(entry, sign)
     except (OSError, ValueError, RecursionError):
         return SessionOverview("", None)
     return SessionOverview(project, count)
 
 
-def newest_compaction(session: SessionFile, offset: int) -> int:
+def find_newest_compaction_offset(session: SessionFile, offset: int) -> int:
     """Return where the line of the newest compaction behind this offset begins; 0 where there is none."""
     sign, newest = _COMPACTION_SIGNS[session.client], 0
     with session.path.open("rb") as stream:
         stream.seek(offset)
         for raw in stream:
-            if sign in raw and any(_is_compaction(entry, sign) for entry in _parse(raw)):
+            if sign in raw and any(_is_compaction_entry(entry, sign) for entry in _parse_object_line(raw)):
                 newest = offset
             offset += len(raw)
     return newest
 
 
-def _is_compaction(entry: dict[str, Any], sign: bytes) -> bool:
+def _is_compaction_entry(entry: dict[str, Any], sign: bytes) -> bool:
     return sign.decode() in (entry.get("subtype"), entry.get("type"))
 
 
-def _project(entry: dict[str, Any]) -> str:
-    return _text(entry, "cwd") or _text(entry.get("payload"), "cwd")
+def _read_entry_project(entry: dict[str, Any]) -> str:
+    return _read_text_field(entry, "cwd") or _read_text_field(entry.get("payload"), "cwd")
 
 
-def _parse(raw: bytes) -> Iterator[dict[str, Any]]:
+def _parse_object_line(raw: bytes) -> Iterator[dict[str, Any]]:
     """Yield the object on the line, if it is one."""
     try:
         value = json.loads(raw)
@@ -169,6 +169,6 @@ def _parse(raw: bytes) -> Iterator[dict[str, Any]]:
         yield value
 
 
-def _text(value: Any, key: str) -> str:
+def _read_text_field(value: Any, key: str) -> str:
     text = value.get(key) if isinstance(value, dict) else None
     return text if isinstance(text, str) else ""

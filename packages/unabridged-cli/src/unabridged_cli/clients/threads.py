@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from unabridged_cli.clients.client import Environ, folder_from
+from unabridged_cli.clients.client import Environ, folder_from_variable
 
 _NOTE_LIFETIME_SECONDS = 30 * 86_400
 _SHELL_NAMES = frozenset({"sh", "ash", "bash", "dash", "zsh", "busybox"})
@@ -44,15 +44,15 @@ class OpenSession:
     @property
     def thread(self) -> str:
         """Return the session's thread in the archive."""
-        return thread_of(self.client, self.session)
+        return build_session_thread(self.client, self.session)
 
 
-def thread_of(client: str, session: str) -> str:
+def build_session_thread(client: str, session: str) -> str:
     """Return the name of a session's thread: `claude-code:3f2a…`, as the command line names the session."""
     return f"{client}:{session}"
 
 
-def file_name(thread: str) -> str:
+def thread_to_file_name(thread: str) -> str:
     """Return the thread's name as it may be part of a file's name: no two threads share one."""
     name = _UNSAFE_CHARACTER_PATTERN.sub("_", thread)
     if len(name) <= 200 and name == thread.replace(":", "_", 1):
@@ -60,20 +60,20 @@ def file_name(thread: str) -> str:
     return f"{name[:180]}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:12]}"
 
 
-def threads_of(session_thread: str) -> tuple[str, str]:
-    """Return the two threads of a session: of what was said in it, and of what our own compactions took out of it.
+def list_session_threads(session_thread: str) -> tuple[str, str]:
+    """Return the two threads of a session: one for its copied messages, one for what our own compactions removed.
 
-    They are two because turns are counted differently: a summary of ours counts the messages that were sent.
+    They are separate because turns are counted differently in each.
     """
     return session_thread, session_thread + _COMPACTED_SUFFIX
 
 
-def session_of(thread: str) -> str:
-    """Return the session's own thread, whichever of its two this is."""
+def session_thread_of(thread: str) -> str:
+    """Return the session's main thread, given either of its two threads."""
     return thread.removesuffix(_COMPACTED_SUFFIX)
 
 
-def client_process() -> int:
+def find_client_process() -> int:
     """Return the process of the client that runs this one: its parent, or, above a shell, the shell's parent."""
     parent = os.getppid()
     try:
@@ -85,10 +85,10 @@ def client_process() -> int:
 
 def notes_folder(environ: Environ) -> Path:
     """Return where the notes are: in the user's state folder."""
-    return folder_from(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "open"
+    return folder_from_variable(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "open"
 
 
-def note_open(session: OpenSession, environ: Environ) -> None:
+def note_open_session(session: OpenSession, environ: Environ) -> None:
     """Write that the client has this session open, in the place of what was noted for it; remove old notes."""
     folder = notes_folder(environ)
     for parent in (folder.parent, folder):
@@ -96,14 +96,14 @@ def note_open(session: OpenSession, environ: Environ) -> None:
     handle, name = tempfile.mkstemp(dir=folder, suffix=".part")  # 0600
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         json.dump(asdict(session), stream)
-    Path(name).replace(folder / f"{file_name(session.thread)}.json")
+    Path(name).replace(folder / f"{thread_to_file_name(session.thread)}.json")
     for path in folder.glob("*.*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _NOTE_LIFETIME_SECONDS:
                 path.unlink()
 
 
-def open_sessions(environ: Environ) -> list[OpenSession]:
+def list_open_sessions(environ: Environ) -> list[OpenSession]:
     """Return the sessions that were noted, newest first; a note that can't be read is left out."""
     return sorted(_read_notes(environ), key=lambda session: -session.time)
 

@@ -20,7 +20,7 @@ _LINE_PATTERN = re.compile(r"[^\n]++\n?+|\n")
 _HEADER_PATTERN = re.compile(r"[ \t]*\[")
 
 
-def read(text: str) -> dict[str, Any]:
+def parse_document(text: str) -> dict[str, Any]:
     """Return the document as a value, numbers with a point as text; raise `SettingsError` for anything but TOML."""
     try:
         return tomllib.loads(text.replace("\r\n", "\n").removeprefix("\ufeff"), parse_float=str)
@@ -32,10 +32,10 @@ def read(text: str) -> dict[str, Any]:
         raise SettingsError("more brackets inside brackets than can be read") from None
 
 
-def read_or_none(text: str) -> dict[str, Any] | None:
+def parse_or_none(text: str) -> dict[str, Any] | None:
     """Return the document as a value, None where it is not TOML."""
     try:
-        return read(text)
+        return parse_document(text)
     except SettingsError:
         return None
 
@@ -54,7 +54,7 @@ def insert(text: str, path: Sequence[str], values: dict[str, Any]) -> str:
     entries = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     separator = newline if text.endswith("\n") or not text else newline * 2
     added = f"{text}{separator if text else ''}[{'.'.join(path)}]{newline}{''.join(e + newline for e in entries)}"
-    if value_at(read_or_none(added), path) != values or not _is_same_except(added, text, path):
+    if value_at(parse_or_none(added), path) != values or not _is_equal_except_path(added, text, path):
         raise SettingsError(f"{path[0]!r} is written so that no table can be added: make it a table of its own")
     return added
 
@@ -70,7 +70,7 @@ def remove(text: str, path: Sequence[str]) -> str:
         elif number - 1 not in own and left and not left[-1].strip():
             left.pop()  # the empty line that set it apart
     removed = "".join(left)
-    if value_at(read_or_none(removed), path) is not None or not _is_same_except(text, removed, path):
+    if value_at(parse_or_none(removed), path) is not None or not _is_equal_except_path(text, removed, path):
         raise SettingsError(f"[{'.'.join(path)}] is not written as a table of its own: remove it by hand")
     return removed
 
@@ -91,9 +91,9 @@ def _find_table(lines: Sequence[str], path: Sequence[str]) -> set[int]:
     waiting: list[int] = []
     is_own = False
     for number, line in enumerate(lines):
-        names_own = bool(_HEADER_PATTERN.match(line)) and value_at(read_or_none(line), path) is not None
+        names_own = bool(_HEADER_PATTERN.match(line)) and value_at(parse_or_none(line), path) is not None
         # Inside a text or a list of several lines, what stands before a line is not whole.
-        if (names_own or (is_own and _HEADER_PATTERN.match(line))) and read_or_none(
+        if (names_own or (is_own and _HEADER_PATTERN.match(line))) and parse_or_none(
             "".join(lines[:number])
         ) is not None:
             is_own, waiting = names_own, []
@@ -104,10 +104,10 @@ def _find_table(lines: Sequence[str], path: Sequence[str]) -> set[int]:
     return own
 
 
-def _is_same_except(one: str, other: str, path: Sequence[str]) -> bool:
-    """Return whether two documents are the same but for what is at the path, and for tables that hold nothing else."""
-    before, after = read_or_none(one), read_or_none(other)
-    pairs: list[tuple[Any, Any]] = [(_without(before, path), _without(after, path))]
+def _is_equal_except_path(one: str, other: str, path: Sequence[str]) -> bool:
+    """Return whether two documents are equal apart from the value at the path and tables that only contain it."""
+    before, after = parse_or_none(one), parse_or_none(other)
+    pairs: list[tuple[Any, Any]] = [(_remove_path(before, path), _remove_path(after, path))]
     while pairs:  # not by recursion: names may be nested deeper than Python's stack
         left, right = pairs.pop()
         if isinstance(left, dict) and isinstance(right, dict) and left.keys() == right.keys():
@@ -119,9 +119,9 @@ def _is_same_except(one: str, other: str, path: Sequence[str]) -> bool:
     return before is not None and after is not None
 
 
-def _without(document: Any, path: Sequence[str]) -> Any:
+def _remove_path(document: Any, path: Sequence[str]) -> Any:
     if not isinstance(document, dict) or path[0] not in document:
         return document
-    inner = _without(document[path[0]], path[1:]) if len(path) > 1 else None
+    inner = _remove_path(document[path[0]], path[1:]) if len(path) > 1 else None
     others = {key: value for key, value in document.items() if key != path[0]}
     return {**others, path[0]: inner} if inner else others

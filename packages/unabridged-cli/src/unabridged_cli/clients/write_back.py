@@ -15,14 +15,14 @@ from unabridged.sessions.text import check_unchanged, describe_os_error
 
 
 def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path | None:
-    """Put the session into the place it was read from; return the file as it was, if it is kept beside it.
+    """Write the session back to its file; return the path of a backup if one is kept.
 
-    It is kept where it was asked for, and where its last line is cut off, which is not written again.
+    A backup is kept if `keep` is set, or if the file's last line is incomplete and would be lost.
     """
     path = loaded.path.resolve()  # a link stays one
     info = path.stat()
-    keep = keep or _is_cut_off(loaded)
-    copy, is_same_file = _make_copy(path, keep=keep)
+    keep = keep or _has_cut_off_line(loaded)
+    copy, is_same_file = _make_backup(path, keep=keep)
     try:
         owner = (info.st_uid, info.st_gid)
         write_whole(path, yield_if_unchanged(loaded, pieces), mode=info.st_mode & 0o777, owner=owner)
@@ -44,10 +44,10 @@ def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path |
     return copy
 
 
-def require_ids(loaded: Loaded) -> None:
-    """Raise `SessionFileError` for entries without ids, as pi's first ones: what was put in could not be told again.
+def require_entry_ids(loaded: Loaded) -> None:
+    """Raise `SessionFileError` if the session's entries have no ids, which a compaction has to refer to.
 
-    pi gives every entry of such a file a new id when it opens it, so ids of ours would not help either.
+    pi gives the entries of such a file new ids when it opens it, so adding ids here would not help.
     """
     if isinstance(loaded.source, LineFile) and loaded.source.session.facts.get("unnamed"):
         raise SessionFileError(
@@ -56,11 +56,11 @@ def require_ids(loaded: Loaded) -> None:
         )
 
 
-def _is_cut_off(loaded: Loaded) -> bool:
+def _has_cut_off_line(loaded: Loaded) -> bool:
     return isinstance(loaded.source, LineFile) and loaded.source.complete_size < loaded.source.stamp.size
 
 
-def _make_copy(path: Path, *, keep: bool) -> tuple[Path, bool]:
+def _make_backup(path: Path, *, keep: bool) -> tuple[Path, bool]:
     """Return the file under a name that no client looks at, and whether it is a link: else a copy, if it is kept."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     copy = path.with_name(f"{path.name}.{moment}.before")

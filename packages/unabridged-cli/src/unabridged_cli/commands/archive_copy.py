@@ -17,7 +17,7 @@ from unabridged.copying import ArchiveCopy, copy_archive
 from unabridged.errors import SettingsError
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, require_thread
-from unabridged_cli.screen import number_of, print_json, say, show_progress, show_spinner, tell
+from unabridged_cli.screen import format_count, print_json, print_line, print_notice, show_progress, show_spinner
 
 _PROBLEMS_SHOWN = 20
 _TEXT_BYTES_PATTERN = re.compile(rb"[\t\n\r\x20-\x7e]+")
@@ -50,7 +50,7 @@ def copy(
     """
     if source == target and from_key == to_key:
         raise SettingsError("FROM and TO are the same archive: name another one to copy into")
-    with _open(source, from_key) as origin, _open(target, to_key, new=True) as destination:
+    with _open_archive(source, from_key) as origin, _open_archive(target, to_key, new=True) as destination:
         if thread is not None:
             namespace, thread = require_thread(origin, namespace, thread)
         with show_progress("copying", *Progress.get_default_columns(), MofNCompleteColumn()) as progress:
@@ -59,7 +59,7 @@ def copy(
     if as_json:
         print_json({**urls, **asdict(copied)})
     else:
-        _show(copied, urls["to"])
+        _print_copy_result(copied, urls["to"])
     if copied.problems:
         raise typer.Exit(1)
 
@@ -77,12 +77,12 @@ def sweep(
         if not isinstance(store, Sweepable):
             raise SettingsError(f"{store.url} keeps its messages itself: only an archive with bodies= is swept")
         with show_spinner("sweeping"):
-            removed = store.sweep(options.age(older_than))
+            removed = store.sweep(options.parse_age(older_than))
         url = store.url
     if as_json:
         print_json({"archive": url, "removed": removed})
     else:
-        say(f"{number_of(removed, 'object')} that nothing refers to removed from {url}.")
+        print_line(f"{format_count(removed, 'object')} that nothing refers to removed from {url}.")
 
 
 @runtime_checkable
@@ -94,7 +94,7 @@ class Sweepable(Protocol):
 
 
 @contextmanager
-def _open(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]:
+def _open_archive(url: str, key: Path | None, *, new: bool = False) -> Iterator[Archive]:
     secret = None if key is None else _read_key(key)
     with open_store(url, new=new) as archive:
         if secret is None:
@@ -116,14 +116,14 @@ def _read_key(file: Path) -> bytes:
         raise SettingsError(f"{file} holds text that is no key: write the key as hex digits, or as its bytes") from None
 
 
-def _show(copied: ArchiveCopy, url: str) -> None:
+def _print_copy_result(copied: ArchiveCopy, url: str) -> None:
     same = copied.threads - copied.new - copied.grown
     states = f"{copied.new:,} new, {copied.grown:,} brought up to date, {same:,} there already"
-    say(f"{number_of(copied.threads, 'thread')} in {url} as in the source: {states}.")
-    written = f"{number_of(copied.records, 'record')} and {number_of(copied.messages, 'message')}"
-    say(f"Written: {written} ({copied.size:,} bytes), {number_of(copied.notes, 'note')}.")
-    say(f"Both sides have the digest {copied.digest}.")
+    print_line(f"{format_count(copied.threads, 'thread')} in {url} as in the source: {states}.")
+    written = f"{format_count(copied.records, 'record')} and {format_count(copied.messages, 'message')}"
+    print_line(f"Written: {written} ({copied.size:,} bytes), {format_count(copied.notes, 'note')}.")
+    print_line(f"Both sides have the digest {copied.digest}.")
     for problem in copied.problems[:_PROBLEMS_SHOWN]:
-        tell(problem)
+        print_notice(problem)
     if len(copied.problems) > _PROBLEMS_SHOWN:
-        tell(f"and {len(copied.problems) - _PROBLEMS_SHOWN:,} more like that; --json lists them all")
+        print_notice(f"and {len(copied.problems) - _PROBLEMS_SHOWN:,} more like that; --json lists them all")

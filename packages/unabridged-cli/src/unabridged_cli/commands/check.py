@@ -13,7 +13,7 @@ from unabridged.legality import PROVIDERS, Finding, repair
 from unabridged.legality import check as find_findings
 from unabridged.sessions import Loaded, save
 from unabridged_cli import options
-from unabridged_cli.screen import console, fail, number_of, print_json, say, show_spinner, table
+from unabridged_cli.screen import build_table, fail, format_count, make_console, print_json, print_line, show_spinner
 
 Provider = Annotated[
     list[str] | None,
@@ -30,7 +30,7 @@ def check(
     model: options.ModelName = None,
     pending: options.Pending = False,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -55,16 +55,16 @@ def check(
         save(loaded, done.messages, out)
         mended = done.findings
     if as_json:
-        print_json(_report(loaded, findings, mended, out))
+        print_json(_build_check_report(loaded, findings, mended, out))
     else:
-        _show(loaded, findings, mended)
+        _print_findings(loaded, findings, mended)
         if out is not None:
-            say(f"Written to {out}.")
+            print_line(f"Written to {out}.")
     if any(findings.values()) and not mend:
         raise typer.Exit(1)
 
 
-def _report(
+def _build_check_report(
     loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
 ) -> dict[str, Any]:
     return {
@@ -78,12 +78,12 @@ def _report(
     }
 
 
-def _show(loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
+def _print_findings(loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
     for name, of_one in findings.items():
         shown = of_one if mended is None else mended
         if not shown:
-            say(f"{number_of(len(loaded.messages), 'message')}: {name} takes them as they are.")
+            print_line(f"{format_count(len(loaded.messages), 'message')}: {name} takes them as they are.")
             continue
         title = f"{name}: {len(shown):,} {'mended' if mended is not None else 'would be refused'}"
         rows = [(finding.index, finding.rule, finding.message) for finding in shown]
-        console().print(table(title, ("message", "rule", "what is wrong"), rows))
+        make_console().print(build_table(title, ("message", "rule", "what is wrong"), rows))

@@ -15,21 +15,21 @@ import typer
 from unabridged.errors import SettingsError
 from unabridged_cli import options
 from unabridged_cli.clients import CLIENTS, CodingAgent
-from unabridged_cli.clients.client import minute
+from unabridged_cli.clients.client import format_utc_minute
 from unabridged_cli.clients.configure import (
     FileChange,
-    apply,
-    copy_of,
+    apply_change,
+    backup_path_of,
     find_program,
+    find_root_folder,
+    find_stray_backups,
     plan_install,
     plan_uninstall,
-    read_status,
-    root_of,
-    strange_copies,
+    read_entry_status,
 )
-from unabridged_cli.clients.hook.log import log_file, open_failures
-from unabridged_cli.clients.hook_runs import last_run, session_without_hooks
-from unabridged_cli.screen import console, print_json, say, table, tell
+from unabridged_cli.clients.hook.log import find_unresolved_failures, log_file_path
+from unabridged_cli.clients.hook_runs import find_last_run_time, find_session_without_hooks
+from unabridged_cli.screen import build_table, make_console, print_json, print_line, print_notice
 
 
 class InstallScope(StrEnum):
@@ -63,12 +63,12 @@ def install(
     compaction what a summary loses, and it can search the rest. Comments, order and other hooks stay; the file as it
     was is kept beside it (`.before-unabridged`). Can be run again, after an upgrade or a move.
     """
-    agent, project, has_mcp = _find_client(client), _project_of(scope), find_spec("mcp") is not None
+    agent, project, has_mcp = _find_client(client), _choose_project_folder(scope), find_spec("mcp") is not None
     entries = [entry for entry in agent.entries(os.environ, project) if entry.what != "MCP server" or has_mcp]
     program = find_program(os.environ)
     changes = plan_install(entries, program)
-    _apply_all(changes, root_of(agent, os.environ, project), dry_run=dry_run)
-    statuses = list(map(read_status, entries))
+    _apply_changes(changes, find_root_folder(agent, os.environ, project), dry_run=dry_run)
+    statuses = list(map(read_entry_status, entries))
     ours = [status for status in statuses if status.state == "installed"]
     notes = [f"{agent.title} has it all already; nothing was changed"] if not changes and ours == statuses else []
     for status in statuses:
@@ -81,7 +81,9 @@ def install(
         notes.append(
             "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"
         )
-    _report(changes, [*notes, *(agent.notes(project) if changes or ours else ())], dry_run=dry_run, as_json=as_json)
+    _print_changes(
+        changes, [*notes, *(agent.notes(project) if changes or ours else ())], dry_run=dry_run, as_json=as_json
+    )
 
 
 def uninstall(
@@ -95,18 +97,18 @@ def uninstall(
 
     The archive stays; `unabridged forget` empties it.
     """
-    agent, project = _find_client(client), _project_of(scope)
+    agent, project = _find_client(client), _choose_project_folder(scope)
     entries = agent.entries(os.environ, project)
     changes = plan_uninstall(entries)
-    strange = strange_copies(entries)
-    _apply_all(changes, root_of(agent, os.environ, project), dry_run=dry_run)
+    strange = find_stray_backups(entries)
+    _apply_changes(changes, find_root_folder(agent, os.environ, project), dry_run=dry_run)
     nothing = f"nothing of unabridged is in the configuration of {agent.title}; nothing was changed"
     left = [
         f"{copy} was left: the file beside it has nothing of unabridged, so nobody knows whose it is. It may hold "
         "keys: remove it if you don't need it"
         for copy in strange
     ]
-    _report(changes, [*([] if changes else [nothing]), *left], dry_run=dry_run, as_json=as_json)
+    _print_changes(changes, [*([] if changes else [nothing]), *left], dry_run=dry_run, as_json=as_json)
 
 
 def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None:
@@ -115,22 +117,24 @@ def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None
     Ends with 1 where something is wrong: what a client calls can't be started or is not as this version installs it,
     hooks do not run, or a session could not be archived. What to do about it is said.
     """
-    rows = [row for agent in ([_find_client(client)] if client else CLIENTS.values()) for row in _rows_of(agent)]
+    rows = [
+        row for agent in ([_find_client(client)] if client else CLIENTS.values()) for row in _build_status_rows(agent)
+    ]
     problems = list(dict.fromkeys(problem for row in rows for problem in row["problems"]))
     if as_json:
         print_json(rows)
     else:
         columns = ("client", "scope", "what", "state", "ran last", "where")
-        console().print(table("coding agents", columns, map(_cells, rows)))
-        for problem in problems or _hooks_that_never_ran(rows):
-            tell(problem)
+        make_console().print(build_table("coding agents", columns, map(_format_status_row, rows)))
+        for problem in problems or _describe_unrun_hooks(rows):
+            print_notice(problem)
     if problems:
         raise SystemExit(1)
 
 
-def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+def _format_status_row(row: dict[str, Any]) -> tuple[object, ...]:
     state = row["state"] if row["runs"] is not False else "its program is gone"
-    ran = (minute(row["ran"]) if row["ran"] else "never") if _has_hooks(row) else None
+    ran = (format_utc_minute(row["ran"]) if row["ran"] else "never") if _has_hooks(row) else None
     return row["client"], row["scope"], row["what"], state, ran, row["path"]
 
 
@@ -138,7 +142,7 @@ def _has_hooks(row: dict[str, Any]) -> bool:
     return row["what"] != "MCP server" and row["state"] in {"installed", "partly"}
 
 
-def _hooks_that_never_ran(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _describe_unrun_hooks(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Yield what to do about hooks that have not run: nothing is wrong yet, there was no session."""
     for row in rows:
         if _has_hooks(row) and not row["ran"]:
@@ -146,11 +150,11 @@ def _hooks_that_never_ran(rows: list[dict[str, Any]]) -> Iterator[str]:
             yield f"the hooks of {agent.title} in {row['path']} have not run yet; if they don't: {agent.remedy}"
 
 
-def _rows_of(agent: CodingAgent) -> Iterator[dict[str, Any]]:
+def _build_status_rows(agent: CodingAgent) -> Iterator[dict[str, Any]]:
     for scope in InstallScope:
-        project = _project_of(scope)
-        for status in map(read_status, agent.entries(os.environ, project)):
-            runs = status.runs
+        project = _choose_project_folder(scope)
+        for status in map(read_entry_status, agent.entries(os.environ, project)):
+            runs = status.can_start_program
             row = {"client": agent.name, "scope": scope.value, **asdict(status), "runs": runs, "ran": None}
             problems = [status.problem] if status.problem else []
             if runs is False:
@@ -158,33 +162,33 @@ def _rows_of(agent: CodingAgent) -> Iterator[dict[str, Any]]:
                     f"{status.path} starts {status.program}, which is gone: unabridged install {agent.name}"
                 )
             if _has_hooks(row):
-                row["ran"] = last_run(agent, os.environ, project)
-                problems += _hook_problems(agent, status.path, project)
+                row["ran"] = find_last_run_time(agent, os.environ, project)
+                problems += _find_hook_problems(agent, status.path, project)
             yield row | {"problems": problems}
 
 
-def _hook_problems(agent: CodingAgent, path: Path, project: Path | None) -> Iterator[str]:
+def _find_hook_problems(agent: CodingAgent, path: Path, project: Path | None) -> Iterator[str]:
     """Yield what shows that the hooks do not work: sessions in which none ran, and failures that they logged."""
-    session = session_without_hooks(agent, os.environ, path, project)
+    session = find_session_without_hooks(agent, os.environ, path, project)
     if session is not None:
-        ran = last_run(agent, os.environ, project)
-        so_far = f"ran last on {minute(ran)}" if ran else "never ran"
+        ran = find_last_run_time(agent, os.environ, project)
+        so_far = f"ran last on {format_utc_minute(ran)}" if ran else "never ran"
         yield (
             f"the hooks of {agent.title} in {path} {so_far}, and not in {agent.name}:{session.id}, "
-            f"which was written on {minute(session.modified)}: {agent.remedy}"
+            f"which was written on {format_utc_minute(session.modified)}: {agent.remedy}"
         )
-    for failure in open_failures(os.environ):
+    for failure in find_unresolved_failures(os.environ):
         if failure.thread.partition(":")[0] in {agent.name, ""}:
             named = f" for {failure.thread}" if failure.thread else ""
-            yield f"the hook failed on {minute(failure.time)}{named}: {failure.reason} ({log_file(os.environ)})"
+            yield f"the hook failed on {format_utc_minute(failure.time)}{named}: {failure.reason} ({log_file_path(os.environ)})"
 
 
-def _apply_all(changes: list[FileChange], root: Path, *, dry_run: bool) -> None:
+def _apply_changes(changes: list[FileChange], root: Path, *, dry_run: bool) -> None:
     for change in changes if not dry_run else ():
-        apply(change, root)
+        apply_change(change, root)
 
 
-def _report(changes: list[FileChange], notes: list[str], *, dry_run: bool, as_json: bool) -> None:
+def _print_changes(changes: list[FileChange], notes: list[str], *, dry_run: bool, as_json: bool) -> None:
     """Print what was done, or would be, on standard output; what the person has to know on standard error."""
     if as_json:
         listed = [
@@ -197,10 +201,10 @@ def _report(changes: list[FileChange], notes: list[str], *, dry_run: bool, as_js
         if dry_run:
             typer.echo(change.diff(), nl=False)
         else:
-            kept = f"; as it was: {copy_of(change.entry.path).name}" if change.copy is not None else ""
-            say(f"{change.entry.path}: {change.kind} ({change.entry.what}){kept}")
+            kept = f"; as it was: {backup_path_of(change.entry.path).name}" if change.copy is not None else ""
+            print_line(f"{change.entry.path}: {change.kind} ({change.entry.what}){kept}")
     for note in notes:
-        tell(note)
+        print_notice(note)
 
 
 def _find_client(name: str) -> CodingAgent:
@@ -209,5 +213,5 @@ def _find_client(name: str) -> CodingAgent:
     return CLIENTS[name]
 
 
-def _project_of(scope: InstallScope) -> Path | None:
+def _choose_project_folder(scope: InstallScope) -> Path | None:
     return Path.cwd() if scope is InstallScope.project else None

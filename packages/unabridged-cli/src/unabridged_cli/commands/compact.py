@@ -12,7 +12,7 @@ from rich.text import Text
 
 from unabridged.compactor import Compaction
 from unabridged.formats import Message, format_named
-from unabridged.marks import is_ours
+from unabridged.marks import is_generated_turn
 from unabridged.sessions import Loaded
 from unabridged.sessions.base import Match, match_messages
 from unabridged.sessions.files import render_with
@@ -22,9 +22,19 @@ from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import family_of
 from unabridged_cli import options
 from unabridged_cli.archives import open_compactor
-from unabridged_cli.picture import BarPiece, Fate, before_and_after
-from unabridged_cli.screen import console, facts_table, plain, print_json, receipt_rows, say, show_spinner, tell, track
-from unabridged_cli.targets import Target, target_of
+from unabridged_cli.picture import BarPiece, Fate, draw_before_and_after
+from unabridged_cli.screen import (
+    build_facts_table,
+    build_receipt_rows,
+    escape_control_characters,
+    make_console,
+    print_json,
+    print_line,
+    print_notice,
+    show_spinner,
+    track,
+)
+from unabridged_cli.targets import Target, resolve_target
 from unabridged_corpus.works import fit_loaded, require_legal
 
 _MEMORY_URL = "memory:"
@@ -52,7 +62,7 @@ def compact(
     keep: Keep = None,
     now: Now = False,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     out: options.Out = None,
     write: options.Write = False,
     as_json: options.AsJson = False,
@@ -70,7 +80,7 @@ def compact(
     is only a look, unless an archive is named. The file that was read stays as it is; only --write adds to it: a
     client's session gets the compaction as its client would write one, in lines behind those that are there.
     """
-    target = target_of(file, out, write=write)
+    target = resolve_target(file, out, write=write)
     target.check_path()
     settings = settings_from(trigger, keep, window)
     loaded = options.load_file(target.file, format_, which, max_size)
@@ -85,19 +95,21 @@ def compact(
     ):
         compaction = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
-    is_written = _write(target, loaded, compaction, agent, dry_run=dry_run)
+    is_written = _write_result(target, loaded, compaction, agent, dry_run=dry_run)
     if as_json:
-        print_json(_outcome(loaded, compaction, target.out if is_written else None))
+        print_json(_build_outcome(loaded, compaction, target.out if is_written else None))
         return
-    _show(loaded, compaction, budget, agent)
+    _print_compaction(loaded, compaction, budget, agent)
     if target.out is not None:
         why = "--dry-run" if dry_run else "there is nothing to compact"
-        say(f"Written to {target.out}." if is_written else f"Nothing was written: {why}.")
+        print_line(f"Written to {target.out}." if is_written else f"Nothing was written: {why}.")
     elif is_preview and compaction.changed and not dry_run:
-        tell(f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result")
+        print_notice(
+            f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result"
+        )
 
 
-def _write(target: Target, loaded: Loaded, compaction: Compaction, agent: str | None, *, dry_run: bool) -> bool:
+def _write_result(target: Target, loaded: Loaded, compaction: Compaction, agent: str | None, *, dry_run: bool) -> bool:
     """Write the result where it goes, if it goes anywhere; return whether it was written."""
     if target.is_in_place and not compaction.changed:
         return False  # a session that stays as it is, is its client's to mend
@@ -118,7 +130,7 @@ def settings_from(trigger: list[str] | None, keep: list[str] | None, window: str
     return {"settings": settings, "window": tokens}
 
 
-def _outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[str, Any]:
+def _build_outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
         "kind": loaded.kind,
@@ -138,26 +150,28 @@ def _outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[s
     }
 
 
-def _show(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
-    screen = console()
+def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
+    screen = make_console()
     reader = format_named(loaded.format)
     meter = Meter(model=agent, family=family_of(agent, reader.family))
     matches = match_messages(loaded, compaction.messages)
-    before, after = _bar_pieces(loaded, matches, meter)
+    before, after = _build_bar_pieces(loaded, matches, meter)
     overhead = meter.overhead(loaded.system, loaded.tools)
     head = [BarPiece("system", "stayed", overhead)] if overhead else []
     totals = (compaction.tokens_before, compaction.tokens_after)
-    screen.print(before_and_after(head + before, head + after, totals, budget, screen.width))
+    screen.print(draw_before_and_after(head + before, head + after, totals, budget, screen.width))
     screen.print()
     views = (reader.read(match.message) for match in matches if match.index is None)
-    summary = next((view.text for view in views if is_ours(view) and view.text.startswith("[unabridged summary ")), "")
+    summary = next(
+        (view.text for view in views if is_generated_turn(view) and view.text.startswith("[unabridged summary ")), ""
+    )
     if summary:
-        screen.print(Panel(Text(plain(summary)), title="the summary turn", border_style="red"))
-    screen.print(facts_table("what became of the messages", _count_fates(before, after)))
-    screen.print(facts_table("receipt", _receipt(loaded, compaction, budget)))
+        screen.print(Panel(Text(escape_control_characters(summary)), title="the summary turn", border_style="red"))
+    screen.print(build_facts_table("what became of the messages", _count_fates(before, after)))
+    screen.print(build_facts_table("receipt", _build_outcome_rows(loaded, compaction, budget)))
 
 
-def _bar_pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[BarPiece], list[BarPiece]]:
+def _build_bar_pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[BarPiece], list[BarPiece]]:
     """Return every message of both lists with its size and its fate."""
     reader = format_named(loaded.format)
 
@@ -166,7 +180,7 @@ def _bar_pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[lis
         whose: str = view.origin if index is None else loaded.origins.get(index, view.origin)
         if view.role == "system":
             whose = "system"
-        elif index is None and is_ours(view):
+        elif index is None and is_generated_turn(view):
             whose = "summary"
         return BarPiece(whose, fate, meter.message(view, message))
 
@@ -191,7 +205,7 @@ def _count_fates(before: list[BarPiece], after: list[BarPiece]) -> list[tuple[st
     ]
 
 
-def _receipt(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[str, str]]:
+def _build_outcome_rows(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[str, str]]:
     share = f" ({compaction.tokens_after / compaction.tokens_before:.0%})" if compaction.tokens_before else ""
     rows = [
         ("tokens", f"{compaction.tokens_before:,} → {compaction.tokens_after:,}{share}, budget {budget:,}"),
@@ -204,4 +218,4 @@ def _receipt(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[
     where = (
         "in the file that was read" if receipt.archive == _MEMORY_URL else f"{receipt.archive}, thread {receipt.thread}"
     )
-    return [*rows, *receipt_rows(receipt), ("originals", where), ("id", receipt.id)]
+    return [*rows, *build_receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

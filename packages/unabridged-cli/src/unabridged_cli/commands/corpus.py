@@ -17,15 +17,24 @@ from unabridged.sizes import parse_size
 from unabridged_cli import options
 from unabridged_cli.commands.check import Provider
 from unabridged_cli.commands.compact import Keep, Now, Summariser, Trigger, settings_from
-from unabridged_cli.commands.evaluate import Arm, Budget, CutWindow, EvaluatedModel, budgets_from
-from unabridged_cli.screen import console, facts_table, number_of, one_line, print_json, say, show_progress, tell
+from unabridged_cli.commands.evaluate import Arm, Budget, CutWindow, EvaluatedModel, parse_window_and_budgets
+from unabridged_cli.screen import (
+    build_facts_table,
+    format_count,
+    make_console,
+    print_json,
+    print_line,
+    print_notice,
+    shorten_to_one_line,
+    show_progress,
+)
 from unabridged_corpus.inputs import SHARD_BYTES
 from unabridged_corpus.manifest import MANIFEST_FILE, Report
 from unabridged_corpus.running import Progress, run
 from unabridged_corpus.spending import SpendingLimit
 from unabridged_corpus.works import Check, Compact, Evaluate, Measure, Repair, Work
 
-In = Annotated[
+InputFiles = Annotated[
     str,
     typer.Argument(
         metavar="IN",
@@ -45,30 +54,32 @@ Ray = Annotated[
     ),
 ]
 ShardSize = Annotated[str, typer.Option("--shard", help="Bytes of input that make a part of the result.")]
-Rate = Annotated[float | None, typer.Option("--rate", help="The most calls of the model a minute, of all workers.")]
+CallRate = Annotated[float | None, typer.Option("--rate", help="The most calls of the model a minute, of all workers.")]
 MaxTokens = Annotated[
     str | None, typer.Option("--max-tokens", help="The most tokens of the model in this run, of all workers: 2m.")
 ]
 MaxDollars = Annotated[
     float | None, typer.Option("--max-dollars", help="The most that the model may cost in this run, of all workers.")
 ]
-CopiesTo = Annotated[
+CopyArchiveUrl = Annotated[
     str | None,
     typer.Option("--archive", help="Copy the originals there: sqlite:///agent.db, dir:folder or postgresql://…"),
 ]
-Whose = Annotated[str | None, typer.Option("--namespace", help="Whose conversations these are, in the archive.")]
+CorpusNamespace = Annotated[
+    str | None, typer.Option("--namespace", help="Whose conversations these are, in the archive.")
+]
 _DEFAULT_SHARD_SIZE = f"{SHARD_BYTES // 1_000_000}m"
 _FAILURES_SHOWN = 5
 
 
-def _over_corpus(make_work: Callable[..., Work]) -> Callable[..., None]:
+def _make_corpus_command(make_work: Callable[..., Work]) -> Callable[..., None]:
     """Return the command that does this work over a corpus: with its own options, and those of all such commands.
 
     The command ends with 1 when a session failed, or when a provider would refuse one.
     """
 
     def command(
-        source: In,
+        source: InputFiles,
         out: OutFolder,
         *,
         jobs: Jobs = None,
@@ -83,11 +94,13 @@ def _over_corpus(make_work: Callable[..., Work]) -> Callable[..., None]:
         how: dict[str, Any] = {"ray": ray, "format": format_, "jobs": jobs or os.cpu_count() or 1}
         how |= {"max_size": parse_size(max_size, "a size"), "shard": parse_size(shard, "a size")}
         with show_progress(work.name) as update, redirect_stdout(sys.stderr):  # where Ray tells of workers that it lost
-            report = run(work, source, out, progress=lambda at: update(at.done, at.total, _describe(work, at)), **how)
+            report = run(
+                work, source, out, progress=lambda at: update(at.done, at.total, _describe_progress(work, at)), **how
+            )
         if as_json:
             print_json(asdict(report))
         else:
-            _show(report)
+            _print_corpus_report(report)
         if report.failures or report.counts.get("refused"):
             raise typer.Exit(1)
 
@@ -98,7 +111,7 @@ def _over_corpus(make_work: Callable[..., Work]) -> Callable[..., None]:
     return command
 
 
-@_over_corpus
+@_make_corpus_command
 def compact(
     *,
     window: options.Window = None,
@@ -107,9 +120,9 @@ def compact(
     trigger: Trigger = None,
     keep: Keep = None,
     now: Now = False,
-    archive: CopiesTo = None,
-    namespace: Whose = None,
-    rate: Rate = None,
+    archive: CopyArchiveUrl = None,
+    namespace: CorpusNamespace = None,
+    rate: CallRate = None,
     max_tokens: MaxTokens = None,
     max_dollars: MaxDollars = None,
 ) -> Work:
@@ -123,12 +136,12 @@ def compact(
     only what is new, changed or failed is done.
     """
     where: dict[str, Any] = {"archive": archive, "namespace": namespace}
-    limit = _limit(rate, max_tokens, max_dollars)
+    limit = _build_spending_limit(rate, max_tokens, max_dollars)
     settings = settings_from(trigger, keep, window)
     return Compact(agent=model, model=summariser, now=now, limit=limit, **settings, **where)
 
 
-@_over_corpus
+@_make_corpus_command
 def check(*, provider: Provider = None, model: options.ModelName = None, pending: options.Pending = False) -> Work:
     """Find what a provider would refuse in every session of a corpus, with message and rule.
 
@@ -137,7 +150,7 @@ def check(*, provider: Provider = None, model: options.ModelName = None, pending
     return Check(providers=tuple(provider or ()), agent=model, pending=pending)
 
 
-@_over_corpus
+@_make_corpus_command
 def repair(
     *,
     provider: Annotated[str | None, typer.Option("--provider", help="Mend for this one. Default: by format.")] = None,
@@ -148,20 +161,20 @@ def repair(
     return Repair(provider=provider, agent=model, pending=pending)
 
 
-@_over_corpus
+@_make_corpus_command
 def measure(*, model: options.ModelName = None) -> Work:
     """Measure what fills the window of every session of a corpus, by whom and by tool, and what it costs."""
     return Measure(agent=model)
 
 
-@_over_corpus
+@_make_corpus_command
 def evaluate(
     *,
     window: CutWindow = "24k",
     budget: Budget = "1k,3k",
     model: EvaluatedModel = None,
     arm: Arm = None,
-    rate: Rate = None,
+    rate: CallRate = None,
     max_tokens: MaxTokens = None,
     max_dollars: MaxDollars = None,
 ) -> Work:
@@ -170,28 +183,28 @@ def evaluate(
     A line for each session; the counts of the manifest have, for each arm and budget, the number of conversations and
     the sums of their shares.
     """
-    size, budgets = budgets_from(window, budget)
-    limit = _limit(rate, max_tokens, max_dollars)
+    size, budgets = parse_window_and_budgets(window, budget)
+    limit = _build_spending_limit(rate, max_tokens, max_dollars)
     return Evaluate(window=size, budgets=tuple(budgets), arms=tuple(arm or ()), model=model, limit=limit)
 
 
-def _limit(rate: float | None, max_tokens: str | None, max_dollars: float | None) -> SpendingLimit:
+def _build_spending_limit(rate: float | None, max_tokens: str | None, max_dollars: float | None) -> SpendingLimit:
     return SpendingLimit(rate, parse_size(max_tokens, "tokens") if max_tokens else None, max_dollars)
 
 
-def _show(report: Report) -> None:
+def _print_corpus_report(report: Report) -> None:
     counts = [(name, f"{value:,.10g}") for name, value in report.counts.items()]
-    console().print(facts_table("what became of it", counts))
-    done = f"{number_of(report.sessions, 'session')}, {report.fresh:,} of them now"
-    say(f"{done}, in {number_of(report.parts, 'part')}: {report.out / MANIFEST_FILE}")
+    make_console().print(build_facts_table("what became of it", counts))
+    done = f"{format_count(report.sessions, 'session')}, {report.fresh:,} of them now"
+    print_line(f"{done}, in {format_count(report.parts, 'part')}: {report.out / MANIFEST_FILE}")
     for failure in report.failures[:_FAILURES_SHOWN]:
         line = f", line {failure.line}" if failure.line else ""
-        tell(f"{failure.file}{line}: {one_line(failure.reason, 400)}")
+        print_notice(f"{failure.file}{line}: {shorten_to_one_line(failure.reason, 400)}")
     if report.failures:
-        failed = number_of(len(report.failures), "session")
-        tell(f"{failed} failed, and the rest is done: see {report.out / MANIFEST_FILE}")
+        failed = format_count(len(report.failures), "session")
+        print_notice(f"{failed} failed, and the rest is done: see {report.out / MANIFEST_FILE}")
 
 
-def _describe(work: Work, at: Progress) -> str:
+def _describe_progress(work: Work, at: Progress) -> str:
     failed = f", {at.failed:,} failed" if at.failed else ""
-    return f"{work.name}: {number_of(at.sessions, 'session')}{failed}"
+    return f"{work.name}: {format_count(at.sessions, 'session')}{failed}"

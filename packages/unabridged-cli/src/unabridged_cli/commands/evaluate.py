@@ -15,9 +15,19 @@ from unabridged.errors import SettingsError
 from unabridged.sessions import write_whole
 from unabridged.sizes import parse_size
 from unabridged_cli.options import require_writable
-from unabridged_cli.screen import console, number_of, plain, print_json, say, show_spinner, table, tell, track
+from unabridged_cli.screen import (
+    build_table,
+    escape_control_characters,
+    format_count,
+    make_console,
+    print_json,
+    print_line,
+    print_notice,
+    show_spinner,
+    track,
+)
 
-Data = Annotated[
+ConversationFiles = Annotated[
     Path,
     typer.Argument(
         help="A file or a folder of conversations: JSON, JSON Lines, sessions of Claude Code, Codex CLI or pi. "
@@ -37,7 +47,7 @@ Arm = Annotated[
 
 
 def evaluate(
-    data: Data,
+    data: ConversationFiles,
     *,
     window: CutWindow = "24k",
     budget: Budget = "1k,3k",
@@ -83,11 +93,11 @@ def evaluate(
     that --text names. From what happened next it first writes probes, then marks each text 0, 1 or 2 on each, with the
     reason, and says which it prefers, and what a text says falsely of who said what.
     """
-    from unabridged_corpus.evaluate.data import conversations  # noqa: PLC0415 - only this command measures
-    from unabridged_corpus.evaluate.plot import plot  # noqa: PLC0415 - likewise
+    from unabridged_corpus.evaluate.data import read_conversations  # noqa: PLC0415 - only this command measures
+    from unabridged_corpus.evaluate.plot import draw_plot  # noqa: PLC0415 - likewise
     from unabridged_corpus.evaluate.report import evaluate as measure  # noqa: PLC0415 - likewise
 
-    size, budgets = budgets_from(window, budget)
+    size, budgets = parse_window_and_budgets(window, budget)
     if reader is None and (text or keep):
         raise SettingsError("--text and --keep are for readings: name a model that reads, --reader provider:name")
     if reader is not None and (arm or plot_file):
@@ -98,21 +108,23 @@ def evaluate(
             require_writable(out, data)
     if reader is not None:
         how = {"model": model, "window": size, "budget": max(budgets), "probes": probes, "readings": readings}
-        readings_report = _read(
-            conversations(data, limit=limit, warn=tell), reader, _text_folders(text or []), keep, how
+        readings_report = _run_readings(
+            read_conversations(data, limit=limit, warn=print_notice), reader, _parse_text_folders(text or []), keep, how
         )
-        _output(readings_report, json_file, _show_readings)
+        _write_report(readings_report, json_file, _print_readings)
         return
-    measured = track(conversations(data, limit=limit, warn=tell), "measuring")
+    measured = track(read_conversations(data, limit=limit, warn=print_notice), "measuring")
     report = measure(data, measured, window=size, budgets=budgets, arms=arm or (), model=model)
     if not report.needs and not report.questions:
         raise SettingsError(f"no conversation in {data} is longer than {size:,} tokens: try a smaller --window")
     if plot_file is not None:
-        write_whole(plot_file, [plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644)
-    _output(report, json_file, _show)
+        write_whole(
+            plot_file, [draw_plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644
+        )
+    _write_report(report, json_file, _print_evaluation)
 
 
-def budgets_from(window: str, budget: str) -> tuple[int, list[int]]:
+def parse_window_and_budgets(window: str, budget: str) -> tuple[int, list[int]]:
     """Return the window and the budgets that these options name."""
     budgets = [parse_size(part, "a budget") for part in budget.split(",") if part.strip()]
     size = parse_size(window, "a window")
@@ -123,7 +135,7 @@ def budgets_from(window: str, budget: str) -> tuple[int, list[int]]:
     return size, budgets
 
 
-def _output(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:
+def _write_report(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:
     """Write the report as JSON where that is asked for, and as tables unless that is on standard output."""
     if str(json_file) == "-":
         print_json(asdict(report))
@@ -133,23 +145,23 @@ def _output(report: Any, json_file: Path | None, show: Callable[[Any], None]) ->
     show(report)
 
 
-def _show(report: Any) -> None:
-    say(f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}", "bold")
+def _print_evaluation(report: Any) -> None:
+    print_line(f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}", "bold")
     if report.needs:
         first = report.needs[0]
         title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
         columns = ["arm", "budget", "tokens", "files", "names", "people verbatim"]
         rows = [[row.arm, row.budget, row.tokens, row.files, row.names, row.verbatim] for row in report.needs]
-        console().print(table(title, columns, rows))
+        make_console().print(build_table(title, columns, rows))
     if report.questions:
         first = report.questions[0]
         title = f"questions with all their evidence ({first.questions}, a window of {first.window:,})"
         columns = ["arm", "tokens", "in context after a cut", "in context at the end", "or by one search"]
         rows = [[row.arm, row.tokens, row.after_cuts, row.in_context, row.or_search] for row in report.questions]
-        console().print(table(title, columns, rows))
+        make_console().print(build_table(title, columns, rows))
 
 
-def _text_folders(texts: list[str]) -> dict[str, Path]:
+def _parse_text_folders(texts: list[str]) -> dict[str, Path]:
     """Return the folder of each name; each text is NAME=FOLDER."""
     folders: dict[str, Path] = {}
     for text in texts:
@@ -160,23 +172,30 @@ def _text_folders(texts: list[str]) -> dict[str, Path]:
     return folders
 
 
-def _read(data: Iterable[Any], reader: str, texts: dict[str, Path], keep: Path | None, how: dict[str, Any]) -> Any:
+def _run_readings(
+    data: Iterable[Any], reader: str, texts: dict[str, Path], keep: Path | None, how: dict[str, Any]
+) -> Any:
     """Return the readings, shown on the screen as they are made; warn of what failed."""
-    from unabridged_corpus.evaluate.readings import read_all  # noqa: PLC0415 - likewise
+    from unabridged_corpus.evaluate.readings import read_all_conversations  # noqa: PLC0415 - likewise
 
     with show_spinner("reading") as status:
-        read = read_all(
-            data, reader, texts=texts, folder=keep, tell=lambda what: status.update(Text(plain(what))), **how
+        read = read_all_conversations(
+            data,
+            reader,
+            texts=texts,
+            folder=keep,
+            tell=lambda what: status.update(Text(escape_control_characters(what))),
+            **how,
         )
     for what in (*read.failed, *(f"{name}: no window of {how['window']:,} tokens is full" for name in read.skipped)):
-        tell(what)
+        print_notice(what)
     if not read.readings:
         raise SettingsError("no reading was made" + ("" if read.failed else ": try a smaller --window"))
     return read
 
 
-def _show_readings(read: Any) -> None:
-    title = f"marked by {read.reader} ({number_of(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
+def _print_readings(read: Any) -> None:
+    title = f"marked by {read.reader} ({format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
     columns = ["text", "characters", "points", "share", "preferred", "how", "false"]
     rows = []
     for row in read.rows:
@@ -184,6 +203,6 @@ def _show_readings(read: Any) -> None:
         ways = ", ".join(f"{count} {name}" for name, count in how.items() if count)
         points, first = f"{row.points} of {row.most}", f"{row.preferred:g} of {row.readings}"
         rows.append([row.candidate, row.characters, points, row.share, first, ways, row.false])
-    console().print(table(title, columns, rows))
+    make_console().print(build_table(title, columns, rows))
     for who, cost in read.cost.items():
-        say(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))
+        print_line(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))

@@ -9,8 +9,26 @@ from unabridged.sessions import Loaded
 from unabridged.tokens.models import model_info
 from unabridged_cli import options
 from unabridged_cli.picture import COLORS, OTHER_COLOR
-from unabridged_cli.screen import console, facts_table, number_of, one_line, print_json, say, table, track
-from unabridged_corpus.weigh import WINDOWS, Cost, Weight, cost, largest, ordered, report_of, weigh
+from unabridged_cli.screen import (
+    build_facts_table,
+    build_table,
+    format_count,
+    make_console,
+    print_json,
+    print_line,
+    shorten_to_one_line,
+    track,
+)
+from unabridged_corpus.weigh import (
+    WINDOWS,
+    ConversationCost,
+    ConversationWeight,
+    build_report,
+    estimate_cost,
+    find_largest_messages,
+    sort_shares,
+    weigh_conversation,
+)
 
 
 def measure(
@@ -18,7 +36,7 @@ def measure(
     *,
     model: options.ModelName = None,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -29,43 +47,50 @@ def measure(
     """
     loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
-    weight = weigh(loaded, agent, track(loaded.messages, "measuring"))
-    price = cost(loaded, weight, agent)
+    weight = weigh_conversation(loaded, agent, track(loaded.messages, "measuring"))
+    price = estimate_cost(loaded, weight, agent)
     if as_json:
-        print_json(report_of(loaded, weight, price, agent))
+        print_json(build_report(loaded, weight, price, agent))
     else:
-        _show(loaded, weight, price, agent)
+        _print_weight(loaded, weight, price, agent)
 
 
-def _show(loaded: Loaded, weight: Weight, price: Cost | None, agent: str | None) -> None:
-    screen = console()
+def _print_weight(
+    loaded: Loaded, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
+) -> None:
+    screen = make_console()
     what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format
-    head = f"{loaded.path.name}: {number_of(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
-    say(head + (f", {agent})" if agent else ")"), "bold")
-    screen.print(_shares(weight, max(10, screen.width - 66)))
+    head = f"{loaded.path.name}: {format_count(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
+    print_line(head + (f", {agent})" if agent else ")"), "bold")
+    screen.print(_build_shares_table(weight, max(10, screen.width - 66)))
     width = max(20, screen.width - 52)
     rows = [
-        (large["index"], one_line(large["whose"], 24), large["tokens"], one_line(large["begins"], width))
-        for large in largest(loaded, weight)
+        (
+            large["index"],
+            shorten_to_one_line(large["whose"], 24),
+            large["tokens"],
+            shorten_to_one_line(large["begins"], width),
+        )
+        for large in find_largest_messages(loaded, weight)
     ]
-    screen.print(table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
-    screen.print(facts_table("windows", _crossings(weight, agent)))
-    screen.print(facts_table("cost", _costs(price, agent)))
+    screen.print(build_table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
+    screen.print(build_facts_table("windows", _build_window_rows(weight, agent)))
+    screen.print(build_facts_table("cost", _build_cost_rows(price, agent)))
 
 
-def _shares(weight: Weight, cells: int) -> Table:
+def _build_shares_table(weight: ConversationWeight, cells: int) -> Table:
     most = max((share.tokens for share in weight.shares.values()), default=1)
     rows = []
-    for name, share in ordered(weight):
+    for name, share in sort_shares(weight):
         bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER_COLOR))
-        rows.append((one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
-    return table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
+        rows.append((shorten_to_one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
+    return build_table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
 
 
-def _crossings(weight: Weight, agent: str | None) -> list[tuple[str, str]]:
+def _build_window_rows(weight: ConversationWeight, agent: str | None) -> list[tuple[str, str]]:
     rows = []
     for window in WINDOWS:
-        index = weight.crossed(window)
+        index = weight.find_crossing_message(window)
         where = "not crossed" if index is None else f"crossed by message {index:,} of {len(weight.whose):,}"
         name = f"{window // 1_000:,}k" if window < 1_000_000 else "1m"
         rows.append((name, f"{where} ({weight.total / window:.0%} of it)"))
@@ -75,7 +100,7 @@ def _crossings(weight: Weight, agent: str | None) -> list[tuple[str, str]]:
     return rows
 
 
-def _costs(price: Cost | None, agent: str | None) -> list[tuple[str, str]]:
+def _build_cost_rows(price: ConversationCost | None, agent: str | None) -> list[tuple[str, str]]:
     if price is None:
         return [("unknown", f"no prices are known for {agent}" if agent else "the file names no model: give --model")]
     rows = [

@@ -10,7 +10,7 @@ from unabridged.archive import pins as pinned
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, require_thread
-from unabridged_cli.screen import fail, number_of, plain, print_json, say
+from unabridged_cli.screen import escape_control_characters, fail, format_count, print_json, print_line
 
 Text = Annotated[str, typer.Argument(help="The text, kept byte for byte.")]
 Thread = Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")]
@@ -26,11 +26,11 @@ def pin(
 ) -> None:
     """Keep a text in every summary turn of a thread, from the next compaction on."""
     with open_store(archive) as store:
-        texts = pinned.pin(store, _scope(store, namespace, thread), text)
+        texts = pinned.pin(store, _find_pin_scope(store, namespace, thread), text)
     if as_json:
         print_json({"thread": thread, "pins": list(texts)})
     else:
-        say(f"Pinned. Thread {plain(thread)} has {number_of(len(texts), 'pin')}.")
+        print_line(f"Pinned. Thread {escape_control_characters(thread)} has {format_count(len(texts), 'pin')}.")
 
 
 def unpin(
@@ -43,14 +43,17 @@ def unpin(
 ) -> None:
     """Take a pin away, from the next compaction on."""
     with open_store(archive) as store:
-        scope = _scope(store, namespace, thread)
+        scope = _find_pin_scope(store, namespace, thread)
         if not pinned.unpin(store, scope, text):
-            fail(f"thread {plain(thread)} has no pin with this text: see unabridged pins --thread {plain(thread)}", 2)
-        left = pinned.pins_of(store, scope)
+            fail(
+                f"thread {escape_control_characters(thread)} has no pin with this text: see unabridged pins --thread {escape_control_characters(thread)}",
+                2,
+            )
+        left = pinned.list_pins(store, scope)
     if as_json:
         print_json({"thread": thread, "pins": list(left)})
     else:
-        say("The pin is gone from the next compaction on.")
+        print_line("The pin is gone from the next compaction on.")
 
 
 def pins(
@@ -62,16 +65,16 @@ def pins(
 ) -> None:
     """List the texts that are pinned to a thread."""
     with open_store(archive) as store:
-        texts = pinned.pins_of(store, _scope(store, namespace, thread))
+        texts = pinned.list_pins(store, _find_pin_scope(store, namespace, thread))
     if as_json:
         print_json({"thread": thread, "pins": list(texts)})
     elif not texts:
-        say(f"Thread {plain(thread)} has no pins.")
+        print_line(f"Thread {escape_control_characters(thread)} has no pins.")
     for text in texts if not as_json else ():
-        say(f"- {plain(text)}")
+        print_line(f"- {escape_control_characters(text)}")
 
 
-def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
+def _find_pin_scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
     spaces = [namespace] if namespace is not None else store.namespaces()
     is_known = any(thread in store.threads(space) for space in spaces)

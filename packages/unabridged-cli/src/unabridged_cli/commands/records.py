@@ -14,27 +14,27 @@ from rich.text import Text
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record, Scope
 from unabridged.archive.references import REFERENCE_FORMS
 from unabridged.errors import SettingsError
-from unabridged.events import COMPACTIONS, receipt_from
+from unabridged.events import COMPACTION_KINDS, receipt_from_dict
 from unabridged.recall import Found, lookup
 from unabridged.recall.passages import MAX_RESULTS
 from unabridged.sessions import write_whole
 from unabridged_cli import options
-from unabridged_cli.archives import open_store, require_thread, require_threads, scopes
+from unabridged_cli.archives import list_scopes, open_store, require_thread, require_threads
 from unabridged_cli.clients.archive_gaps import describe_session_gaps
-from unabridged_cli.clients.session_lookup import find_session, names_a_client
+from unabridged_cli.clients.session_lookup import find_session, is_session_name
 from unabridged_cli.inspector import pages
 from unabridged_cli.screen import (
-    console,
-    local_minute,
-    number_of,
-    one_line,
-    plain,
+    build_table,
+    escape_control_characters,
+    format_count,
+    format_local_minute,
+    format_turn_ranges,
+    make_console,
     print_json,
-    say,
+    print_line,
+    print_notice,
+    shorten_to_one_line,
     show_spinner,
-    spans,
-    table,
-    tell,
 )
 
 _THREADS_AT_ONCE = 50
@@ -53,22 +53,24 @@ def threads(
     a stub, counts too once it was compacted in turn.
     """
     with open_store(archive) as store:
-        facts = [{"namespace": scope.namespace, **_facts(store, scope)} for scope in scopes(store, namespace)]
+        facts = [
+            {"namespace": scope.namespace, **_summarise_thread(store, scope)} for scope in list_scopes(store, namespace)
+        ]
         url = store.url
     if as_json:
         print_json({"archive": url, "namespace": namespace, "threads": facts})
     elif not facts:
         which = f" of namespace {namespace}" if namespace is not None else ""
-        say(f"{url} holds no threads{which}.")
+        print_line(f"{url} holds no threads{which}.")
     else:
         columns = ("namespace", "thread", "compactions", "distinct messages", "newest", "tokens then")
-        console().print(table(url, columns, map(_cells, facts)))
+        make_console().print(build_table(url, columns, map(_format_thread_row, facts)))
 
 
-def _facts(store: Archive, scope: Scope) -> dict[str, Any]:
+def _summarise_thread(store: Archive, scope: Scope) -> dict[str, Any]:
     records = store.records(scope)
-    compactions = [record for record in records if record.kind in COMPACTIONS]
-    last = receipt_from(compactions[-1].data["receipt"]) if compactions else None
+    compactions = [record for record in records if record.kind in COMPACTION_KINDS]
+    last = receipt_from_dict(compactions[-1].data["receipt"]) if compactions else None
     return {
         "thread": scope.thread,
         "compactions": len(compactions),
@@ -79,8 +81,8 @@ def _facts(store: Archive, scope: Scope) -> dict[str, Any]:
     }
 
 
-def _cells(facts: dict[str, Any]) -> tuple[object, ...]:
-    newest = local_minute(facts["newest"]) if facts["newest"] else None
+def _format_thread_row(facts: dict[str, Any]) -> tuple[object, ...]:
+    newest = format_local_minute(facts["newest"]) if facts["newest"] else None
     tokens = f"{facts['tokens_before']:,} → {facts['tokens_after']:,}" if facts["compactions"] else None
     state = tokens if newest else "all undone"
     return facts["namespace"], facts["thread"], facts["compactions"], facts["kept"], newest, state
@@ -107,33 +109,33 @@ def show(
         records = store.records(scope)
         if html is not None:
             with show_spinner("making the page"):
-                write_whole(html, [pages.freeze(store, scope).encode()])
+                write_whole(html, [pages.build_frozen_page(store, scope).encode()])
         records = [*records, *(record for other in others for record in store.records(other))]
     if as_json:
-        receipts = [{**asdict(receipt_from(record.data["receipt"])), "prior": record.prior} for record in records]
+        receipts = [{**asdict(receipt_from_dict(record.data["receipt"])), "prior": record.prior} for record in records]
         names = {"thread": thread, "namespace": scope.namespace}
         print_json({**names, "compactions": receipts, "html": str(html or "") or None})
         return
-    count = sum(record.kind in COMPACTIONS for record in records)
-    say(f"thread {thread}: {number_of(count, 'compaction')}", "bold")
+    count = sum(record.kind in COMPACTION_KINDS for record in records)
+    print_line(f"thread {thread}: {format_count(count, 'compaction')}", "bold")
     for record in records:
-        _say_record(record)
+        _print_record(record)
     if html is not None:
-        say(f"Written to {html}.")
+        print_line(f"Written to {html}.")
 
 
-def _say_record(record: Record) -> None:
-    receipt = receipt_from(record.data["receipt"])
-    head = f"{receipt.id}  {local_minute(record.created)}  {receipt.kind}"
-    turns = f"  turns {spans(receipt.turns)}" if receipt.turns else ""
-    if record.kind in COMPACTIONS:
-        say(f"{head} by {receipt.summariser}")
-        say(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
-        say(turns + (f", shortened {spans(receipt.edited)}" if receipt.edited else ""), "dim")
+def _print_record(record: Record) -> None:
+    receipt = receipt_from_dict(record.data["receipt"])
+    head = f"{receipt.id}  {format_local_minute(record.created)}  {receipt.kind}"
+    turns = f"  turns {format_turn_ranges(receipt.turns)}" if receipt.turns else ""
+    if record.kind in COMPACTION_KINDS:
+        print_line(f"{head} by {receipt.summariser}")
+        print_line(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
+        print_line(turns + (f", shortened {format_turn_ranges(receipt.edited)}" if receipt.edited else ""), "dim")
         return
-    say(f"{head}  {receipt.reason}")
+    print_line(f"{head}  {receipt.reason}")
     for line in filter(None, (turns, *(f"  {note}" for note in receipt.notes))):
-        say(plain(line), "dim")
+        print_line(escape_control_characters(line), "dim")
 
 
 def search(
@@ -149,9 +151,9 @@ def search(
     """Find what left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
         if gaps := _describe_gaps(store, namespace, thread):
-            tell(gaps)
+            print_notice(gaps)
         if thread is None:
-            spaces = list(dict.fromkeys(scope.namespace for scope in scopes(store, namespace)))
+            spaces = list(dict.fromkeys(scope.namespace for scope in list_scopes(store, namespace)))
             matching = lookup.threads_with(store, spaces, query)
             found: dict[Scope, Found] = {}
             for at in range(0, len(matching.scopes[:most]), _THREADS_AT_ONCE):
@@ -167,24 +169,24 @@ def search(
         print_json({"query": query, "namespace": namespace, **counts, "results": hits})
         return
     if not any(of_thread.results for of_thread in found.values()):
-        say("Nothing that left the context matches. Search is literal: try one telling word.")
+        print_line("Nothing that left the context matches. Search is literal: try one telling word.")
         return
-    screen = console()
+    screen = make_console()
     for scope, of_thread in found.items():
         for result in of_thread.results:
-            head = Text(f"[{result.turn}] {plain(scope.thread)}", style="bold")
+            head = Text(f"[{result.turn}] {escape_control_characters(scope.thread)}", style="bold")
             screen.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
-            screen.print(Text(f"  {one_line(result.excerpt, 400)}"))
-    say(_describe_counts(matching, found, thread), "dim")
+            screen.print(Text(f"  {shorten_to_one_line(result.excerpt, 400)}"))
+    print_line(_describe_result_counts(matching, found, thread), "dim")
 
 
-def _describe_counts(matching: lookup.ThreadSearch, found: Mapping[Scope, Found], thread: str | None) -> str:
+def _describe_result_counts(matching: lookup.ThreadSearch, found: Mapping[Scope, Found], thread: str | None) -> str:
     """Return a sentence on how much there is, and how much of it is shown."""
     matches = sum(of_thread.matches for of_thread in found.values())
     shown = sum(len(of_thread.results) for of_thread in found.values())
     at_least = "at least " if any(of_thread.at_least for of_thread in found.values()) else ""
-    threads = number_of(sum(bool(of_thread.results) for of_thread in found.values()), "thread")
-    text = f"{number_of(shown, 'passage')} of {at_least}{number_of(matches, 'message')} that match, in {threads}."
+    threads = format_count(sum(bool(of_thread.results) for of_thread in found.values()), "thread")
+    text = f"{format_count(shown, 'passage')} of {at_least}{format_count(matches, 'message')} that match, in {threads}."
     if thread is None and len(matching.scopes) > len(found):
         text += f" {matching.count_in_words.capitalize()} hold it: --threads {len(matching.scopes)} shows all."
     return text
@@ -192,7 +194,7 @@ def _describe_counts(matching: lookup.ThreadSearch, found: Mapping[Scope, Found]
 
 def _describe_gaps(store: Archive, namespace: str | None, thread: str | None) -> str:
     """Return what of a coding agent's session is not in the archive; empty if all is, or if this is no such session."""
-    if thread is None or not names_a_client(thread):
+    if thread is None or not is_session_name(thread):
         return ""
     try:
         file = find_session(thread, os.environ)
@@ -218,10 +220,10 @@ def read(
         facts = {"ref": reading.ref, "turn": reading.turn, "role": reading.role, "origin": reading.origin}
         print_json({**facts, "message": message})
         return
-    say(f"[{reading.turn}] ref {reading.ref}", "bold")
+    print_line(f"[{reading.turn}] ref {reading.ref}", "bold")
     for piece in reading.pieces:
-        say(f"{piece.whose}:", "dim")
-        say(piece.text)
+        print_line(f"{piece.whose}:", "dim")
+        print_line(piece.text)
 
 
 def verify(
@@ -242,8 +244,8 @@ def verify(
     else:
         what = f"thread {thread} in {url}" if thread is not None else url
         for problem in problems:
-            say(problem)
-        count = number_of(len(problems), "problem")
-        say(f"{count} in {what}." if problems else f"{what}: everything is there and intact.")
+            print_line(problem)
+        count = format_count(len(problems), "problem")
+        print_line(f"{count} in {what}." if problems else f"{what}: everything is there and intact.")
     if problems:
         raise typer.Exit(1)

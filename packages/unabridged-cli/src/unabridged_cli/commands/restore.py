@@ -16,24 +16,32 @@ from unabridged.archive.protocol import Part, Record
 from unabridged.compactor import Compactor
 from unabridged.errors import UnabridgedError
 from unabridged.formats import Message, format_named
-from unabridged.marks import marked_ids
+from unabridged.marks import find_view_record_ids
 from unabridged.sessions import Loaded, write_whole
 from unabridged.sessions.files import SESSION_FORMATS, render_with
 from unabridged_cli import options
 from unabridged_cli.archives import (
     decode_part,
+    find_conversation_scope,
     open_compactor,
     open_store,
     render_messages,
     require_thread,
-    scope_of,
 )
-from unabridged_cli.clients.file_undo import UndoneFile, undo_in_file
-from unabridged_cli.screen import fail, number_of, print_json, say, show_spinner, spans, tell
-from unabridged_cli.targets import Target, target_of
+from unabridged_cli.clients.file_undo import FileUndoResult, undo_compactions_in_file
+from unabridged_cli.screen import (
+    fail,
+    format_count,
+    format_turn_ranges,
+    print_json,
+    print_line,
+    print_notice,
+    show_spinner,
+)
+from unabridged_cli.targets import Target, resolve_target
 
 Layout = Literal["messages", "text", "all"]
-_Where = tuple[str | None, str | None, str | None]
+_ArchiveLocation = tuple[str | None, str | None, str | None]
 """The URL of an archive, a namespace and a thread."""
 _UNUSED_WINDOW = 1_000_000
 """Where nothing is compacted, any will do."""
@@ -48,7 +56,7 @@ def replay(
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -57,13 +65,13 @@ def replay(
     In a client's session also those that the client made: what they replaced is still in its file.
     """
     target = _find_target(file, out, write=write)
-    loaded = _load(target, format_, which, max_size)
-    if (undone := _undo_in_file(loaded, every=True)) is not None:
-        _write_undone(target, loaded, undone, as_json=as_json)
+    loaded = _load_target(target, format_, which, max_size)
+    if (undone := _undo_with_spinner(loaded, every=True)) is not None:
+        _write_undo_result(target, loaded, undone, as_json=as_json)
         return
     where = (archive, namespace, thread or target.thread)
-    with _open_compactor(loaded, target, where) as (compactor, name), show_spinner("replaying"):
-        _write(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
+    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), show_spinner("replaying"):
+        _write_messages(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
 def undo(
@@ -75,7 +83,7 @@ def undo(
     namespace: options.Namespace = None,
     thread: options.ThreadName = None,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -84,52 +92,54 @@ def undo(
     In a client's session it may be one that the client made. Its lines go, and all others stay as they are.
     """
     target = _find_target(file, out, write=write)
-    loaded = _load(target, format_, which, max_size)
+    loaded = _load_target(target, format_, which, max_size)
     where = (archive, namespace, thread or target.thread)
-    if (undone := _undo_in_file(loaded)) is not None:
-        _write_undone(target, loaded, undone, as_json=as_json)
+    if (undone := _undo_with_spinner(loaded)) is not None:
+        _write_undo_result(target, loaded, undone, as_json=as_json)
         with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
-            _retire(loaded, target.file, undone.messages, where)
+            _retire_undone_records(loaded, target.file, undone.messages, where)
         return
-    with _open_compactor(loaded, target, where) as (compactor, name), show_spinner("undoing"):
-        _write(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
+    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), show_spinner("undoing"):
+        _write_messages(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
 def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
     """Return where the session comes from and goes to, which has to be named."""
-    target = target_of(file, out, write=write)
+    target = resolve_target(file, out, write=write)
     if target.out is None:
         fail(f"say where it goes: -o OUT{', or --write to write the session back' if target.session else ''}", 2)
     target.check_path()
     return target
 
 
-def _load(target: Target, format_: str | None, which: str | None, max_size: str) -> Loaded:
+def _load_target(target: Target, format_: str | None, which: str | None, max_size: str) -> Loaded:
     loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
     target.check_layout(loaded)
     return loaded
 
 
-def _undo_in_file(loaded: Loaded, *, every: bool = False) -> UndoneFile | None:
+def _undo_with_spinner(loaded: Loaded, *, every: bool = False) -> FileUndoResult | None:
     with show_spinner("looking for compactions"):
-        return undo_in_file(loaded, every=every)
+        return undo_compactions_in_file(loaded, every=every)
 
 
 @contextlib.contextmanager
-def _open_compactor(loaded: Loaded, target: Target, where: _Where) -> Iterator[tuple[Compactor, str]]:
+def _open_compactor_or_exit(loaded: Loaded, target: Target, where: _ArchiveLocation) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
     reader = format_named(loaded.format)
-    if loaded.kind in SESSION_FORMATS and not any(marked_ids(reader.read(message)) for message in loaded.messages):
+    if loaded.kind in SESSION_FORMATS and not any(
+        find_view_record_ids(reader.read(message)) for message in loaded.messages
+    ):
         fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
     with open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
         yield opened
 
 
-def _retire(loaded: Loaded, file: Path, before: list[Message], where: _Where) -> None:
-    """Take the records that were undone out of look-ups: one compaction of a file may have been several."""
+def _retire_undone_records(loaded: Loaded, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
+    """Retire the records of the compactions that were undone in the file: one of them may have had several."""
     url, namespace, thread = where
     with open_store(url) as store:
-        scope = scope_of(store, namespace, loaded, file, thread)
+        scope = find_conversation_scope(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
         with Compactor(archive=store, namespace=scope.namespace, window=_UNUSED_WINDOW, **source) as compactor:
             messages, last = loaded.messages, list[Message]()
@@ -158,43 +168,49 @@ def export(
         scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
-        write_whole(out, (text.encode("utf-8", "replace") for text in _render(layout, parts, records)))
+        write_whole(out, (text.encode("utf-8", "replace") for text in _render_export(layout, parts, records)))
     turns = [-1, *sorted({part.turn for part in parts})]
     stayed = [(before + 1, turn) for before, turn in pairwise(turns) if turn - before > 1]  # half-open ranges
     if as_json:
         counts = {"messages": len(parts), "compactions": len(records)}
         print_json({"thread": thread, **counts, "stayed": stayed, "out": str(out)})
     else:
-        say(f"{number_of(len(parts), 'message')} written to {out}.")
+        print_line(f"{format_count(len(parts), 'message')} written to {out}.")
         if parts:
-            gaps = f"turns {spans(stayed)}, and " if stayed else ""
-            tell(f"not in the archive, because it had not left the context: {gaps}all after turn {parts[-1].turn}.")
+            gaps = f"turns {format_turn_ranges(stayed)}, and " if stayed else ""
+            print_notice(
+                f"not in the archive, because it had not left the context: {gaps}all after turn {parts[-1].turn}."
+            )
 
 
-def _write(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
+def _write_messages(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
     """Write what the archive gave back."""
     if messages is loaded.messages:
         fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
     target.write(loaded, render_with(loaded, messages), backup=False)
-    _report(target, loaded, messages, as_json=as_json, thread=thread)
+    _print_message_counts(target, loaded, messages, as_json=as_json, thread=thread)
 
 
-def _write_undone(target: Target, loaded: Loaded, undone: UndoneFile, *, as_json: bool) -> None:
+def _write_undo_result(target: Target, loaded: Loaded, undone: FileUndoResult, *, as_json: bool) -> None:
     """Write a session without its compactions; in place, the file as it was stays beside it."""
     with show_spinner("writing"):
         target.write(loaded, undone.lines, backup=True)
-    _report(target, loaded, undone.messages, as_json=as_json, thread=target.thread)
+    _print_message_counts(target, loaded, undone.messages, as_json=as_json, thread=target.thread)
 
 
-def _report(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None) -> None:
+def _print_message_counts(
+    target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None
+) -> None:
     if as_json:
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
         print_json({"thread": thread, **counts, "out": str(target.out)})
     else:
-        say(f"{number_of(len(loaded.messages), 'message')} became {len(messages):,}, written to {target.out}.")
+        print_line(
+            f"{format_count(len(loaded.messages), 'message')} became {len(messages):,}, written to {target.out}."
+        )
 
 
-def _render(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
+def _render_export(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
     """Yield the originals as they were, a line each; as text for people; or, with every record, as one document."""
     if layout != "all":
         yield from render_messages(parts, as_text=layout == "text")

@@ -12,10 +12,10 @@ from unabridged.archive.names import check_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.recall.tools import Tools
 from unabridged_cli import mcp_server, options
-from unabridged_cli.archives import describe_missing, find_thread, open_store
-from unabridged_cli.clients.current_session import ToolCaller, client_named, find_caller
+from unabridged_cli.archives import describe_missing_thread, find_thread, open_store
+from unabridged_cli.clients.current_session import ToolCaller, client_from_mcp_name, find_caller
 from unabridged_cli.clients.session_tools import SessionTools
-from unabridged_cli.screen import fail, tell
+from unabridged_cli.screen import fail, print_notice
 
 
 def mcp(
@@ -46,24 +46,26 @@ def mcp(
     unless a token says who may ask. This command prints no JSON of its own: stdio is the protocol's.
     """
     for option in ("token", "host"):
-        if http is None and options.is_typed(context, option):
+        if http is None and options.is_on_command_line(context, option):
             fail(f"--{option} is for HTTP, and this serves over stdio: add --http PORT, or leave it out", 2)
     how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
         if thread is None:
             space = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
-            mcp_server.serve_tools(SessionTools(store, _find_caller, space), **how)
+            mcp_server.serve_tools(SessionTools(store, _find_mcp_caller, space), **how)
         else:
-            mcp_server.serve_tools(Tools(store, _scope(store, namespace, thread)), **how)
+            mcp_server.serve_tools(Tools(store, _find_served_scope(store, namespace, thread)), **how)
 
 
-def _find_caller() -> ToolCaller:
-    return find_caller(os.environ, Path.cwd(), client_named(mcp_server.client_name.get()))
+def _find_mcp_caller() -> ToolCaller:
+    return find_caller(os.environ, Path.cwd(), client_from_mcp_name(mcp_server.client_name.get()))
 
 
-def _scope(store: Archive, namespace: str | None, thread: str) -> Scope:
+def _find_served_scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     """Return the thread that was named, which may come to be while this serves."""
     scope = find_thread(store, namespace, thread)
     if scope is None:
-        tell(f"{describe_missing(store, namespace, thread)}. Until it is compacted, a search finds nothing")
+        print_notice(
+            f"{describe_missing_thread(store, namespace, thread)}. Until it is compacted, a search finds nothing"
+        )
     return scope or Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)

@@ -10,11 +10,26 @@ import typer
 
 from unabridged.errors import SettingsError
 from unabridged_cli import options
-from unabridged_cli.archives import open_store, scopes
+from unabridged_cli.archives import list_scopes, open_store
 from unabridged_cli.clients import CLIENTS, SessionFile
-from unabridged_cli.clients.session_lookup import SessionOverview, all_sessions, is_within, read_overview, short_names
-from unabridged_cli.clients.threads import session_of
-from unabridged_cli.screen import console, fail, local_minute, print_json, say, table, tell, track
+from unabridged_cli.clients.session_lookup import (
+    SessionOverview,
+    find_short_names,
+    is_folder_within,
+    list_all_sessions,
+    read_overview,
+)
+from unabridged_cli.clients.threads import session_thread_of
+from unabridged_cli.screen import (
+    build_table,
+    fail,
+    format_local_minute,
+    make_console,
+    print_json,
+    print_line,
+    print_notice,
+    track,
+)
 
 
 def sessions(
@@ -34,40 +49,44 @@ def sessions(
     """
     if client is not None and client not in CLIENTS:
         fail(f"unknown client {client!r}: choose one of {', '.join(CLIENTS)}", 2)
-    known = all_sessions(os.environ, client)
+    known = list_all_sessions(os.environ, client)
     overviews = [(session, read_overview(session)) for session in track(known, "reading")]
     if project is not None:
-        overviews = [pair for pair in overviews if is_within(pair[1].project, str(project))]
-    archived = _archive_times(archive, namespace)
-    names = short_names((session for session, _ in overviews), known)
+        overviews = [pair for pair in overviews if is_folder_within(pair[1].project, str(project))]
+    archived = _read_archive_times(archive, namespace)
+    names = find_short_names((session for session, _ in overviews), known)
     if as_json:
-        print_json({"sessions": [_facts(*pair, archived) for pair in overviews]})
+        print_json({"sessions": [_build_session_facts(*pair, archived) for pair in overviews]})
     elif not overviews:
-        say("There are no sessions.")
+        print_line("There are no sessions.")
     else:
         columns = ("session", "project", "changed", "size", "compactions", "archived")
-        rows = [_cells(names[session.path], session, overview, archived) for session, overview in overviews]
-        result = table("Sessions", columns, rows)
+        rows = [
+            _format_session_row(names[session.path], session, overview, archived) for session, overview in overviews
+        ]
+        result = build_table("Sessions", columns, rows)
         result.columns[0].no_wrap = True  # it is there to be copied
-        console().print(result)
+        make_console().print(result)
 
 
-def _archive_times(url: str | None, namespace: str | None) -> dict[str, float | None]:
+def _read_archive_times(url: str | None, namespace: str | None) -> dict[str, float | None]:
     """Return when each thread was archived last; nothing where there is no archive, with a warning if one was named."""
     try:
         with open_store(url) as store:
             times: dict[str, float | None] = {}
-            for scope in scopes(store, namespace):
-                name = session_of(scope.thread)
+            for scope in list_scopes(store, namespace):
+                name = session_thread_of(scope.thread)
                 times[name] = max(times.get(name) or 0.0, store.newest_time(scope) or 0.0) or None
             return times
     except SettingsError as error:
         if url is not None:
-            tell(str(error))
+            print_notice(str(error))
         return {}
 
 
-def _facts(session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]) -> dict[str, Any]:
+def _build_session_facts(
+    session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]
+) -> dict[str, Any]:
     thread = session.thread
     return {
         "client": session.client,
@@ -83,19 +102,19 @@ def _facts(session: SessionFile, overview: SessionOverview, archived: dict[str, 
     }
 
 
-def _cells(
+def _format_session_row(
     name: str, session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]
 ) -> tuple[object, ...]:
     time = archived.get(session.thread)
-    when = local_minute(time) if time else "yes" if session.thread in archived else "no"
+    when = format_local_minute(time) if time else "yes" if session.thread in archived else "no"
     home = f"{Path.home()}{os.sep}"
     project = (
         f"~{os.sep}{overview.project.removeprefix(home)}" if overview.project.startswith(home) else overview.project
     )
-    return name, project, local_minute(session.modified), _size(session.size), overview.compactions, when
+    return name, project, format_local_minute(session.modified), _format_size(session.size), overview.compactions, when
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     """Return bytes as people read them: 812 B, 4.1 kB, 200.0 MB."""
     amount, units = float(count), ["B", "kB", "MB", "GB"]
     while amount >= 1_000 and len(units) > 1:

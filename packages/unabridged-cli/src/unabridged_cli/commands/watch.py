@@ -21,9 +21,9 @@ from unabridged.settings import FALLBACK_WINDOW
 from unabridged.sizes import parse_size
 from unabridged.tokens.models import model_info
 from unabridged_cli import options
-from unabridged_cli.picture import COLORS, BarPiece, bar
-from unabridged_cli.screen import console, fail, number_of, plain, print_json, say
-from unabridged_corpus.weigh import weigh
+from unabridged_cli.picture import COLORS, BarPiece, draw_bar
+from unabridged_cli.screen import escape_control_characters, fail, format_count, make_console, print_json, print_line
+from unabridged_corpus.weigh import weigh_conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,18 @@ class _WindowFill:
     problem: str = ""
     """Why the file can't be read now; the numbers are the last ones."""
 
-    def facts(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the numbers for `--json`."""
         facts = {"messages": self.messages, "tokens": self.tokens, "window": self.window, "shares": self.shares}
         return {**facts, "full": self.tokens / self.window, "problem": self.problem or None}
 
-    def line(self) -> str:
+    def format_line(self) -> str:
         """Return the numbers for people."""
         grown = "" if self.grown is None else f" ({self.grown:+,})"
         full = f"{self.tokens:,} of {self.window:,} tokens, {self.tokens / self.window:.0%} full{grown}"
-        return plain(f"{number_of(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}")
+        return escape_control_characters(
+            f"{format_count(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}"
+        )
 
 
 def watch(
@@ -60,7 +62,7 @@ def watch(
     interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.05)] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="One look, and done.")] = False,
     format_: options.FormatName = None,
-    which: options.Which = None,
+    which: options.ConversationChoice = None,
     as_json: options.AsJson = False,
     max_size: options.MaxSize = options.MAX_SIZE,
 ) -> None:
@@ -72,41 +74,41 @@ def watch(
         fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
     tokens = parse_size(window, "a window") if window else None
     max_bytes = parse_size(max_size, "a size")
-    read = partial(load, file, format=format_, which=options.index_or_id(which), max_size=max_bytes)
-    looks = _follow(file, lambda: _measure(read(), model, tokens), interval)
-    screen = console()
+    read = partial(load, file, format=format_, which=options.parse_index_or_id(which), max_size=max_bytes)
+    looks = _follow_file(file, lambda: _measure_fill(read(), model, tokens), interval)
+    screen = make_console()
     live = screen.is_terminal and not (as_json or once)
     try:
         with Live(console=screen, auto_refresh=False) if live else nullcontext() as display:
             for look in islice(looks, 1 if once else None):
                 if as_json:
-                    print_json(look.facts())
+                    print_json(look.to_json())
                 elif display:
-                    display.update(_draw(look, trigger, screen.width), refresh=True)
+                    display.update(_draw_fill(look, trigger, screen.width), refresh=True)
                 else:
-                    say(look.line())
+                    print_line(look.format_line())
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
 
 
-def _measure(loaded: Loaded, model: str | None, window: int | None) -> _WindowFill:
+def _measure_fill(loaded: Loaded, model: str | None, window: int | None) -> _WindowFill:
     agent = model or loaded.model
     info = model_info(agent)
-    weight = weigh(loaded, agent, loaded.messages)
+    weight = weigh_conversation(loaded, agent, loaded.messages)
     shares = {name: share.tokens for name, share in weight.shares.items()}
     return _WindowFill(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))
 
 
-def _follow(file: Path, measure: Callable[[], _WindowFill], interval: float) -> Iterator[_WindowFill]:
+def _follow_file(file: Path, measure: Callable[[], _WindowFill], interval: float) -> Iterator[_WindowFill]:
     """Yield a look now, and one after each change. A file that can't be read is an error at first only."""
-    stamp, started = _stamp(file), time.monotonic()
+    stamp, started = _read_file_stamp(file), time.monotonic()
     look = measure()
     while True:
         pause = max(interval, time.monotonic() - started)  # a large file is not looked at all the time
         yield look
-        while _stamp(file) in {stamp, None}:  # one that is gone for a moment is waited for
+        while _read_file_stamp(file) in {stamp, None}:  # one that is gone for a moment is waited for
             time.sleep(pause)
-        stamp, started = _stamp(file), time.monotonic()
+        stamp, started = _read_file_stamp(file), time.monotonic()
         try:
             new = measure()
             look = replace(new, grown=new.tokens - look.tokens)
@@ -114,7 +116,7 @@ def _follow(file: Path, measure: Callable[[], _WindowFill], interval: float) -> 
             look = replace(look, grown=None, problem=str(error))
 
 
-def _stamp(file: Path) -> tuple[int, int] | None:
+def _read_file_stamp(file: Path) -> tuple[int, int] | None:
     try:
         info = file.stat()
     except OSError:
@@ -122,16 +124,16 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     return (info.st_size, info.st_mtime_ns)
 
 
-def _draw(look: _WindowFill, trigger: float, width: int) -> RenderableType:
+def _draw_fill(look: _WindowFill, trigger: float, width: int) -> RenderableType:
     cells = max(10, width - 2)
     order = [*COLORS, *look.shares]
     pieces = (BarPiece(name, "stayed", look.shares[name]) for name in sorted(look.shares, key=order.index))
-    full = bar(pieces, cells, look.window)[:cells]
+    full = draw_bar(pieces, cells, look.window)[:cells]
     free = ["·"] * cells
     free[round(cells * trigger) - 1] = "╎"
     over = look.tokens >= trigger * look.window
     return Group(
-        Text(look.line(), style="bold red" if over else "bold"),
+        Text(look.format_line(), style="bold red" if over else "bold"),
         Text.assemble("│", full, "".join(free[len(full) :]), "│"),
         Text("unabridged compact would make it shorter" if over else "", style="red"),
     )

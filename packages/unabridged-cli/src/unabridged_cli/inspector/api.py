@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.recall import lookup
 from unabridged_cli.archives import render_messages
 from unabridged_cli.inspector import changes, compactions, search, threads, trial
-from unabridged_cli.inspector.listing import Listing
+from unabridged_cli.inspector.listing import ThreadListing
 
 PAGE_ROWS: Final = 300
 """Rows of one answer."""
@@ -38,98 +38,104 @@ class Api:
     def __init__(self, archive: Archive, *, write: bool) -> None:
         self._archive = archive
         self._write = write
-        self._listing = Listing(archive)
+        self._listing = ThreadListing(archive)
         self._changes = changes.PendingChanges()
         self._exports = changes.PendingChanges()
         self._last_search: tuple[str, lookup.ThreadSearch] = "", lookup.ThreadSearch("")
         """The last search over all threads, for the next page of its results."""
 
-    def warm_up(self) -> None:
+    def preload_threads(self) -> None:
         """Read the list of threads while the browser starts; what goes wrong is reported when it is asked for."""
         with suppress(UnabridgedError):
-            self._listing.newest_first()
+            self._listing.list_newest_first()
 
     def get(self, name: str, arguments: Arguments) -> Any:
         """Return the answer of this name; nothing changes by it."""
         answers = {
-            "archive": self._about, "threads": self._threads, "thread": self._thread, "record": self._record,
-            "context": self._context, "messages": self._messages, "put-in": self._put_in, "message": self._message,
-            "search": self._search, "trial": self._trial, "export": self._export,
+            "archive": self._describe_archive, "threads": self._list_threads, "thread": self._describe_thread, "record": self._describe_record,
+            "context": self._describe_context, "messages": self._list_messages, "put-in": self._list_inserted_messages, "message": self._read_message,
+            "search": self._search, "trial": self._run_trial, "export": self._export_thread,
         }  # fmt: skip
         if name not in answers:
             raise SettingsError("there is no such question")
         return answers[name](arguments)
 
     def post(self, name: str, arguments: Arguments) -> dict[str, Any]:
-        """Have something done: return the question first, and do it when the word for it comes back."""
+        """Return a confirmation question for a change, or carry the change out once it is confirmed."""
         if name == "answer":
-            done = self._changes.answer(arguments.get("word", ""))
+            done = self._changes.confirm(arguments.get("word", ""))
             self._listing.forget()
             return done
         if name == "export":
             return self._ask_export(arguments)
-        plans = {"undo": changes.undo, "forget": changes.forget}
+        plans = {"undo": changes.plan_undo, "forget": changes.plan_forget}
         if name not in plans:
             raise SettingsError("there is no such thing to do")
         if not self._write:
             raise NotAllowed(f"{name} changes the archive, and this page only looks: start it with --write")
-        return self._changes.ask(*plans[name](self._archive, self._scope(arguments)))
+        return self._changes.add(*plans[name](self._archive, self._find_scope(arguments)))
 
-    def _about(self, _: Arguments) -> dict[str, Any]:
+    def _describe_archive(self, _: Arguments) -> dict[str, Any]:
         spaces = self._listing.namespaces()
         return {
-            "archive": without_credentials(self._archive.url), "write": self._write,
+            "archive": hide_credentials(self._archive.url), "write": self._write,
             "namespaces": spaces, "threads": sum(space["threads"] for space in spaces),
         }  # fmt: skip
 
-    def _threads(self, arguments: Arguments) -> dict[str, Any]:
-        first, count = _number(arguments, "first", 0), min(_number(arguments, "count", 60), PAGE_ROWS)
+    def _list_threads(self, arguments: Arguments) -> dict[str, Any]:
+        first, count = _parse_number(arguments, "first", 0), min(_parse_number(arguments, "count", 60), PAGE_ROWS)
         contains = arguments.get("contains", "")[:_MAX_ARGUMENT_CHARACTERS]
-        return self._listing.page(
+        return self._listing.read_page(
             arguments.get("namespace", ""), arguments.get("order", "used"), contains, first, count
         )
 
-    def _thread(self, arguments: Arguments) -> dict[str, Any]:
-        return threads.describe(
-            self._archive, self._scope(arguments), max(1, _number(arguments, "newest", threads.MAX_RECORDS))
+    def _describe_thread(self, arguments: Arguments) -> dict[str, Any]:
+        return threads.describe_thread(
+            self._archive, self._find_scope(arguments), max(1, _parse_number(arguments, "newest", threads.MAX_RECORDS))
         )
 
-    def _record(self, arguments: Arguments) -> dict[str, Any]:
-        return compactions.describe(self._archive, self._scope(arguments), arguments.get("record", ""))
+    def _describe_record(self, arguments: Arguments) -> dict[str, Any]:
+        return compactions.describe_compaction(self._archive, self._find_scope(arguments), arguments.get("record", ""))
 
-    def _context(self, arguments: Arguments) -> dict[str, Any]:
-        return compactions.context_after(self._archive, self._scope(arguments), arguments.get("record", ""))
+    def _describe_context(self, arguments: Arguments) -> dict[str, Any]:
+        return compactions.describe_context_after(
+            self._archive, self._find_scope(arguments), arguments.get("record", "")
+        )
 
-    def _messages(self, arguments: Arguments) -> dict[str, Any]:
-        first = _number(arguments, "first", 0)
-        last = min(_number(arguments, "last", first + PAGE_ROWS), first + PAGE_ROWS)
-        return {"messages": threads.list_messages(self._archive, self._scope(arguments), first, last)}
+    def _list_messages(self, arguments: Arguments) -> dict[str, Any]:
+        first = _parse_number(arguments, "first", 0)
+        last = min(_parse_number(arguments, "last", first + PAGE_ROWS), first + PAGE_ROWS)
+        return {"messages": threads.list_messages(self._archive, self._find_scope(arguments), first, last)}
 
-    def _put_in(self, arguments: Arguments) -> dict[str, Any]:
+    def _list_inserted_messages(self, arguments: Arguments) -> dict[str, Any]:
         hashes = arguments.get("hashes", "").split(",")[:PAGE_ROWS]
-        return {"messages": threads.list_put_in(self._archive, self._scope(arguments), hashes)}
+        return {"messages": threads.list_inserted_messages(self._archive, self._find_scope(arguments), hashes)}
 
-    def _message(self, arguments: Arguments) -> dict[str, Any]:
-        turn = _number(arguments, "turn", -1)
-        return {"message": threads.read_message(self._archive, self._scope(arguments), turn, arguments.get("hash", ""))}
+    def _read_message(self, arguments: Arguments) -> dict[str, Any]:
+        turn = _parse_number(arguments, "turn", -1)
+        return {
+            "message": threads.read_message(self._archive, self._find_scope(arguments), turn, arguments.get("hash", ""))
+        }
 
     def _search(self, arguments: Arguments) -> dict[str, Any]:
-        query, first = arguments.get("query", "")[:_MAX_ARGUMENT_CHARACTERS], _number(arguments, "first", 0)
+        query, first = arguments.get("query", "")[:_MAX_ARGUMENT_CHARACTERS], _parse_number(arguments, "first", 0)
         if arguments.get("thread"):
-            return search.search(self._archive, lookup.ThreadSearch(query, [self._scope(arguments)]), first, limit=20)
+            return search.search_threads(
+                self._archive, lookup.ThreadSearch(query, [self._find_scope(arguments)]), first, limit=20
+            )
         last_query, matches = self._last_search
         if first == 0 or last_query != query:
             matches = lookup.threads_with(self._archive, self._archive.namespaces(), query)
             self._last_search = query, matches
-        return search.search(self._archive, matches, first)
+        return search.search_threads(self._archive, matches, first)
 
-    def _trial(self, arguments: Arguments) -> dict[str, Any]:
+    def _run_trial(self, arguments: Arguments) -> dict[str, Any]:
         texts = (arguments.get(name, "")[:_MAX_ARGUMENT_CHARACTERS] for name in ("window", "trigger", "keep"))
-        return trial.run(self._archive, self._scope(arguments), *texts)
+        return trial.run_trial(self._archive, self._find_scope(arguments), *texts)
 
     def _ask_export(self, arguments: Arguments) -> dict[str, Any]:
         """Return the question whether the messages may leave the archive as a file, and the word for `export`."""
-        scope, layout = self._scope(arguments), arguments.get("layout", "messages")
+        scope, layout = self._find_scope(arguments), arguments.get("layout", "messages")
         contents = next(iter(self._archive.holdings(scope.namespace, [scope.thread])), None)
         if contents is None:
             raise SettingsError("there is nothing of this thread in the archive")
@@ -137,21 +143,21 @@ class Api:
             f"Save {contents.messages:,} messages of this thread to a file, in the clear? Whoever can read the file "
             "can read them; forgetting the thread does not remove it."
         )
-        return self._exports.ask(question, lambda: {"scope": scope, "as_text": layout == "text"})
+        return self._exports.add(question, lambda: {"scope": scope, "as_text": layout == "text"})
 
-    def _export(self, arguments: Arguments) -> Download:
-        chosen = self._exports.answer(arguments.get("word", ""))
+    def _export_thread(self, arguments: Arguments) -> Download:
+        chosen = self._exports.confirm(arguments.get("word", ""))
         parts = self._archive.parts(chosen["scope"])
         body = "".join(render_messages(parts, as_text=chosen["as_text"])).encode("utf-8", "replace")
         name = "thread.txt" if chosen["as_text"] else "thread.jsonl"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Download(body, "application/octet-stream", headers)
 
-    def _scope(self, arguments: Arguments) -> Scope:
-        return self._listing.find(arguments.get("thread", ""))
+    def _find_scope(self, arguments: Arguments) -> Scope:
+        return self._listing.find_scope(arguments.get("thread", ""))
 
 
-def _number(arguments: Arguments, name: str, default: int) -> int:
+def _parse_number(arguments: Arguments, name: str, default: int) -> int:
     try:
         return max(-1, min(int(arguments.get(name, default)), 10**9))
     except ValueError as error:

@@ -11,24 +11,24 @@ from typing import Any, Final
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged.events import COMPACTIONS
+from unabridged.events import COMPACTION_KINDS
 
 CONFIRM_SECONDS: Final = 300.0
 """Time within which the second yes must come."""
 _MAX_WAITING: Final = 100
 
-Work = Callable[[], dict[str, Any]]
+ChangeFunction = Callable[[], dict[str, Any]]
 
 
 class PendingChanges:
-    """Changes that were asked for, each under a word of its own; the same word does it, once."""
+    """Changes that wait for a confirmation, each stored under a random token that works once."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, tuple[float, Work]] = {}
+        self._waiting: dict[str, tuple[float, ChangeFunction]] = {}
         self._lock = threading.Lock()
 
-    def ask(self, question: str, work: Work) -> dict[str, Any]:
-        """Return the question for the person, and the word that answers it with yes."""
+    def add(self, question: str, work: ChangeFunction) -> dict[str, Any]:
+        """Store a change; return the question for the person and the token that confirms it."""
         word = secrets.token_urlsafe(16)
         with self._lock:
             now = time.monotonic()
@@ -37,8 +37,8 @@ class PendingChanges:
             self._waiting[word] = (now + CONFIRM_SECONDS, work)
         return {"question": question, "word": word}
 
-    def answer(self, word: str) -> dict[str, Any]:
-        """Do what the word stands for, and return its result."""
+    def confirm(self, word: str) -> dict[str, Any]:
+        """Carry out the change stored under this token, and return its result."""
         with self._lock:
             until, work = self._waiting.pop(word, (0.0, None))
         if work is None or until < time.monotonic():
@@ -46,14 +46,14 @@ class PendingChanges:
         return work()
 
 
-def undo(archive: Archive, scope: Scope) -> tuple[str, Work]:
+def plan_undo(archive: Archive, scope: Scope) -> tuple[str, ChangeFunction]:
     """Return the question and the work that retires the thread's newest compaction, if it is still the newest then."""
-    record = _newest_compaction(archive, scope)
+    record = _find_newest_compaction(archive, scope)
     if record is None:
         raise ArchiveError("there is no compaction to undo in this thread")
 
     def work() -> dict[str, Any]:
-        newest = _newest_compaction(archive, scope)
+        newest = _find_newest_compaction(archive, scope)
         if newest is None or newest.id != record.id:
             raise ArchiveError("the thread was compacted again meanwhile: look at it, and ask again")
         archive.retire(scope, record.id)
@@ -67,11 +67,11 @@ def undo(archive: Archive, scope: Scope) -> tuple[str, Work]:
     return question, work
 
 
-def _newest_compaction(archive: Archive, scope: Scope) -> Record | None:
-    return next((record for record in archive.newest(scope) if record.kind in COMPACTIONS), None)
+def _find_newest_compaction(archive: Archive, scope: Scope) -> Record | None:
+    return next((record for record in archive.newest(scope) if record.kind in COMPACTION_KINDS), None)
 
 
-def forget(archive: Archive, scope: Scope) -> tuple[str, Work]:
+def plan_forget(archive: Archive, scope: Scope) -> tuple[str, ChangeFunction]:
     """Return the question and the work that removes the thread for good."""
     contents = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
     if contents is None:

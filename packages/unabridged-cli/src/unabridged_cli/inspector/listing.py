@@ -16,7 +16,7 @@ from typing import Any, Final
 from unabridged.archive import store_rules
 from unabridged.archive.protocol import Archive, Scope, ThreadContents
 from unabridged.errors import ArchiveError
-from unabridged.events import COMPACTIONS
+from unabridged.events import COMPACTION_KINDS
 from unabridged_cli.inspector import sessions
 
 LIFETIME_SECONDS: Final = 5.0
@@ -34,8 +34,8 @@ class NotInArchive(ArchiveError):  # noqa: N818 - no error of the library ends w
     """Raised for a thread or a compaction that the archive does not have (any more)."""
 
 
-class Listing:
-    """The threads as they were a moment ago."""
+class ThreadListing:
+    """A cached list of all threads, read again when it is a few seconds old."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -48,30 +48,33 @@ class Listing:
 
     def namespaces(self) -> list[dict[str, Any]]:
         """Return each namespace with the number of its threads."""
-        counts = Counter(namespace for namespace, _, _ in self._all(new=True))
-        return [{"id": digest(name), "name": cut(name), "threads": count} for name, count in sorted(counts.items())]
+        counts = Counter(namespace for namespace, _, _ in self._load_rows(new=True))
+        return [
+            {"id": hash_names(name), "name": shorten_name(name), "threads": count}
+            for name, count in sorted(counts.items())
+        ]
 
-    def page(self, namespace: str, order: str, contains: str, first: int, count: int) -> dict[str, Any]:
+    def read_page(self, namespace: str, order: str, contains: str, first: int, count: int) -> dict[str, Any]:
         """Return how many threads there are, and so many of them from `first` on, with their contents."""
-        rows = self._in_order(namespace, order, contains, new=first == 0)
+        rows = self._filter_and_sort(namespace, order, contains, new=first == 0)
         shown = {Scope(*row[:2]): row[2] for row in rows[first : first + count]}
         contents = self._read_contents(list(shown))
         with self._lock:
             self._scopes.update({thread_id(scope): scope for scope in shown})
-        described = [self._describe(scope, used, contents.get(scope)) for scope, used in shown.items()]
+        described = [self._describe_thread(scope, used, contents.get(scope)) for scope, used in shown.items()]
         return {"total": len(rows), "rows": described}
 
-    def newest_first(self) -> list[Scope]:
+    def list_newest_first(self) -> list[Scope]:
         """Return every thread, the one used last first."""
-        return [Scope(*row[:2]) for row in self._in_order("", "used", "", new=False)]
+        return [Scope(*row[:2]) for row in self._filter_and_sort("", "used", "", new=False)]
 
-    def find(self, name: str) -> Scope:
+    def find_scope(self, name: str) -> Scope:
         """Return the thread that the page calls so; raise `NotInArchive` when it is not there (any more)."""
         known = self._scopes.get(name)
         if known is not None:
             return known
-        for row in self._all(new=True):
-            if digest(*row[:2]) == name:
+        for row in self._load_rows(new=True):
+            if hash_names(*row[:2]) == name:
                 return self._scopes.setdefault(name, Scope(*row[:2]))
         raise NotInArchive("there is no such thread: it was forgotten, or this is another archive")
 
@@ -82,15 +85,15 @@ class Listing:
             self._scopes.clear()
             self._words.clear()
 
-    def _describe(self, scope: Scope, used: float, contents: ThreadContents | None) -> dict[str, Any]:
+    def _describe_thread(self, scope: Scope, used: float, contents: ThreadContents | None) -> dict[str, Any]:
         kinds = contents.kinds if contents else {}
-        session = sessions.describe(self._archive, scope)
-        own = sum(count for kind, count in kinds.items() if kind in COMPACTIONS)
+        session = sessions.describe_session(self._archive, scope)
+        own = sum(count for kind, count in kinds.items() if kind in COMPACTION_KINDS)
         return {
             "id": thread_id(scope),
-            "namespace": cut(scope.namespace),
-            "name": cut(scope.thread),
-            "words": self._words_of(scope),
+            "namespace": shorten_name(scope.namespace),
+            "name": shorten_name(scope.thread),
+            "words": self._read_first_words(scope),
             "session": session,
             "used": used or None,
             "compactions": session["compactions"] if session and session["own"] else own,
@@ -98,9 +101,9 @@ class Listing:
             "bytes": contents.size if contents else 0,
         }
 
-    def _words_of(self, scope: Scope) -> str:
+    def _read_first_words(self, scope: Scope) -> str:
         """Return the first words of a thread, which stay the same once there are some."""
-        words = self._words.get(scope) or sessions.first_words(self._archive, scope)
+        words = self._words.get(scope) or sessions.read_first_words(self._archive, scope)
         if words:
             self._words[scope] = words
         return words
@@ -115,7 +118,7 @@ class Listing:
             )
         }
 
-    def _all(self, *, new: bool) -> list[Row]:
+    def _load_rows(self, *, new: bool) -> list[Row]:
         with self._lock:
             if not self._read_at or (new and time.monotonic() - self._read_at > LIFETIME_SECONDS):
                 self._rows = list(self._read_rows())
@@ -127,14 +130,14 @@ class Listing:
         for namespace in self._archive.namespaces():
             yield from ((namespace, name, used or 0.0) for name, used in self._archive.last_used(namespace).items())
 
-    def _in_order(self, namespace: str, order: str, contains: str, *, new: bool) -> list[Row]:
-        rows = self._all(new=new)
+    def _filter_and_sort(self, namespace: str, order: str, contains: str, *, new: bool) -> list[Row]:
+        rows = self._load_rows(new=new)
         key = (namespace, order, contains.casefold().strip())
         with self._lock:
             if key in self._ordered:
                 return self._ordered[key]
         if namespace:
-            spaces = {space for space in {row[0] for row in rows} if digest(space) == namespace}
+            spaces = {space for space in {row[0] for row in rows} if hash_names(space) == namespace}
             rows = [row for row in rows if row[0] in spaces]
         if key[2]:
             rows = [row for row in rows if key[2] in row[1].casefold()]
@@ -146,14 +149,14 @@ class Listing:
 
 def thread_id(scope: Scope) -> str:
     """Return what the page calls a thread."""
-    return digest(*scope)
+    return hash_names(*scope)
 
 
-def digest(*names: str) -> str:
-    """Return names of any kind as one that can be part of an address."""
+def hash_names(*names: str) -> str:
+    """Return a short hash of these names that can be part of a URL."""
     return hashlib.sha256(store_rules.join_names(*names)).hexdigest()[:20]
 
 
-def cut(name: str) -> str:
+def shorten_name(name: str) -> str:
     """Return the beginning of a name, for a list."""
     return name if len(name) <= NAME_CHARACTERS else f"{name[:NAME_CHARACTERS]}…"

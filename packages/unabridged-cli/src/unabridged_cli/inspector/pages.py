@@ -16,10 +16,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import Archive, Scope
 from unabridged_cli.inspector import compactions, threads
-from unabridged_cli.inspector.listing import cut, digest
+from unabridged_cli.inspector.listing import hash_names, shorten_name
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -41,65 +41,65 @@ _PLACEHOLDER: Final = "<!-- here -->"
 def read_page(path: str) -> tuple[bytes, str]:
     """Return one of the three pieces, and its type."""
     if path == "/app.js":
-        return script().encode(), "text/javascript; charset=utf-8"
+        return build_script().encode(), "text/javascript; charset=utf-8"
     if path == "/style.css":
-        return _read_file("style.css").encode(), "text/css; charset=utf-8"
+        return _read_web_file("style.css").encode(), "text/css; charset=utf-8"
     head = '<link rel="stylesheet" href="/style.css">\n<script src="/app.js" defer></script>'
-    return _read_file("index.html").replace(_PLACEHOLDER, head).encode(), "text/html; charset=utf-8"
+    return _read_web_file("index.html").replace(_PLACEHOLDER, head).encode(), "text/html; charset=utf-8"
 
 
 @cache
-def script() -> str:
+def build_script() -> str:
     """Return all scripts as one, in a scope of its own."""
-    bodies = (_EXPORT_PATTERN.sub("", _IMPORT_PATTERN.sub("", _read_file(name))) for name in SCRIPTS)
+    bodies = (_EXPORT_PATTERN.sub("", _IMPORT_PATTERN.sub("", _read_web_file(name))) for name in SCRIPTS)
     return '"use strict";\n(() => {\n' + "\n".join(bodies) + "\n})();\n"
 
 
-def freeze(archive: Archive, scope: Scope) -> str:
+def build_frozen_page(archive: Archive, scope: Scope) -> str:
     """Return the page of one thread with all of its data, as one file that fetches nothing."""
-    style, code = _read_file("style.css"), f"\n{script()}"
+    style, code = _read_web_file("style.css"), f"\n{build_script()}"
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; img-src data:; "
+        f"default-src 'none'; style-src '{_hash_for_policy(style)}'; script-src '{_hash_for_policy(code)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    data = json.dumps(frozen_data(archive, scope), separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(collect_frozen_data(archive, scope), separators=(",", ":")).replace("<", "\\u003c")
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">\n<style>{style}</style>\n'
         f'<script type="application/json" id="frozen">{data}</script>'
     )
-    page = _read_file("index.html").replace(_PLACEHOLDER, head)
+    page = _read_web_file("index.html").replace(_PLACEHOLDER, head)
     return page.replace("</body>", f"<script>{code}</script>\n</body>")
 
 
-def frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
+def collect_frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
     """Return every answer that the page of one thread may need."""
-    thread = threads.describe(archive, scope)
+    thread = threads.describe_thread(archive, scope)
     ids = [record["id"] for record in thread["compactions"] if record["id"]]  # a client's own have none
-    records = {record_id: compactions.describe(archive, scope, record_id) for record_id in ids}
+    records = {record_id: compactions.describe_compaction(archive, scope, record_id) for record_id in ids}
     put_in = {row[2] for record in records.values() for row in (*record["before"], *record["after"]) if row[2]}
     parts = archive.parts(scope)
     put_in -= {part.hash for part in parts}
     messages = [threads.describe_message(scope, part, FROZEN_CHARACTERS) for part in parts]
     messages += [
         threads.describe_message(scope, part, FROZEN_CHARACTERS)
-        for part in threads.parts_of(archive, scope, sorted(put_in))
+        for part in threads.read_parts_by_hash(archive, scope, sorted(put_in))
     ]
     return {
         "about": {
-            "archive": without_credentials(archive.url), "write": False, "threads": 1,
-            "namespaces": [{"id": digest(scope.namespace), "name": cut(scope.namespace), "threads": 1}],
+            "archive": hide_credentials(archive.url), "write": False, "threads": 1,
+            "namespaces": [{"id": hash_names(scope.namespace), "name": shorten_name(scope.namespace), "threads": 1}],
         },
         "thread": thread,
         "records": records,
-        "contexts": {record_id: compactions.context_after(archive, scope, record_id) for record_id in ids},
+        "contexts": {record_id: compactions.describe_context_after(archive, scope, record_id) for record_id in ids},
         "messages": messages,
     }  # fmt: skip
 
 
-def _read_file(name: str) -> str:
+def _read_web_file(name: str) -> str:
     return (files("unabridged_cli.inspector") / "web" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def _hash_for_policy(text: str) -> str:
     """Return how a policy names one inline style or script."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

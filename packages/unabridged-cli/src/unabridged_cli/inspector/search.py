@@ -9,7 +9,7 @@ from typing import Any, Final
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.recall import Result, lookup
 from unabridged_cli.inspector import sessions
-from unabridged_cli.inspector.listing import cut, thread_id
+from unabridged_cli.inspector.listing import shorten_name, thread_id
 
 ANSWER_SECONDS: Final = 0.25
 """Time of one answer: what is found is shown while the rest is searched."""
@@ -17,7 +17,7 @@ THREADS_AT_ONCE: Final = 20
 RESULTS_PER_THREAD: Final = 4
 
 
-def search(
+def search_threads(
     archive: Archive, threads: lookup.ThreadSearch, first: int, limit: int = RESULTS_PER_THREAD
 ) -> dict[str, Any]:
     """Return what the threads from `first` on have, and where to go on; `next` is None when all were searched."""
@@ -32,17 +32,22 @@ def search(
             page = lookup.search_page(archive, scopes, threads.query, limit)
         at = min(at + THREADS_AT_ONCE, len(threads.scopes))
         for scope, of_thread in page.items():
-            names = sessions.describe_shortly(archive, scope) if of_thread.results else {}
-            found += [{**_row(scope, result), **names} for result in of_thread.results]
+            names = sessions.describe_thread_briefly(archive, scope) if of_thread.results else {}
+            found += [{**_build_result_row(scope, result), **names} for result in of_thread.results]
             matches, at_least = matches + of_thread.matches, at_least or of_thread.at_least
     following = at if at < len(threads.scopes) else None
     counts = {"matches": matches, "at_least": at_least, "total": len(threads.scopes), "exact": threads.exact}
     return {"found": found, "searched": at, **counts, "next": following}
 
 
-def _row(scope: Scope, result: Result) -> dict[str, Any]:
+def _build_result_row(scope: Scope, result: Result) -> dict[str, Any]:
     facts = asdict(result)
     shown = {name: facts[name] for name in ("turn", "ref", "whose", "origin", "excerpt", "offset", "length")}
     for side in ("before", "after"):
         shown[side] = facts[side] and {"turn": facts[side]["turn"], "text": facts[side]["text"]}
-    return {"thread": thread_id(scope), "namespace": cut(scope.namespace), "name": cut(scope.thread), **shown}
+    return {
+        "thread": thread_id(scope),
+        "namespace": shorten_name(scope.namespace),
+        "name": shorten_name(scope.thread),
+        **shown,
+    }

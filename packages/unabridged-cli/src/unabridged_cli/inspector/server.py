@@ -43,7 +43,7 @@ _OPEN_ADDRESS: Final = (
 )
 
 
-class Inspector(ThreadingHTTPServer):
+class InspectorServer(ThreadingHTTPServer):
     """The server, listening; `serve_forever` answers. `url` is the address to open, with the token in it."""
 
     allow_reuse_address = os.name != "nt"  # there it would let another program listen beside us
@@ -65,9 +65,9 @@ class Inspector(ThreadingHTTPServer):
         self._session = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
         self.url = f"http://{HOST}:{number}/?token={self._token}"
-        threading.Thread(target=self.api.warm_up, daemon=True).start()
+        threading.Thread(target=self.api.preload_threads, daemon=True).start()
 
-    def take_token(self, token: str) -> str | None:
+    def redeem_token(self, token: str) -> str | None:
         """Return the session for who brings the token, the first time it is brought; else None."""
         with self._lock:
             if self._token is None or not secrets.compare_digest(token.encode(), self._token.encode()):
@@ -75,7 +75,7 @@ class Inspector(ThreadingHTTPServer):
             self._token = None
             return self._session
 
-    def is_session(self, secret: str) -> bool:
+    def is_session_secret(self, secret: str) -> bool:
         """Return whether this is the session's secret."""
         return secrets.compare_digest(secret.encode("utf-8", "replace"), self._session.encode())
 
@@ -91,7 +91,7 @@ class _RequestRefused(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Inspector
+    server: InspectorServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     timeout = 120
@@ -105,13 +105,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with a page, its parts, or an answer of the API."""
-        self._answer(self._get)
+        self._handle_request(self._handle_get)
 
     def do_POST(self) -> None:
         """Do what is to be done."""
-        self._answer(self._post)
+        self._handle_request(self._handle_post)
 
-    def _answer(self, work: Callable[[str, dict[str, str]], None]) -> None:
+    def _handle_request(self, work: Callable[[str, dict[str, str]], None]) -> None:
         try:
             self._check_sender()
             path, _, query = self.path.partition("?")
@@ -147,25 +147,25 @@ class _Handler(BaseHTTPRequestHandler):
         if site not in {"none", "same-origin"} and self.headers.get("Sec-Fetch-Mode") != "navigate":
             raise _RequestRefused(HTTPStatus.FORBIDDEN, "Another site may not ask here.")
 
-    def _is_known(self) -> bool:
+    def _has_session_cookie(self) -> bool:
         try:
             cookies = SimpleCookie(self.headers.get("Cookie", ""))
         except CookieError:
             return False
         cookie = cookies.get(self.server.cookie)
-        return cookie is not None and self.server.is_session(cookie.value)
+        return cookie is not None and self.server.is_session_secret(cookie.value)
 
-    def _require_known(self) -> None:
-        if not self._is_known():
+    def _require_session(self) -> None:
+        if not self._has_session_cookie():
             raise _RequestRefused(HTTPStatus.UNAUTHORIZED, _OPEN_ADDRESS)
 
     # -- what is asked ------------------------------------------------------------------------------------------------
 
-    def _get(self, path: str, arguments: dict[str, str]) -> None:
+    def _handle_get(self, path: str, arguments: dict[str, str]) -> None:
         if path == "/" and "token" in arguments:
-            self._welcome(arguments["token"])
+            self._exchange_token_for_cookie(arguments["token"])
             return
-        self._require_known()
+        self._require_session()
         if path in pages.SERVED_PATHS:
             body, kind = pages.read_page(path)
             self._send(HTTPStatus.OK, body, kind)
@@ -178,8 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             raise _RequestRefused(HTTPStatus.NOT_FOUND, "There is nothing here.")
 
-    def _post(self, path: str, arguments: dict[str, str]) -> None:
-        self._require_known()
+    def _handle_post(self, path: str, arguments: dict[str, str]) -> None:
+        self._require_session()
         if self.headers.get("Origin") is None:  # every browser sends it with a POST
             raise _RequestRefused(HTTPStatus.FORBIDDEN, "Only the page itself may ask for this.")
         length = self.headers.get("Content-Length", "")
@@ -198,13 +198,13 @@ class _Handler(BaseHTTPRequestHandler):
         fields = {name: str(field) for name, field in value.items()} if isinstance(value, dict) else {}
         self._send_json(self.server.api.post(path.removeprefix("/api/"), fields))
 
-    def _welcome(self, token: str) -> None:
+    def _exchange_token_for_cookie(self, token: str) -> None:
         """Give a cookie for the token, and leave the token out of the address.
 
         By a page of our own: a redirect of a link that was clicked elsewhere would not carry a strict cookie.
         """
-        session = self.server.take_token(token)
-        if session is None and not self._is_known():
+        session = self.server.redeem_token(token)
+        if session is None and not self._has_session_cookie():
             raise _RequestRefused(HTTPStatus.UNAUTHORIZED, _OPEN_ADDRESS)
         cookie = f"{self.server.cookie}={session}; Path=/; HttpOnly; SameSite=Strict"
         body = (
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def serve(archive: Archive, *, port: int, write: bool, on_listen: Callable[[str], object]) -> None:
     """Serve until it is interrupted; call `on_listen` with the address before anything is answered."""
-    with Inspector(archive, port=port, write=write) as server:
+    with InspectorServer(archive, port=port, write=write) as server:
         on_listen(server.url)
         try:
             server.serve_forever(poll_interval=0.2)

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, Scope
-from unabridged.archive.references import reference
+from unabridged.archive.references import make_reference
 from unabridged.errors import UnabridgedError
-from unabridged.events import COMPACTIONS, receipt_from
+from unabridged.events import COMPACTION_KINDS, receipt_from_dict
 from unabridged.formats import detect
-from unabridged.marks import framed_id
+from unabridged.marks import find_summary_turn_id
 from unabridged.messages import View
 from unabridged.recall.excerpts import split_by_voice
 from unabridged_cli.inspector import sessions
@@ -26,18 +26,18 @@ MESSAGE_CHARACTERS: Final = 400_000
 """Characters of one message in the page: `unabridged read` shows more."""
 
 
-def describe(archive: Archive, scope: Scope, count: int = MAX_RECORDS) -> dict[str, Any]:
+def describe_thread(archive: Archive, scope: Scope, count: int = MAX_RECORDS) -> dict[str, Any]:
     """Return the thread with its newest compactions that count, oldest first, and the records beside them."""
     contents = next(iter(archive.holdings(scope.namespace, [scope.thread])), None)
     if contents is None:
         raise NotInArchive("this thread is not in the archive any more: it was forgotten since it was listed")
-    shortly = sessions.describe_shortly(archive, scope)
+    shortly = sessions.describe_thread_briefly(archive, scope)
     session = shortly["session"]
     count = MAX_RECORDS if session else min(count, MAX_RECORDS)
     newest = list(islice(archive.newest(scope), count + 1))
     records = newest[:count][::-1]
     own = describe_records(list(filter(is_compaction, records)))
-    clients, tokens = sessions.read_course(archive, scope) if session and session["own"] else ([], 0)
+    clients, tokens = sessions.estimate_client_compactions(archive, scope) if session and session["own"] else ([], 0)
     return {
         "id": thread_id(scope),
         "namespace": scope.namespace,
@@ -47,9 +47,9 @@ def describe(archive: Archive, scope: Scope, count: int = MAX_RECORDS) -> dict[s
         "bytes": contents.size,
         "turns": max([contents.turns, *(record["turn"] for record in own)]),
         "tokens": tokens,
-        "count": sum(number for kind, number in contents.kinds.items() if kind in COMPACTIONS) + len(clients),
+        "count": sum(number for kind, number in contents.kinds.items() if kind in COMPACTION_KINDS) + len(clients),
         "compactions": [*own, *clients],
-        "others": [_describe_other(record) for record in records if not is_compaction(record)],
+        "others": [_describe_other_record(record) for record in records if not is_compaction(record)],
         "more": len(newest) > len(records),
         "limits": records[-1].data.get("limits") if records else None,
     }
@@ -57,14 +57,14 @@ def describe(archive: Archive, scope: Scope, count: int = MAX_RECORDS) -> dict[s
 
 def is_compaction(record: Record) -> bool:
     """Return whether the record changed a list, and says how: what another program stored may lack that."""
-    return record.kind in COMPACTIONS and {"receipt", "turns", "next_turn"} <= record.data.keys()
+    return record.kind in COMPACTION_KINDS and {"receipt", "turns", "next_turn"} <= record.data.keys()
 
 
 def describe_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return what a chart and a list show of each compaction; `turn` is the length of the conversation then."""
     found: list[dict[str, Any]] = []
     for record in records:
-        receipt = receipt_from(record.data["receipt"])
+        receipt = receipt_from_dict(record.data["receipt"])
         new = max(0, receipt.messages_after - len(record.data["turns"]))
         turn = record.data["next_turn"] + new
         found.append(
@@ -87,29 +87,29 @@ def describe_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     return found
 
 
-def _describe_other(record: Record) -> dict[str, Any]:
+def _describe_other_record(record: Record) -> dict[str, Any]:
     reason = record.data.get("receipt", {}).get("reason", "")
     return {"id": record.id, "kind": record.kind, "created": record.created, "reason": reason}
 
 
 def list_messages(archive: Archive, scope: Scope, first: int, last: int) -> list[dict[str, Any]]:
     """Return the beginnings of the archived messages with first <= turn < last; with branches several of a turn."""
-    return [_describe_line(scope, part) for part in archive.parts(scope, first, last)]
+    return [_describe_part(scope, part) for part in archive.parts(scope, first, last)]
 
 
-def list_put_in(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[dict[str, Any]]:
+def list_inserted_messages(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[dict[str, Any]]:
     """Return the beginnings of messages by their hashes: those that compactions put in have no turn."""
-    return [_describe_line(scope, part) for part in parts_of(archive, scope, hashes)]
+    return [_describe_part(scope, part) for part in read_parts_by_hash(archive, scope, hashes)]
 
 
-def parts_of(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[Part]:
+def read_parts_by_hash(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[Part]:
     """Return the thread's messages with these hashes, in this order, as far as they are there; the turn is -1."""
     bodies = archive.bodies(scope, hashes)
     found: list[Part] = []
     for name in dict.fromkeys(hashes):
         if name in bodies:
             view = read_view(bodies[name])
-            origin = view.origin if view and not framed_id(view) else "summary"
+            origin = view.origin if view and not find_summary_turn_id(view) else "summary"
             role, text = (view.role, view.whole_text()) if view else ("unknown", "")
             found.append(Part(name, bodies[name], -1, role, origin, text))
     return found
@@ -129,7 +129,7 @@ def read_message(archive: Archive, scope: Scope, turn: int, name: str) -> dict[s
     if turn >= 0:
         parts = [part for part in archive.parts(scope, turn, turn + 1) if not name or part.hash == name]
     else:
-        parts = parts_of(archive, scope, [name])
+        parts = read_parts_by_hash(archive, scope, [name])
     if not parts:
         return None
     return {**describe_message(scope, parts[0], MESSAGE_CHARACTERS), "versions": len(parts)}
@@ -141,18 +141,18 @@ def describe_message(scope: Scope, part: Part, room: int) -> dict[str, Any]:
     for piece in split_by_voice(part):
         pieces.append({"whose": piece.whose, "text": piece.text[:room], "length": len(piece.text)})
         room = max(0, room - len(piece.text))
-    return {**_describe_line(scope, part), "pieces": pieces}
+    return {**_describe_part(scope, part), "pieces": pieces}
 
 
-def _describe_line(scope: Scope, part: Part) -> dict[str, Any]:
+def _describe_part(scope: Scope, part: Part) -> dict[str, Any]:
     view = read_view(part.body) if part.turn < 0 else None
     return {
         "turn": part.turn,
         "hash": part.hash,
-        "ref": reference(scope, part.turn, part.hash) if part.turn >= 0 else None,
+        "ref": make_reference(scope, part.turn, part.hash) if part.turn >= 0 else None,
         "role": part.role,
         "origin": part.origin,
         "length": len(part.text),
-        "summary": view is not None and framed_id(view) is not None,
+        "summary": view is not None and find_summary_turn_id(view) is not None,
         "text": " ".join(part.text[: 4 * PREVIEW_CHARACTERS].split())[:PREVIEW_CHARACTERS],
     }

@@ -24,7 +24,7 @@ _MAX_POINTS: Final = 1_500
 _MISSING_MESSAGES_TEXT: Final = "a trial needs the messages of the thread, and"
 
 
-def run(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) -> dict[str, Any]:
+def run_trial(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) -> dict[str, Any]:
     """Return the tokens over the turns, and every compaction, with these settings."""
     settings: dict[str, Any] = {}
     if trigger.strip():
@@ -38,7 +38,7 @@ def run(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) ->
     with Compactor(window=tokens, archive="memory:", settings=Settings(**settings)) as compactor:
         working: list[Message] = []
         turn, stopped = 0, ""
-        for step in _requests(messages):
+        for step in _split_into_requests(messages):
             working = [*working, *step]
             turn += len(step)
             try:
@@ -61,7 +61,7 @@ def run(archive: Archive, scope: Scope, window: str, trigger: str, keep: str) ->
         limits = compactor.limits
     bounds = [condition["tokens"] for condition in limits.trigger if set(condition) == {"tokens"}]
     return {
-        "turns": turn, "of": len(messages), "points": _thin_out(points), "compactions": compactions, "sent": sent,
+        "turns": turn, "of": len(messages), "points": _thin_out_points(points), "compactions": compactions, "sent": sent,
         "requests": len(points) - 1 - len(compactions), "last": points[-1][1], "stopped": stopped,
         "limits": {"window": limits.window, "budget": limits.budget, **({"trigger": min(bounds)} if bounds else {})},
     }  # fmt: skip
@@ -82,7 +82,7 @@ def _read_messages(parts: Sequence[Part]) -> list[Message]:
     return messages
 
 
-def _requests(messages: Sequence[Message]) -> Iterator[list[Message]]:
+def _split_into_requests(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield what is new at each request: a model is asked after a person's message, or all results of its calls."""
     if not messages:
         return
@@ -101,7 +101,7 @@ def _requests(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield step
 
 
-def _thin_out(points: list[list[int]]) -> list[list[int]]:
+def _thin_out_points(points: list[list[int]]) -> list[list[int]]:
     """Return so many points that a chart is whole to the eye: every fall stays."""
     if len(points) <= _MAX_POINTS:
         return points

@@ -21,14 +21,14 @@ from unabridged.summary.gather import gather
 from unabridged.summary.layout import render
 from unabridged.summary.ledger import Ledger
 from unabridged_corpus.evaluate import peers
-from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, Count, CutPoint, last_texts
+from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint, join_last_texts
 
 SUMMARY_START = "[unabridged summary "
 KEPT_MESSAGES = 20
 """Messages that LangChain's middleware keeps by default, and `unabridged+20` for comparison."""
 
 
-def unabridged(budget: int, count: Count) -> Arm:
+def build_unabridged_arm(budget: int, count: CountFunction) -> Arm:
     """Return our summary turns without a model, each made from the ledger of the one before and what came since."""
     start, prior = 0, Ledger()
 
@@ -41,24 +41,24 @@ def unabridged(budget: int, count: Count) -> Arm:
     return arm
 
 
-def with_last_messages(budget: int, count: Count) -> Arm:
+def build_arm_with_last_messages(budget: int, count: CountFunction) -> Arm:
     """Return the same beside the last 20 messages, to compare with a peer that keeps those on top of its summary."""
-    summary = unabridged(budget, count)
+    summary = build_unabridged_arm(budget, count)
     return lambda cut_point: "\n".join(
         [summary(cut_point), *(view.whole_text() for view in cut_point.before[-KEPT_MESSAGES:])]
     )
 
 
-def plain_tail(budget: int, count: Count) -> Arm:
+def build_tail_arm(budget: int, count: CountFunction) -> Arm:
     """Return the last messages, as many as fit."""
-    return lambda cut_point: last_texts(cut_point.before, budget, count)
+    return lambda cut_point: join_last_texts(cut_point.before, budget, count)
 
 
-def with_model(model: Any) -> ArmFactory:
+def build_model_arm(model: Any) -> ArmFactory:
     """Return our summary turns with a model's prose in them."""
 
-    def begin(budget: int, _count: Count) -> Arm:
-        shorten = shortener(model, budget)
+    def begin(budget: int, _count: CountFunction) -> Arm:
+        shorten = build_shortener(model, budget)
         carried: list[Any] = []
         start = 0
 
@@ -67,14 +67,14 @@ def with_model(model: Any) -> ArmFactory:
             carried = [*carried, *cut_point.conversation.messages[start : cut_point.place]]
             start = cut_point.place
             carried = list(shorten(carried, cut_point.conversation.name).messages)
-            return summary_in(carried, cut_point.conversation.format)
+            return find_summary_text(carried, cut_point.conversation.format)
 
         return arm
 
     return begin
 
 
-def shortener(
+def build_shortener(
     model: Any, budget: int, pay: Callable[[Mapping[str, float]], None] = lambda _: None
 ) -> Callable[[list[Any], str], Compaction]:
     """Return a function that compacts a conversation to our summary turn and its last two messages.
@@ -100,7 +100,7 @@ def shortener(
     return shorten
 
 
-def summary_in(messages: Iterable[Any], format_: str) -> str:
+def find_summary_text(messages: Iterable[Any], format_: str) -> str:
     """Return the summary turn of a list that was compacted."""
     read = format_named(format_).read
     return "\n".join(text for text in (read(one).text for one in messages) if text.startswith(SUMMARY_START))
@@ -108,15 +108,15 @@ def summary_in(messages: Iterable[Any], format_: str) -> str:
 
 def choose_arms(names: list[str], model: Any = None) -> dict[str, ArmFactory]:
     """Return the arms with these names; by default all that can run here."""
-    known: dict[str, ArmFactory] = {"unabridged": unabridged}
+    known: dict[str, ArmFactory] = {"unabridged": build_unabridged_arm}
     if model is not None:
-        known["model"] = with_model(model)
-    known["tail"] = plain_tail
-    if peers.is_installed():
+        known["model"] = build_model_arm(model)
+    known["tail"] = build_tail_arm
+    if peers.is_langchain_installed():
         known |= {
-            "langchain": peers.langchain(trim=peers.DEFAULT_TRIM_TOKENS),
-            "langchain-untrimmed": peers.langchain(trim=None),
-            "unabridged+20": with_last_messages,
+            "langchain": peers.build_langchain_arm(trim=peers.DEFAULT_TRIM_TOKENS),
+            "langchain-untrimmed": peers.build_langchain_arm(trim=None),
+            "unabridged+20": build_arm_with_last_messages,
         }
     unknown = [name for name in names if name not in known]
     if unknown:

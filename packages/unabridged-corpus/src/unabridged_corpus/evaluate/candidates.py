@@ -10,10 +10,10 @@ from typing import Any
 
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.summary.prompt import draw_key
-from unabridged_corpus.evaluate.arms import shortener, summary_in
+from unabridged_corpus.evaluate.arms import build_shortener, find_summary_text
 from unabridged_corpus.evaluate.data import EvalConversation
-from unabridged_corpus.evaluate.reader import ReadingModel, part, set_off, shown
-from unabridged_corpus.evaluate.score import cuts
+from unabridged_corpus.evaluate.reader import ReadingModel, fill_prompt_part, render_conversation, wrap_in_tags
+from unabridged_corpus.evaluate.score import find_cuts
 
 MESSAGES_AFTER = 40
 """Messages after the cut that a reader is shown."""
@@ -32,9 +32,9 @@ class Candidates:
     stays: Sequence[int]
 
 
-def place_to_cut(conversation: EvalConversation, window: int) -> int | None:
-    """Return the cut of its file, else the last place where a window is full and enough follows; None without one."""
-    full = cuts(conversation.messages, window)
+def choose_cut(conversation: EvalConversation, window: int) -> int | None:
+    """Return where to cut: as the file says, else at the last full window with enough after it; else None."""
+    full = find_cuts(conversation.messages, window)
     places = [place for place in full if len(conversation.messages) - place >= MESSAGES_AFTER]
     place = conversation.cut or next(iter(places[-1:] or full), None)
     while place is not None and place < len(conversation.views) - 1 and conversation.views[place].answers:
@@ -42,50 +42,50 @@ def place_to_cut(conversation: EvalConversation, window: int) -> int | None:
     return place
 
 
-def candidates(
+def make_candidates(
     conversation: EvalConversation, place: int, budget: int, writer: ReadingModel | None, texts: Mapping[str, Path]
 ) -> Candidates:
     """Return every text that can be made or found for this conversation."""
-    brought = dict(_read_brought(conversation, texts))  # before anything is paid for
+    brought = dict(_read_given_texts(conversation, texts))  # before anything is paid for
     before = list(conversation.messages[:place])
-    done = shortener(None, budget)(before, conversation.name)
+    done = build_shortener(None, budget)(before, conversation.name)
     kept = {id(message) for message in done.messages}
-    found = {"unabridged": _body(done.messages, conversation.format)}
+    found = {"unabridged": _read_summary_body(done.messages, conversation.format)}
     if writer is not None:
-        with_prose = shortener(writer.model, budget, writer.pay)(before, conversation.name)
+        with_prose = build_shortener(writer.model, budget, writer.add_spending)(before, conversation.name)
         if with_prose.receipt is None or with_prose.receipt.summariser == "model-free":
             raise SummaryFailed(f"{writer.asker.name} gave no summary of {conversation.name}")
-        found["model"] = _body(with_prose.messages, conversation.format)
-        found["plain"] = _plain(conversation, place, len(found["model"]), writer)
+        found["model"] = _read_summary_body(with_prose.messages, conversation.format)
+        found["plain"] = _ask_plain_summary(conversation, place, len(found["model"]), writer)
     return Candidates(found | brought, [i for i, message in enumerate(before) if id(message) in kept])
 
 
-def file_name(name: str) -> str:
+def conversation_to_file_name(name: str) -> str:
     """Return the name of a conversation as that of a file."""
     return _UNSAFE_CHARACTER_PATTERN.sub("-", name).strip(".-")[:100] or "conversation"
 
 
-def _body(messages: Sequence[Any], format_: str) -> str:
+def _read_summary_body(messages: Sequence[Any], format_: str) -> str:
     """Return our summary turn without the frame that says whose it is."""
-    return _FRAME_PATTERN.sub("", summary_in(messages, format_)).strip()
+    return _FRAME_PATTERN.sub("", find_summary_text(messages, format_)).strip()
 
 
-def _plain(conversation: EvalConversation, place: int, characters: int, writer: ReadingModel) -> str:
+def _ask_plain_summary(conversation: EvalConversation, place: int, characters: int, writer: ReadingModel) -> str:
     """Return what the same model makes of the whole conversation when it is asked in three sentences."""
-    text = shown(conversation.views[:place], 0, writer.room)
+    text = render_conversation(conversation.views[:place], 0, writer.room)
     key = draw_key(text)
     reply = writer.ask(
-        f"{part('plain', key=key, characters=f'{characters:,}')}\n\n{set_off('conversation', text, key)}"
+        f"{fill_prompt_part('plain', key=key, characters=f'{characters:,}')}\n\n{wrap_in_tags('conversation', text, key)}"
     )
     if reply.stop not in {"end", None} or not reply.text.strip():
         raise SummaryFailed(f"{writer.asker.name} gave no plain summary of {conversation.name} ({reply.stop})")
     return reply.text.strip()
 
 
-def _read_brought(conversation: EvalConversation, texts: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _read_given_texts(conversation: EvalConversation, texts: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield the texts that were brought: in each folder the file that is named after the conversation."""
     for name, folder in texts.items():
-        files = [folder / f"{file_name(conversation.name)}{suffix}" for suffix in (".md", ".txt")]
+        files = [folder / f"{conversation_to_file_name(conversation.name)}{suffix}" for suffix in (".md", ".txt")]
         file = next((file for file in files if file.is_file()), None)
         if file is None:
             raise SettingsError(f"there is no text {name!r} for {conversation.name}: expected {files[0]}")

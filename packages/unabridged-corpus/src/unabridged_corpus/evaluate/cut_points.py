@@ -10,9 +10,9 @@ from unabridged.engine.plan import find_newest_person_message
 from unabridged.messages import View
 from unabridged.tokens import Meter
 from unabridged_corpus.evaluate.data import EvalConversation
-from unabridged_corpus.evaluate.score import Needs, cuts, needs_of_views
+from unabridged_corpus.evaluate.score import Needs, find_cuts, find_needs_in_views
 
-Count = Callable[[str], int]
+CountFunction = Callable[[str], int]
 AGENT = "gpt-5"
 """The model whose tokens are counted."""
 
@@ -32,8 +32,8 @@ class CutPoint:
         """Return the messages before the cut."""
         return self.conversation.views[: self.place]
 
-    def beside(self) -> str:
-        """Return what stays whoever shortens it: the system prompt and the newest message of a person."""
+    def text_beside_summary(self) -> str:
+        """Return the text that stays in the context beside any summary: system prompt and a person's newest message."""
         asked = self.kept or tuple(i for i, view in enumerate(self.before) if view.origin == "person")[-1:]
         texts = [view.text for view in self.before if view.role == "system"]
         return "\n".join([*texts, *(self.before[i].text for i in asked)])
@@ -41,11 +41,11 @@ class CutPoint:
 
 Arm = Callable[[CutPoint], str]
 """Returns what is in the context after the cut, besides what stays anyway (`CutPoint.beside`)."""
-ArmFactory = Callable[[int, Count], Arm]
+ArmFactory = Callable[[int, CountFunction], Arm]
 """Returns an arm for one conversation, from its budget and how tokens are counted."""
 
 
-def last_texts(views: Sequence[View], tokens: int, count: Count) -> str:
+def join_last_texts(views: Sequence[View], tokens: int, count: CountFunction) -> str:
     """Return the last messages, as many as fit into so many tokens."""
     kept: list[str] = []
     for view in reversed(views):
@@ -58,22 +58,22 @@ def last_texts(views: Sequence[View], tokens: int, count: Count) -> str:
 
 
 def find_cut_points(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
-    """Yield every cut, one each `every` tokens (characters of JSON / 4), after which the agent needs something."""
-    for place in cuts(conversation.messages, every):
+    """Yield a cut point for every `every` tokens (characters of JSON / 4) after which the agent needs something."""
+    for place in find_cuts(conversation.messages, every):
         before, after = conversation.views[:place], conversation.views[place:]
-        if needed := needs_of_views(before, after):
+        if needed := find_needs_in_views(before, after):
             following = next((view.origin for view in after if view.origin != "host"), "")
             yield CutPoint(
                 conversation, place, () if following == "person" else tuple(find_newest_person_message(before)), needed
             )
 
 
-def counter() -> tuple[Count, str]:
+def make_token_counter() -> tuple[CountFunction, str]:
     """Return how tokens are counted, and its name: OpenAI's own tokenizer where it is installed, else the estimate."""
-    name = "o200k, exact" if is_exact() else "estimated; pip install 'unabridged[exact]' for exact counts"
-    return Meter(model=AGENT, exact=is_exact()).text, name
+    name = "o200k, exact" if has_exact_tokenizer() else "estimated; pip install 'unabridged[exact]' for exact counts"
+    return Meter(model=AGENT, exact=has_exact_tokenizer()).text, name
 
 
-def is_exact() -> bool:
+def has_exact_tokenizer() -> bool:
     """Return whether OpenAI's own tokenizer is installed."""
     return find_spec("toktok") is not None

@@ -52,7 +52,7 @@ class EvalConversation:
     """How many messages are before the cut at which it is read; None where the file does not say."""
 
 
-def files_in(data: Path) -> list[Path]:
+def list_conversation_files(data: Path) -> list[Path]:
     """Return the files to read: the one that is named, or every `.json` and `.jsonl` below the folder."""
     if not data.exists():
         raise SettingsError(f"there is no file or folder {data}: name the conversations to measure on")
@@ -64,10 +64,10 @@ def files_in(data: Path) -> list[Path]:
     return found
 
 
-def conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[EvalConversation]:
+def read_conversations(data: Path, *, limit: int | None = None, warn: Warn | None = None) -> Iterator[EvalConversation]:
     """Yield every conversation in the file or folder, at most `limit`; warn of a file in a folder that holds none."""
     number = 0
-    for path in files_in(data):
+    for path in list_conversation_files(data):
         try:
             for conversation in _read_file(path):
                 if limit is not None and number >= limit:
@@ -90,40 +90,40 @@ def _read_file(path: Path) -> Iterator[EvalConversation]:
             if line.problem:
                 raise SessionFileError(f"line {line.number + 1} of {path} is not JSON: {line.problem}")
             if line.value is not None:
-                yield _read_object(path, line.number, line.value, f"line {line.number + 1} of {path}")
+                yield _read_conversation_object(path, line.number, line.value, f"line {line.number + 1} of {path}")
     elif kind == "json" and isinstance(document, dict):
-        yield _read_object(path, 0, document, str(path))
+        yield _read_conversation_object(path, 0, document, str(path))
     else:
         loaded = load(path)
-        yield made(path.stem, loaded.format, loaded.messages)
+        yield build_conversation(path.stem, loaded.format, loaded.messages)
 
 
-def _read_object(path: Path, number: int, value: Any, where: str) -> EvalConversation:
+def _read_conversation_object(path: Path, number: int, value: Any, where: str) -> EvalConversation:
     found = messages_in(value)
     if found is None:
         raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
     name = f"{path.stem}:{holder.get('id', number)}"
-    return _with_questions(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
+    return _build_with_questions(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
 
 
-def conversation_of(name: str, loaded: Loaded, value: Any) -> EvalConversation:
+def conversation_from_loaded(name: str, loaded: Loaded, value: Any) -> EvalConversation:
     """Return a conversation that was loaded, with the questions in the object that it was read from."""
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    return _with_questions(name, loaded.format, loaded.messages, holder, name)
+    return _build_with_questions(name, loaded.format, loaded.messages, holder, name)
 
 
-def _with_questions(
+def _build_with_questions(
     name: str, format_: str, messages: Sequence[Any], holder: Mapping[str, Any], where: str
 ) -> EvalConversation:
     questions = _read_questions(holder.get("questions"), messages, where)
     cut = holder.get("cut")
     if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
         raise SessionFileError(f"the cut of {where} is no number of messages between 1 and {len(messages) - 1}")
-    return replace(made(name, format_, messages, questions), cut=cut)
+    return replace(build_conversation(name, format_, messages, questions), cut=cut)
 
 
-def made(
+def build_conversation(
     name: str, format_: str, messages: Sequence[Any], questions: Sequence[EvidenceQuestion] = ()
 ) -> EvalConversation:
     """Return a conversation with these messages."""

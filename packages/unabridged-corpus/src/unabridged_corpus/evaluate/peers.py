@@ -1,7 +1,7 @@
 """Run LangChain's `SummarizationMiddleware` with the same extractive summariser behind it as our own.
 
 The middleware decides what is summarised, what its summariser gets to see (by default the last 4,000 tokens of it) and
-what is kept; the text comes from `extract`. Needs the extra `langchain`.
+what is kept; the text comes from `extract`. Needs the extra `build_langchain_arm`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 from unabridged.messages import View
 from unabridged.summary.gather import gather
 from unabridged.summary.layout import render
-from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, Count, CutPoint
+from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint
 
 DEFAULT_TRIM_TOKENS = 4_000
 """`trim_tokens_to_summarize` as it comes."""
 
 
-def is_installed() -> bool:
+def is_langchain_installed() -> bool:
     """Return whether LangChain is installed."""
     return find_spec("langchain") is not None and find_spec("langgraph") is not None
 
 
-def langchain(trim: int | None) -> ArmFactory:
+def build_langchain_arm(trim: int | None) -> ArmFactory:
     """Return the middleware with its defaults but for `trim_tokens_to_summarize`."""
 
-    def begin(budget: int, count: Count) -> Arm:
-        peer: Peer | None = None
+    def begin(budget: int, count: CountFunction) -> Arm:
+        peer: LangChainPeer | None = None
         start = 0
 
         def arm(cut_point: CutPoint) -> str:
             nonlocal peer, start
             if peer is None:
-                peer = Peer(cut_point.conversation.views, budget, count, trigger=("messages", 1), trim=trim)
+                peer = LangChainPeer(cut_point.conversation.views, budget, count, trigger=("messages", 1), trim=trim)
             for i in range(start, cut_point.place):
                 peer.add(i)
             start = cut_point.place
@@ -46,11 +46,11 @@ def langchain(trim: int | None) -> ArmFactory:
     return begin
 
 
-class Peer:
+class LangChainPeer:
     """One conversation that the middleware shortens."""
 
     def __init__(
-        self, views: Sequence[View], budget: int, count: Count, *, trigger: tuple[str, int], trim: int | None
+        self, views: Sequence[View], budget: int, count: CountFunction, *, trigger: tuple[str, int], trim: int | None
     ) -> None:
         from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - an extra
         from langchain_core.language_models.fake_chat_models import FakeListChatModel  # noqa: PLC0415 - likewise
@@ -63,12 +63,12 @@ class Peer:
             trigger=trigger,
             trim_tokens_to_summarize=trim,
             summarizer=self._summarise,
-            token_counter=lambda messages: sum(count(_text(message)) + 6 for message in messages),
+            token_counter=lambda messages: sum(count(_message_to_text(message)) + 6 for message in messages),
         )
 
     def add(self, index: int) -> None:
         """Add the message with this index."""
-        self._messages += _convert(index, self._views[index])
+        self._messages += _to_langchain_messages(index, self._views[index])
 
     def shorten(self) -> bool:
         """Run the middleware as before a model call; return whether it summarised."""
@@ -80,23 +80,23 @@ class Peer:
 
     def text(self) -> str:
         """Return everything that is in the context."""
-        return "\n".join(map(_text, self._messages))
+        return "\n".join(map(_message_to_text, self._messages))
 
     def _summarise(self, messages: Sequence[Any]) -> str:
         views: list[View] = []
         for message in messages:
-            view = self._view(message)
+            view = self._find_view(message)
             if not views or views[-1] is not view:
                 views.append(view)
         return render(gather(views), self._budget, self._count).text()
 
-    def _view(self, message: Any) -> View:
+    def _find_view(self, message: Any) -> View:
         """Return the view a message was made from; a summary is a user's words, as the middleware has it."""
         place = str(message.id).partition(".")[0].removeprefix("v")
-        return self._views[int(place)] if place.isdecimal() else View("user", "person", _text(message))
+        return self._views[int(place)] if place.isdecimal() else View("user", "person", _message_to_text(message))
 
 
-def _convert(index: int, view: View) -> list[Any]:
+def _to_langchain_messages(index: int, view: View) -> list[Any]:
     from langchain_core import messages  # noqa: PLC0415 - an extra
 
     name = f"v{index}"
@@ -112,6 +112,6 @@ def _convert(index: int, view: View) -> list[Any]:
     return [*answers, *([messages.HumanMessage(view.text, id=f"{name}.h")] if view.text or not answers else [])]
 
 
-def _text(message: Any) -> str:
+def _message_to_text(message: Any) -> str:
     calls = getattr(message, "tool_calls", None) or ()
     return "\n".join([str(message.content), *(f"{call['name']} {call['args'].get('input')}" for call in calls)])

@@ -14,7 +14,7 @@ _COLOURS = ("#b3261e", "#1a56a8", "#2e7d32", "#8a5a00", "#6a1b9a", "#00796b")
 _STYLE = "font-family='sans-serif' font-size='12' fill='#333'"
 
 
-def plot(rows: Sequence[NeedsRow], title: str) -> str:
+def draw_plot(rows: Sequence[NeedsRow], title: str) -> str:
     """Return the drawing; tokens on a logarithmic scale, since arms that keep messages take many more."""
     tokens = [max(row.tokens, 1) for row in rows] or [1]
     low, high = log10(min(tokens)) - 0.1, log10(max(tokens)) + 0.1
@@ -23,10 +23,10 @@ def plot(rows: Sequence[NeedsRow], title: str) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {HEIGHT}' role='img'>",
         f"<title>{escape(title)}</title><rect width='{WIDTH}' height='{HEIGHT}' fill='#fff'/>",
         f"<text x='{_LEFT}' y='22' {_STYLE} font-weight='bold'>{escape(title)}</text>",
-        *_axes(scale),
+        *_draw_axes(scale),
     ]
     for place, arm in enumerate(dict.fromkeys(row.arm for row in rows)):
-        parts += _arm(arm, [row for row in rows if row.arm == arm], scale, place)
+        parts += _draw_arm(arm, [row for row in rows if row.arm == arm], scale, place)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -44,7 +44,7 @@ class _Scale:
         return round(_TOP + (1 - share) * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _axes(scale: _Scale) -> Iterator[str]:
+def _draw_axes(scale: _Scale) -> Iterator[str]:
     right = WIDTH - _RIGHT
     for tenth in range(0, 11, 2):
         y = scale.y(tenth / 10)
@@ -60,7 +60,7 @@ def _axes(scale: _Scale) -> Iterator[str]:
     yield f"<text x='{middle}' y='{HEIGHT - 10}' {_STYLE} text-anchor='middle'>{legend}</text>"
 
 
-def _arm(arm: str, rows: Sequence[NeedsRow], scale: _Scale, place: int) -> Iterator[str]:
+def _draw_arm(arm: str, rows: Sequence[NeedsRow], scale: _Scale, place: int) -> Iterator[str]:
     colour = _COLOURS[place % len(_COLOURS)]
     ordered = sorted(rows, key=lambda row: row.tokens)
     for kind, dashes in (("names", ""), ("files", " stroke-dasharray='5 4'")):

@@ -17,9 +17,9 @@ from unabridged.compactor import Compactor
 from unabridged.formats import format_named
 from unabridged.recall.tools import SEARCH_TOOL, tools
 from unabridged.settings import Settings, resolve_limits
-from unabridged.text_tools import neutral, one_line
+from unabridged.text_tools import neutralise_markup, to_one_line
 from unabridged_corpus.evaluate import peers
-from unabridged_corpus.evaluate.cut_points import AGENT, Count, is_exact, last_texts
+from unabridged_corpus.evaluate.cut_points import AGENT, CountFunction, has_exact_tokenizer, join_last_texts
 from unabridged_corpus.evaluate.data import EvalConversation, EvidenceQuestion
 
 SEARCH_TOKENS = 4_000
@@ -44,13 +44,15 @@ class QuestionScore:
     """In the context, or found by one search; None where there is nothing to search."""
 
 
-def score_unabridged(conversation: EvalConversation, window: int, count: Count, model: Any = None) -> QuestionScore:
+def score_unabridged(
+    conversation: EvalConversation, window: int, count: CountFunction, model: Any = None
+) -> QuestionScore:
     """Return the score inside our window, with the archive to search."""
     archive = MemoryArchive()
     compactor = Compactor(
         model,
         agent=AGENT,
-        exact=is_exact(),
+        exact=has_exact_tokenizer(),
         window=window,
         archive=archive,
         namespace=_THREAD,
@@ -67,60 +69,62 @@ def score_unabridged(conversation: EvalConversation, window: int, count: Count, 
         fitted = compactor.fit([*messages, message], thread=_THREAD)
         messages = fitted.messages
         if fitted.changed:
-            shares += _share(conversation, text(), place)
+            shares += _find_answered_share(conversation, text(), place)
     recall = tools(archive, Scope(_THREAD, _THREAD), format=reader)
     shown = text()
     reached = 0
     for question in conversation.questions:
-        found = _first(recall.call(SEARCH_TOOL, {"query": question.text}), SEARCH_TOKENS, count)
-        reached += _holds(conversation, f"{one_line(shown)}\n{found}", question)
+        found = _truncate_to_tokens(recall.call(SEARCH_TOOL, {"query": question.text}), SEARCH_TOKENS, count)
+        reached += _holds_evidence(conversation, f"{to_one_line(shown)}\n{found}", question)
     compactor.close()
-    return _score(conversation, shown, shares, count, reached)
+    return _build_score(conversation, shown, shares, count, reached)
 
 
-def score_langchain(conversation: EvalConversation, window: int, count: Count, trim: int | None) -> QuestionScore:
+def score_langchain(
+    conversation: EvalConversation, window: int, count: CountFunction, trim: int | None
+) -> QuestionScore:
     """Return the score in LangChain's middleware, with the same trigger and summaries as long as ours in talk."""
     bounds = resolve_limits(Settings(), window)
     trigger = bounds.trigger[0]["tokens"]
     longest = bounds.summary + bounds.people
-    peer = peers.Peer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
+    peer = peers.LangChainPeer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
     shares: list[float] = []
     for place in range(len(conversation.views)):
         peer.add(place)
         if peer.shorten():
-            shares += _share(conversation, peer.text(), place + 1)
-    return _score(conversation, peer.text(), shares, count)
+            shares += _find_answered_share(conversation, peer.text(), place + 1)
+    return _build_score(conversation, peer.text(), shares, count)
 
 
-def score_tail(conversation: EvalConversation, tokens: int, count: Count) -> QuestionScore:
+def score_tail(conversation: EvalConversation, tokens: int, count: CountFunction) -> QuestionScore:
     """Return the score of the last messages, as many as fit into so many tokens."""
-    return _score(conversation, last_texts(conversation.views, tokens, count), [], count)
+    return _build_score(conversation, join_last_texts(conversation.views, tokens, count), [], count)
 
 
-def _score(
-    conversation: EvalConversation, text: str, shares: Sequence[float], count: Count, reached: int | None = None
+def _build_score(
+    conversation: EvalConversation, text: str, shares: Sequence[float], count: CountFunction, reached: int | None = None
 ) -> QuestionScore:
-    shown = one_line(text)
-    in_context = sum(_holds(conversation, shown, question) for question in conversation.questions)
+    shown = to_one_line(text)
+    in_context = sum(_holds_evidence(conversation, shown, question) for question in conversation.questions)
     asked = len(conversation.questions)
     after = sum(shares) / len(shares) if shares else in_context / max(asked, 1)
     return QuestionScore(conversation.name, asked, in_context, after, len(shares), count(text), reached)
 
 
-def _share(conversation: EvalConversation, text: str, place: int) -> list[float]:
+def _find_answered_share(conversation: EvalConversation, text: str, place: int) -> list[float]:
     """Return the share of the questions about what is before `place` that this text answers; [] without any."""
-    shown = one_line(text)
+    shown = to_one_line(text)
     known = [question for question in conversation.questions if max(question.evidence) < place]
-    return [sum(_holds(conversation, shown, question) for question in known) / len(known)] if known else []
+    return [sum(_holds_evidence(conversation, shown, question) for question in known) / len(known)] if known else []
 
 
-def _holds(conversation: EvalConversation, shown: str, question: EvidenceQuestion) -> bool:
+def _holds_evidence(conversation: EvalConversation, shown: str, question: EvidenceQuestion) -> bool:
     """Return whether every message of the evidence is in the text, on one line; quoted or as it was."""
-    texts = (one_line(conversation.views[i].text) for i in question.evidence)
-    return all(text in shown or neutral(text) in shown for text in texts)
+    texts = (to_one_line(conversation.views[i].text) for i in question.evidence)
+    return all(text in shown or neutralise_markup(text) in shown for text in texts)
 
 
-def _first(text: str, tokens: int, count: Count) -> str:
+def _truncate_to_tokens(text: str, tokens: int, count: CountFunction) -> str:
     """Return as much of the text as that many tokens hold."""
     while (size := count(text)) > tokens:
         text = text[: min(len(text) - 1, len(text) * tokens // size)]

@@ -20,7 +20,7 @@ from unabridged.asking.providers import open_model
 from unabridged.messages import View
 from unabridged.summary.chunks import split_messages
 from unabridged.summary.prompt import KEY_FIELD, remove_unsendable
-from unabridged.text_tools import head_and_tail
+from unabridged.text_tools import cut_to_head_and_tail
 from unabridged.tokens.models import model_info
 
 PROBE_KINDS = {
@@ -72,18 +72,18 @@ class ReadingModel:
         info = model_info(self.asker.name)
         if reply.usage is not None and info is not None and info.input:
             cost["dollars"] = (reply.usage.input * info.input + reply.usage.output * info.output) / 1e6
-        self.pay(cost)
+        self.add_spending(cost)
         return reply
 
-    def pay(self, cost: Mapping[str, float]) -> None:
+    def add_spending(self, cost: Mapping[str, float]) -> None:
         """Add to what was spent."""
         self.cost |= {name: self.cost.get(name, 0) + value for name, value in cost.items()}
 
-    def ask_for(self, prompt: str, valid: Callable[[Any], T], save: SaveText, name: str) -> T:
+    def ask_until_valid(self, prompt: str, valid: Callable[[Any], T], save: SaveText, name: str) -> T:
         """Return the reply as `valid` reads it; where it can't, ask once more, then raise `Rejected`."""
         problem = ""
         for attempt in (1, 2):
-            asked = f"{prompt}\n\n{part('again', problem=problem)}" if problem else prompt
+            asked = f"{prompt}\n\n{fill_prompt_part('again', problem=problem)}" if problem else prompt
             save(f"{name}-{attempt}-prompt.md", asked)
             reply = self.ask(asked)
             save(f"{name}-{attempt}-reply.md", reply.text)
@@ -99,43 +99,45 @@ class ReadingModel:
 
 
 @cache
-def _parts() -> dict[str, str]:
+def _load_prompt_parts() -> dict[str, str]:
     text = Path(__file__).with_name("reader.md").read_text(encoding="utf-8")
     found = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)
     return {name: body.strip() for name, body in zip(found[1::2], found[2::2], strict=True)}
 
 
-def part(name: str, **values: object) -> str:
+def fill_prompt_part(name: str, **values: object) -> str:
     """Return the part of the prompt with these values in its places; the values are left as they are."""
     places = re.compile("|".join(rf"\{{{key}\}}" for key in values) or "(?!)")
-    return places.sub(lambda found: str(values[found[0][1:-1]]), _parts()[name])
+    return places.sub(lambda found: str(values[found[0][1:-1]]), _load_prompt_parts()[name])
 
 
-def set_off(label: str, text: str, key: str) -> str:
+def wrap_in_tags(label: str, text: str, key: str) -> str:
     """Return the text between two lines that carry the key."""
     return f"<{label} {key}>\n{text.replace(KEY_FIELD, f'#{key}')}\n</{label} {key}>"
 
 
-def shown(views: Sequence[View], first: int, room: int) -> str:
+def render_conversation(views: Sequence[View], first: int, room: int) -> str:
     """Return the messages in so many characters: long ones lose their middles and, if need be, old ones go."""
     whole = [piece.text for piece in split_messages(list(enumerate(views, first)), len, 10**12)]
     most, texts = room, whole
     while sum(map(len, texts)) > room and most > MIN_MESSAGE_CHARACTERS:
         most = max(most // 2, MIN_MESSAGE_CHARACTERS)
-        texts = [head_and_tail(text, most) + "\n" for text in whole]
+        texts = [cut_to_head_and_tail(text, most) + "\n" for text in whole]
     while texts and sum(map(len, texts)) > room:
         texts = texts[len(texts) // 10 + 1 :]
     return "".join(texts)
 
 
-def ask_probes(voice: ReadingModel, head: str, wanted: int, save: SaveText) -> list[Probe]:
+def ask_probes(reader: ReadingModel, head: str, wanted: int, save: SaveText) -> list[Probe]:
     """Return so many probes on the conversation in `head`, written before any text is seen."""
-    task = part("probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items()))
-    return voice.ask_for(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), save, "probes")
+    task = fill_prompt_part(
+        "probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
+    )
+    return reader.ask_until_valid(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), save, "probes")
 
 
 def ask_marks(
-    voice: ReadingModel,
+    reader: ReadingModel,
     head: str,
     texts: Mapping[str, str],
     probes: Sequence[Probe],
@@ -146,10 +148,14 @@ def ask_marks(
 ) -> dict[str, Any]:
     """Return the marks of these texts on the probes, shown in this order."""
     asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
-    blocks = "\n\n".join(set_off(f"text {letter}", remove_unsendable(text), key) for letter, text in texts.items())
-    asked = set_off("probes", remove_unsendable(asked), key)
-    task = part("marks", texts=blocks, asked=asked, stays=stays, letters=", ".join(texts), probes=len(probes))
-    return voice.ask_for(f"{head}\n\n{task}", lambda value: read_marks(value, list(texts), len(probes)), save, "marks")
+    blocks = "\n\n".join(wrap_in_tags(f"text {letter}", remove_unsendable(text), key) for letter, text in texts.items())
+    asked = wrap_in_tags("probes", remove_unsendable(asked), key)
+    task = fill_prompt_part(
+        "marks", texts=blocks, asked=asked, stays=stays, letters=", ".join(texts), probes=len(probes)
+    )
+    return reader.ask_until_valid(
+        f"{head}\n\n{task}", lambda value: read_marks(value, list(texts), len(probes)), save, "marks"
+    )
 
 
 # -- what is accepted -------------------------------------------------------------------------------------------------
@@ -168,7 +174,7 @@ def read_json(reply: Reply) -> Any:
 
 def read_probes(value: Any, wanted: int) -> list[Probe]:
     """Return exactly so many probes, each of a known kind and with an answer."""
-    require(value, {"probes": [{"kind": tuple(PROBE_KINDS), "question": str, "answer": str}] * wanted})
+    require_shape(value, {"probes": [{"kind": tuple(PROBE_KINDS), "question": str, "answer": str}] * wanted})
     probes: list[Probe] = value["probes"]
     return probes
 
@@ -184,7 +190,7 @@ def read_marks(value: Any, letters: Sequence[str], probes: int) -> dict[str, Any
         "how": PREFERENCE_STRENGTHS,
         "false": false,
     }
-    require(value, shape)
+    require_shape(value, shape)
     marked: dict[str, Any] = value
     preferred = marked["preferred"]
     if len(set(preferred)) != len(preferred) or not preferred or (len(preferred) > 1) != (marked["how"] == "tie"):
@@ -192,7 +198,7 @@ def read_marks(value: Any, letters: Sequence[str], probes: int) -> dict[str, Any
     return marked
 
 
-def require(value: Any, shape: Any, where: str = "the reply") -> None:
+def require_shape(value: Any, shape: Any, where: str = "the reply") -> None:
     """Raise `ValueError` with the place, unless the value has exactly this shape.
 
     A dict has these keys; a list these items, or with `...` any number like the one behind it; `str` is words, and a
@@ -202,13 +208,13 @@ def require(value: Any, shape: Any, where: str = "the reply") -> None:
         if not isinstance(value, dict) or set(value) != set(shape):
             raise ValueError(f"{where}: expected an object with {', '.join(shape)} and nothing else")
         for key, inner in shape.items():
-            require(value[key], inner, f"{where}, {key}")
+            require_shape(value[key], inner, f"{where}, {key}")
     elif isinstance(shape, list):
         several = shape[:1] == [...]
         if not isinstance(value, list) or (not several and len(value) != len(shape)):
             raise ValueError(f"{where}: expected a list" + ("" if several else f" of {len(shape)}"))
         for number, item in enumerate(value):
-            require(item, shape[-1 if several else number], f"{where} {number + 1}")
+            require_shape(item, shape[-1 if several else number], f"{where} {number + 1}")
     elif shape is str:
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f"{where}: expected words")

@@ -23,12 +23,21 @@ from unabridged_corpus.evaluate.candidates import (
     MESSAGES_AFTER,
     OWN_NAMES,
     Candidates,
-    candidates,
-    file_name,
-    place_to_cut,
+    choose_cut,
+    conversation_to_file_name,
+    make_candidates,
 )
 from unabridged_corpus.evaluate.data import EvalConversation
-from unabridged_corpus.evaluate.reader import Probe, ReadingModel, SaveText, ask_marks, ask_probes, part, set_off, shown
+from unabridged_corpus.evaluate.reader import (
+    Probe,
+    ReadingModel,
+    SaveText,
+    ask_marks,
+    ask_probes,
+    fill_prompt_part,
+    render_conversation,
+    wrap_in_tags,
+)
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """Letters that say nothing about a place or a rank."""
@@ -86,7 +95,7 @@ class Readings:
     """Conversations in which no window of that size is full."""
 
 
-def read_all(
+def read_all_conversations(
     conversations: Iterable[EvalConversation],
     reader: Any,
     *,
@@ -111,31 +120,35 @@ def read_all(
         raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MAX_GIVEN_TEXTS}")
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SettingsError(f"{folder} is there and not empty: name a new folder to keep the readings in")
-    save, voice, writer = _saver(folder), ReadingModel(reader), None if model is None else ReadingModel(model)
+    save, voice, writer = _make_saver(folder), ReadingModel(reader), None if model is None else ReadingModel(model)
     found = Readings(voice.asker.name, cost={"reader": voice.cost} | ({"writer": writer.cost} if writer else {}))
     with ExitStack() as stack:
         for one in filter(None, (voice, writer)):
             stack.callback(one.asker.close)
         for number, conversation in enumerate(conversations, 1):
-            name, place = conversation.name, place_to_cut(conversation, window)
+            name, place = conversation.name, choose_cut(conversation, window)
             if place is None:
                 found.skipped.append(name)
                 continue
-            with _note_failure(f"{name}: the texts and the probes", found.failed, tell):
-                made = candidates(conversation, place, budget, writer, brought)
-                sheet = _Sheet(f"{number:03}-{file_name(name)}", conversation, place, made, voice, save)
+            with _collect_failure(f"{name}: the texts and the probes", found.failed, tell):
+                made = make_candidates(conversation, place, budget, writer, brought)
+                sheet = _ReadingSheet(
+                    f"{number:03}-{conversation_to_file_name(name)}", conversation, place, made, voice, save
+                )
                 asked = ask_probes(voice, sheet.head, probes, sheet.save)
                 for turn in range(1, readings + 1):
-                    with _note_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
+                    with _collect_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
     names = dict.fromkeys(name for reading in found.readings for name in reading.characters)
-    found.rows.extend(_row(name, [one for one in found.readings if name in one.marks]) for name in names)
+    found.rows.extend(
+        _summarise_candidate(name, [one for one in found.readings if name in one.marks]) for name in names
+    )
     save("report.json", json.dumps(asdict(found), indent=1))
     return found
 
 
 @contextmanager
-def _note_failure(what: str, failed: list[str], tell: Callable[[str], None]) -> Iterator[None]:
+def _collect_failure(what: str, failed: list[str], tell: Callable[[str], None]) -> Iterator[None]:
     """Tell what is done in this block; where it fails, note why and go on behind it."""
     tell(what)
     try:
@@ -144,7 +157,7 @@ def _note_failure(what: str, failed: list[str], tell: Callable[[str], None]) -> 
         failed.append(f"{what}: {error}")
 
 
-class _Sheet:
+class _ReadingSheet:
     """One conversation at its cut, as a reader gets it: texts under letters, and what came before and after."""
 
     def __init__(  # noqa: PLR0917 - made in one place
@@ -160,12 +173,12 @@ class _Sheet:
         self.save: SaveText = lambda file, text: save(f"{folder}/{file}", text)
         dealt = Random(conversation.name).sample(LETTERS, len(made.texts))  # noqa: S311 - dealt the same way again
         self.letters = dict(sorted(zip(dealt, made.texts, strict=True)))
-        after = shown(conversation.views[place : place + MESSAGES_AFTER], place, voice.room // 5)
+        after = render_conversation(conversation.views[place : place + MESSAGES_AFTER], place, voice.room // 5)
         left = voice.room - len(after) - sum(map(len, made.texts.values())) - PROMPT_CHARACTERS
-        before = shown(conversation.views[:place], 0, left)
+        before = render_conversation(conversation.views[:place], 0, left)
         self.key = draw_key(before, after, *made.texts.values())
-        blocks = [set_off("conversation", before, self.key), set_off("after", after, self.key)]
-        self.head = "\n\n".join([part("intro", cut=place, key=self.key), *blocks])
+        blocks = [wrap_in_tags("conversation", before, self.key), wrap_in_tags("after", after, self.key)]
+        self.head = "\n\n".join([fill_prompt_part("intro", cut=place, key=self.key), *blocks])
         for letter, text in (*self.texts(1).items(), ("before", before), ("after", after)):
             self.save(f"{letter}.md", text.replace(KEY_FIELD, "#"))
         save(f"letters/{folder}.json", json.dumps(self.letters, indent=1))
@@ -192,7 +205,7 @@ class _Sheet:
             {
                 **row,
                 "text": self.letters[row["text"]],
-                "found": _flatten(row["statement"]) in _flatten(texts[row["text"]]),
+                "found": _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]]),
             }
             for row in judged["false"]
         ]
@@ -202,7 +215,7 @@ class _Sheet:
         return BlindReading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
 
 
-def _row(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
+def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
     points = sum(mark["points"] for reading in readings for mark in reading.marks[name])
     most = sum(2 * len(reading.probes) for reading in readings)
     first = [reading for reading in readings if name in reading.preferred]
@@ -222,11 +235,11 @@ def _row(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
     )
 
 
-def _flatten(text: str) -> str:
+def _collapse_whitespace(text: str) -> str:
     return " ".join(text.split())
 
 
-def _saver(folder: Path | None) -> SaveText:
+def _make_saver(folder: Path | None) -> SaveText:
     """Return a function that writes a text into the folder, for its owner alone; nowhere without a folder."""
 
     def save(name: str, text: str) -> None:

@@ -10,10 +10,16 @@ from typing import Any
 
 from unabridged_corpus.evaluate import peers, questions
 from unabridged_corpus.evaluate.arms import choose_arms
-from unabridged_corpus.evaluate.cut_points import ArmFactory, Count, CutPoint, counter, find_cut_points
+from unabridged_corpus.evaluate.cut_points import (
+    ArmFactory,
+    CountFunction,
+    CutPoint,
+    find_cut_points,
+    make_token_counter,
+)
 from unabridged_corpus.evaluate.data import EvalConversation
 from unabridged_corpus.evaluate.questions import QuestionScore
-from unabridged_corpus.evaluate.score import NeedsScore, average, held
+from unabridged_corpus.evaluate.score import NeedsScore, average_shares, count_held_needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +72,23 @@ class EvaluationReport:
 class _Scores:
     """The scores of one arm at one budget."""
 
-    held: dict[str, list[NeedsScore]] = field(default_factory=dict)
+    needs_scores: dict[str, list[NeedsScore]] = field(default_factory=dict)
     verbatim: dict[str, list[float]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=list)
 
-    def row(self, arm: str, budget: int) -> NeedsRow:
-        files, names = average(self.held)
-        pooled = [one for listed in self.held.values() for one in listed]
+    def build_row(self, arm: str, budget: int) -> NeedsRow:
+        files, names = average_shares(self.needs_scores)
+        pooled = [one for listed in self.needs_scores.values() for one in listed]
         return NeedsRow(
             arm,
             budget,
             int(fmean(self.tokens)),
             files,
             names,
-            _share(sum(one.files for one in pooled), sum(one.files_needed for one in pooled)),
-            _share(sum(one.names for one in pooled), sum(one.names_needed for one in pooled)),
+            _divide_or_one(sum(one.files for one in pooled), sum(one.files_needed for one in pooled)),
+            _divide_or_one(sum(one.names for one in pooled), sum(one.names_needed for one in pooled)),
             fmean(map(fmean, self.verbatim.values())),
-            len(self.held),
+            len(self.needs_scores),
             len(pooled),
         )
 
@@ -97,17 +103,17 @@ def evaluate(
     model: Any = None,
 ) -> EvaluationReport:
     """Measure every arm on these conversations, cut where a window of this size would be full; return the report."""
-    count, counted = counter()
+    count, counted = make_token_counter()
     factories = choose_arms(list(arms), model)
     scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in factories}
     answered: dict[str, list[QuestionScore]] = {}
     for conversation in conversations:
         _score_needs(conversation, window, factories, scores, count)
         if conversation.questions:
-            for name, done in _ask(conversation, window, factories, count, model).items():
+            for name, done in _score_questions(conversation, window, factories, count, model).items():
                 answered.setdefault(name, []).append(done)
-    needs = tuple(scores[key].row(key[1], key[0]) for key in scores if scores[key].held)
-    asked = tuple(_questions_row(name, window, listed) for name, listed in answered.items())
+    needs = tuple(scores[key].build_row(key[1], key[0]) for key in scores if scores[key].needs_scores)
+    asked = tuple(_build_questions_row(name, window, listed) for name, listed in answered.items())
     return EvaluationReport(str(data), window, counted, needs, asked)
 
 
@@ -116,26 +122,26 @@ def _score_needs(
     window: int,
     factories: dict[str, ArmFactory],
     scores: dict[tuple[int, str], _Scores],
-    count: Count,
+    count: CountFunction,
 ) -> None:
     cut_points = list(find_cut_points(conversation, window))
-    for (budget, name), got in scores.items():
+    for (budget, name), arm_scores in scores.items():
         arm = factories[name](budget, count)
         for cut_point in cut_points:
             text = arm(cut_point)
-            whole = f"{text}\n{cut_point.beside()}"
-            got.tokens.append(count(text))
-            got.held.setdefault(conversation.name, []).append(held(whole, cut_point.needed))
-            got.verbatim.setdefault(conversation.name, []).append(_verbatim(cut_point, whole))
+            whole = f"{text}\n{cut_point.text_beside_summary()}"
+            arm_scores.tokens.append(count(text))
+            arm_scores.needs_scores.setdefault(conversation.name, []).append(count_held_needs(whole, cut_point.needed))
+            arm_scores.verbatim.setdefault(conversation.name, []).append(_find_verbatim_share(cut_point, whole))
 
 
-def _verbatim(cut_point: CutPoint, text: str) -> float:
+def _find_verbatim_share(cut_point: CutPoint, text: str) -> float:
     words = [view.text.strip() for view in cut_point.before if view.origin == "person" and view.text.strip()]
     return sum(one in text for one in words) / len(words) if words else 1.0
 
 
-def _ask(
-    conversation: EvalConversation, window: int, names: Iterable[str], count: Count, model: Any
+def _score_questions(
+    conversation: EvalConversation, window: int, names: Iterable[str], count: CountFunction, model: Any
 ) -> dict[str, QuestionScore]:
     """Return the scores of one conversation's questions, for each arm that can be replayed in a window."""
     scores: dict[str, QuestionScore] = {}
@@ -153,20 +159,20 @@ def _ask(
     return scores
 
 
-def _questions_row(name: str, window: int, listed: Sequence[QuestionScore]) -> QuestionsRow:
+def _build_questions_row(name: str, window: int, listed: Sequence[QuestionScore]) -> QuestionsRow:
     asked = sum(one.asked for one in listed)
     reached = [one.or_search for one in listed if one.or_search is not None]
     return QuestionsRow(
         name,
         window,
         int(fmean(one.tokens for one in listed)),
-        _share(sum(one.in_context for one in listed), asked),
+        _divide_or_one(sum(one.in_context for one in listed), asked),
         fmean(one.after_cuts for one in listed),
-        _share(sum(reached), asked) if reached else None,
+        _divide_or_one(sum(reached), asked) if reached else None,
         asked,
         len(listed),
     )
 
 
-def _share(part: float, whole: float) -> float:
+def _divide_or_one(part: float, whole: float) -> float:
     return part / whole if whole else 1.0

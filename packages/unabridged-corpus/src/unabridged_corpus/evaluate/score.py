@@ -56,26 +56,26 @@ class NeedsScore:
         return (self.files + self.names) / needed if needed else 1.0
 
 
-def needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS_COMPARED) -> Needs:
-    """Return the files and names of the next calls that were there before the cut and not shown again before use."""
+def find_needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS_COMPARED) -> Needs:
+    """Return the files and names in the next calls that were seen before the cut and not shown again before use."""
     read = detect([*before, *after]).read
-    return needs_of_views([read(message) for message in before], [read(message) for message in after], calls)
+    return find_needs_in_views([read(message) for message in before], [read(message) for message in after], calls)
 
 
-def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS_COMPARED) -> Needs:
-    """Return `needs` of messages that were read already."""
-    known = "\n".join(text for view in before for _, text in _parts(view))
+def find_needs_in_views(before: Sequence[View], after: Sequence[View], calls: int = CALLS_COMPARED) -> Needs:
+    """Return `find_needs` of messages that were read already."""
+    known = "\n".join(text for view in before for _, text in _split_view(view))
     files: set[str] = set()
     names: set[str] = set()
     shown: set[str] = set()
     seen = 0
     for view in after:
         acts_in_text = view.role == "assistant" and not view.calls
-        for is_call, text in _parts(view):
+        for is_call, text in _split_view(view):
             if is_call or acts_in_text:
                 seen += 1
                 files |= {path for path in _PATH_PATTERN.findall(text) if path in known and path not in shown}
-                exact_names = filter(_is_exact, set(_NAME_PATTERN.findall(text)))
+                exact_names = filter(_is_identifier, set(_NAME_PATTERN.findall(text)))
                 names |= {name for name in exact_names if name in known and name not in shown}
             elif view.role != "assistant":
                 shown |= {*_PATH_PATTERN.findall(text), *_NAME_PATTERN.findall(text)}
@@ -84,8 +84,8 @@ def needs_of_views(before: Sequence[View], after: Sequence[View], calls: int = C
     return Needs(frozenset(files), frozenset(names))
 
 
-def held(text: str, needed: Needs) -> NeedsScore:
-    """Return how much of what is needed is in the text; of a file its name is enough."""
+def count_held_needs(text: str, needed: Needs) -> NeedsScore:
+    """Count how many of the needed files and names the text contains; of a file its base name is enough."""
     return NeedsScore(
         sum(path.rpartition("/")[2] in text for path in needed.files),
         len(needed.files),
@@ -94,8 +94,8 @@ def held(text: str, needed: Needs) -> NeedsScore:
     )
 
 
-def cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
-    """Return where the conversation has grown by `every` tokens more (characters of JSON / 4); never its end."""
+def find_cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
+    """Return the indices where the conversation has grown by `every` more tokens (characters of JSON / 4)."""
     places: list[int] = []
     size, limit = 0.0, float(every)
     for i, message in enumerate(messages[:-1]):
@@ -106,7 +106,7 @@ def cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:
     return places
 
 
-def average(scores: Mapping[str, Sequence[NeedsScore]]) -> tuple[float, float]:
+def average_shares(scores: Mapping[str, Sequence[NeedsScore]]) -> tuple[float, float]:
     """Return the shares of files and names held: the mean over conversations of the mean over their cuts."""
     files = [[one.files / one.files_needed for one in of_one if one.files_needed] for of_one in scores.values()]
     names = [[one.names / one.names_needed for one in of_one if one.names_needed] for of_one in scores.values()]
@@ -118,30 +118,30 @@ def _mean_of_means(shares: Sequence[Sequence[float]]) -> float:
     return fmean(means) if means else 1.0
 
 
-def _is_exact(word: str) -> bool:
+def _is_identifier(word: str) -> bool:
     return "_" in word or _HUMP_PATTERN.search(word) is not None
 
 
-def _parts(view: View) -> Iterator[tuple[bool, str]]:
+def _split_view(view: View) -> Iterator[tuple[bool, str]]:
     """Yield every part of a message as (whether it is a call's arguments, its text)."""
     if view.text:
         yield False, view.text
     for call in view.calls:
-        yield True, leaves(call.arguments)
+        yield True, join_argument_values(call.arguments)
     for answer in view.answers:
         yield False, answer.text
 
 
-def leaves(value: Any) -> str:
+def join_argument_values(value: Any) -> str:
     """Return the values of a call's arguments, a line each, as they are and not as JSON escapes them; without keys."""
     if isinstance(value, str):
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
             return value
-        return value if isinstance(parsed, str) else leaves(parsed)
+        return value if isinstance(parsed, str) else join_argument_values(parsed)
     if isinstance(value, Mapping):
-        return "\n".join(map(leaves, value.values()))
+        return "\n".join(map(join_argument_values, value.values()))
     if isinstance(value, list | tuple):
-        return "\n".join(map(leaves, value))
+        return "\n".join(map(join_argument_values, value))
     return "" if value is None else str(value)

@@ -53,22 +53,22 @@ __all__ = [
 ]
 
 SCENARIOS: Mapping[str, Callable[[Door, Path], None]] = {
-    "long chain": runs.long_chain,
-    "parallel calls": runs.parallel_calls,
-    "pending approval": runs.pending_approval,
-    "overflow": runs.overflow,
-    "summariser down": runs.summariser_down,
-    "images": conversations.images,
-    "streaming": runs.streaming,
-    "resume after restart": conversations.resume,
-    "undo": conversations.undo,
-    "recall": conversations.recall,
-    "off": conversations.off,
-    "below the trigger": conversations.below_trigger,
-    "two agents at once": runs.two_at_once,
-    "names": conversations.names,
-    "rules verbatim after ten compactions": conversations.rules_verbatim,
-    "replay exact": conversations.replay_exact,
+    "long chain": runs.check_long_chain,
+    "parallel calls": runs.check_parallel_calls,
+    "pending approval": runs.check_pending_approval,
+    "overflow": runs.check_overflow,
+    "summariser down": runs.check_summariser_down,
+    "images": conversations.check_images,
+    "streaming": runs.check_streaming,
+    "resume after restart": conversations.check_resume,
+    "undo": conversations.check_undo,
+    "recall": conversations.check_recall,
+    "off": conversations.check_off,
+    "below the trigger": conversations.check_below_trigger,
+    "two agents at once": runs.check_two_at_once,
+    "names": conversations.check_thread_names,
+    "rules verbatim after ten compactions": conversations.check_rules_verbatim,
+    "replay exact": conversations.check_exact_replay,
 }
 """By name. Each takes a door and an empty folder, and raises what is wrong."""
 

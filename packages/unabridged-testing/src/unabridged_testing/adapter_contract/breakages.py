@@ -26,10 +26,10 @@ import pytest
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.formats import Format, Slot, detect
-from unabridged.marks import is_ours
+from unabridged.marks import is_generated_turn
 from unabridged.settings import Clear, Prices, Settings
 from unabridged_testing.adapter_contract import SCENARIOS
-from unabridged_testing.adapter_contract.case import THREAD, error_of
+from unabridged_testing.adapter_contract.case import THREAD, catch_error
 from unabridged_testing.adapter_contract.conversation_scenarios import RULES
 from unabridged_testing.adapter_contract.interface import Door
 
@@ -45,8 +45,8 @@ class Breakage(NamedTuple):
 
 
 @contextmanager
-def broken(breakage: Breakage) -> Iterator[None]:
-    """Break every compactor in this way within, whoever made it."""
+def apply_breakage(breakage: Breakage) -> Iterator[None]:
+    """Apply a breakage to every compactor within the block."""
     whole = {name: getattr(Compactor, name) for name in breakage.patches}
     for name, patch in breakage.patches.items():
         setattr(Compactor, name, patch)
@@ -60,8 +60,8 @@ def broken(breakage: Breakage) -> Iterator[None]:
 # -- what can be done to a compactor ----------------------------------------------------------------------------------
 
 
-def _after(change: Callable[[Format, Sequence[Any], list[Any]], list[Any]]) -> Patches:
-    """Change every list that a compaction made: by the format, the original list, and the result to be sent."""
+def _patch_results(change: Callable[[Format, Sequence[Any], list[Any]], list[Any]]) -> Patches:
+    """Return patches that apply `change` to every list a compaction returns."""
 
     def changed(compactor: Any, original: Sequence[Any], done: Compaction) -> Compaction:
         format_ = compactor._format or detect(original)  # noqa: SLF001 - no adapter could be broken from outside
@@ -83,8 +83,8 @@ def _after(change: Callable[[Format, Sequence[Any], list[Any]], list[Any]]) -> P
     return {name: patched(name) for name in ("fit", "overflowed", "afit", "aoverflowed")}
 
 
-def _instead(name: str, function: Callable[..., Any]) -> Patches:
-    """Put the function in the place of a method and of its async form."""
+def _patch_method(name: str, function: Callable[..., Any]) -> Patches:
+    """Return patches that replace a method and its async form by this function."""
 
     async def later(*arguments: Any, **options: Any) -> Any:
         return function(*arguments, **options)
@@ -92,8 +92,8 @@ def _instead(name: str, function: Callable[..., Any]) -> Patches:
     return {name: function, f"a{name}": later}
 
 
-def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
-    """Make every compactor with other keywords."""
+def _patch_constructor(change: Callable[[dict[str, Any]], None]) -> Patches:
+    """Return a patch that changes the keyword arguments of every new compactor."""
     own = Compactor.__init__
 
     @wraps(own)
@@ -105,7 +105,7 @@ def _made_with(change: Callable[[dict[str, Any]], None]) -> Patches:
     return {"__init__": make}
 
 
-def _called_with(names: Sequence[str], **others: Any) -> Patches:
+def _patch_options(names: Sequence[str], **others: Any) -> Patches:
     """Call these methods, sync or async, with other keywords."""
 
     def patched(name: str) -> Any:
@@ -120,20 +120,20 @@ def _called_with(names: Sequence[str], **others: Any) -> Patches:
     return {name: patched(name) for name in names}
 
 
-def _refuse(_: Any, __: Any, error: Any) -> Any:
+def _raise_error(_: Any, __: Any, error: Any) -> Any:
     raise error if isinstance(error, BaseException) else ValueError(error)
 
 
-def _nothing(_: Any, messages: list[Any], **__: Any) -> Compaction:
+def _return_unchanged(_: Any, messages: list[Any], **__: Any) -> Compaction:
     return Compaction(messages, changed=False, tokens_before=0, tokens_after=0, thread="")
 
 
-def _same(_: Any, messages: list[Any], **__: Any) -> list[Any]:
+def _return_messages(_: Any, messages: list[Any], **__: Any) -> list[Any]:
     return messages
 
 
 def _drop_summary(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
-    return [message for message in result if not is_ours(format_.read(message))]
+    return [message for message in result if not is_generated_turn(format_.read(message))]
 
 
 def _split_round(format_: Format, _: Sequence[Any], result: list[Any]) -> list[Any]:
@@ -173,7 +173,7 @@ def _clear_early(keywords: dict[str, Any]) -> None:
     keywords["settings"] = replace(keywords.get("settings") or Settings(), clear=clear)
 
 
-def _forget(keywords: dict[str, Any]) -> None:
+def _replace_archive(keywords: dict[str, Any]) -> None:
     keywords["archive"] = MemoryArchive()
 
 
@@ -198,10 +198,10 @@ def _raise_summariser_failures() -> Patches:
             raise failures.pop()
         return result
 
-    return {**_made_with(note), **_after(hand_on)}
+    return {**_patch_constructor(note), **_patch_results(hand_on)}
 
 
-def _one_thread(own: Any) -> Any:
+def _use_one_thread(own: Any) -> Any:
     @wraps(own)
     def scope(self: Any, thread: str | None, namespace: str | None) -> Any:
         return own(self, THREAD if thread else thread, namespace)
@@ -209,35 +209,41 @@ def _one_thread(own: Any) -> Any:
     return scope
 
 
-_REFUSED_PATCHES = _instead("overflowed", _refuse)
-_DISABLED_PATCHES: Patches = {**_instead("fit", _nothing), **_REFUSED_PATCHES, "compact": lambda *_, **__: None}
+_REFUSED_PATCHES = _patch_method("overflowed", _raise_error)
+_DISABLED_PATCHES: Patches = {
+    **_patch_method("fit", _return_unchanged),
+    **_REFUSED_PATCHES,
+    "compact": lambda *_, **__: None,
+}
 
 BREAKAGES: Mapping[str, Breakage] = {
     "compaction is off": Breakage(
         _DISABLED_PATCHES, tuple(name for name in SCENARIOS if name not in {"off", "below the trigger"})
     ),
     "the summary turn is dropped": Breakage(
-        _after(_drop_summary), ("long chain", "rules verbatim after ten compactions")
+        _patch_results(_drop_summary), ("long chain", "rules verbatim after ten compactions")
     ),
     "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
     "an overflow is not recovered": Breakage(_REFUSED_PATCHES, ("overflow", "streaming")),
     "system prompt and tools are not counted": Breakage(
-        _called_with(("fit", "afit"), system=None, tools=None), ("parallel calls",)
+        _patch_options(("fit", "afit"), system=None, tools=None), ("parallel calls",)
     ),
-    "a result is split from its call": Breakage(_after(_split_round), ("parallel calls", "pending approval")),
-    "messages are reordered": Breakage(_after(_reorder), ("parallel calls", "replay exact")),
-    "the archive is not written": Breakage(_made_with(_forget), ("resume after restart", "recall", "long chain")),
-    "a rule is reworded": Breakage(_after(_reword), ("rules verbatim after ten compactions",)),
-    "pictures are lost": Breakage(_after(_lose_pictures), ("images",)),
+    "a result is split from its call": Breakage(_patch_results(_split_round), ("parallel calls", "pending approval")),
+    "messages are reordered": Breakage(_patch_results(_reorder), ("parallel calls", "replay exact")),
+    "the archive is not written": Breakage(
+        _patch_constructor(_replace_archive), ("resume after restart", "recall", "long chain")
+    ),
+    "a rule is reworded": Breakage(_patch_results(_reword), ("rules verbatim after ten compactions",)),
+    "pictures are lost": Breakage(_patch_results(_lose_pictures), ("images",)),
     "the threads are mixed up": Breakage(
-        {"_scope": _one_thread(Compactor._scope)},  # noqa: SLF001 - as above
+        {"_scope": _use_one_thread(Compactor._scope)},  # noqa: SLF001 - as above
         ("two agents at once",),
     ),
-    "results are cleared below the trigger": Breakage(_made_with(_clear_early), ("below the trigger",)),
-    "off is ignored": Breakage(_made_with(_ignore_off), ("off",)),
+    "results are cleared below the trigger": Breakage(_patch_constructor(_clear_early), ("below the trigger",)),
+    "off is ignored": Breakage(_patch_constructor(_ignore_off), ("off",)),
     "a summariser's failure ends the run": Breakage(_raise_summariser_failures(), ("summariser down",)),
-    "undo does nothing": Breakage(_instead("undo", _same), ("undo",)),
-    "replay does nothing": Breakage(_instead("replay", _same), ("replay exact", "images")),
+    "undo does nothing": Breakage(_patch_method("undo", _return_messages), ("undo",)),
+    "replay does nothing": Breakage(_patch_method("replay", _return_messages), ("replay exact", "images")),
 }
 
 
@@ -248,7 +254,7 @@ class BrokenAdapterContract:
         ("name", "scenario"), [(name, one) for name in BREAKAGES for one in BREAKAGES[name].noticed_by]
     )
     def test_a_broken_adapter_is_noticed(self, name: str, scenario: str, door: Door, tmp_path: Path) -> None:
-        with broken(BREAKAGES[name]):
-            error = error_of(lambda: SCENARIOS[scenario](door, tmp_path))
+        with apply_breakage(BREAKAGES[name]):
+            error = catch_error(lambda: SCENARIOS[scenario](door, tmp_path))
         assert error is not None, f"{scenario!r} is green although {name}"
         assert not isinstance(error, TypeError | AttributeError | NameError), "the breakage itself is broken"

@@ -17,7 +17,7 @@ from typing import Any, Self
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record, Scope
 from unabridged.formats.base import Family
-from unabridged.marks import ids_in, is_ours
+from unabridged.marks import find_record_ids, is_generated_turn
 from unabridged.tokens.meter import Meter
 from unabridged_testing.adapter_contract.interface import Content, Door, Session
 from unabridged_testing.adapter_contract.strict_model import Script, StrictModel, work
@@ -27,7 +27,7 @@ WINDOW = 6_000
 THREAD = "the-thread"
 
 
-class Case:
+class ScenarioCase:
     """An agent behind a door, on an archive of its own; what the model found wrong is raised at the end.
 
     `window` is the model's, and the adapter's unless `adapter_window` says otherwise, in tokens of the family that
@@ -48,7 +48,7 @@ class Case:
         **keywords: Any,
     ) -> None:
         family = door.format.family
-        window, adapter_window = _as_roomy(window, family), _as_roomy(adapter_window or window, family)
+        window, adapter_window = _scale_window(window, family), _scale_window(adapter_window or window, family)
         self.door = door
         self.model = StrictModel(script, window=window, family=family, heavier=heavier, reports=reports)
         self.archive = f"sqlite:///{folder / 'archive.db'}"
@@ -69,22 +69,22 @@ class Case:
         """Return the agent's answer."""
         return self.session.say(content)
 
-    def tell(self, content: Content) -> str:
-        """Return the agent's answer; this turn, as the framework keeps it now, is added to the originals."""
+    def say_and_record(self, content: Content) -> str:
+        """Send a user turn and return the agent's answer; add the messages of the turn to `originals`."""
         answer = self.session.say(content)
         text = content if isinstance(content, str) else str(content[0])
         stored = deepcopy(self.session.stored())
         views = [self.door.format.read(message) for message in stored]
-        indices = [i for i, view in enumerate(views) if text in view.text and not is_ours(view)]
+        indices = [i for i, view in enumerate(views) if text in view.text and not is_generated_turn(view)]
         assert indices, f"the framework does not keep what the user said last: {text!r:.80}"
         self.originals += stored[indices[-1] :]
         return answer
 
-    def tell_until(self, is_done: Callable[[], bool], turns: Iterator[str]) -> int:
+    def say_and_record_until(self, is_done: Callable[[], bool], turns: Iterator[str]) -> int:
         """Tell these turns until something is done, or all of them are told; return how many were."""
         count = 0
         while not is_done() and (turn := next(turns, None)) is not None:
-            self.tell(turn)
+            self.say_and_record(turn)
             count += 1
         return count
 
@@ -92,22 +92,22 @@ class Case:
 
     def records(self, thread: str = THREAD) -> list[Record]:
         """Return the compactions of the thread that stand."""
-        return list(self._read(lambda archive: archive.records(Scope(DEFAULT_NAMESPACE, thread))))
+        return list(self._read_archive(lambda archive: archive.records(Scope(DEFAULT_NAMESPACE, thread))))
 
-    def summaries(self) -> int:
+    def count_summaries(self) -> int:
         """Return how many of them put a summary into the place of messages."""
         return sum(record.kind == "summary" for record in self.records())
 
-    def archived(self, thread: str = THREAD) -> str:
+    def read_archived_text(self, thread: str = THREAD) -> str:
         """Return all that is said in the messages of the thread that left its context."""
-        parts = self._read(lambda archive: archive.parts(Scope(DEFAULT_NAMESPACE, thread)))
+        parts = self._read_archive(lambda archive: archive.parts(Scope(DEFAULT_NAMESPACE, thread)))
         return "\n".join(part.text for part in parts)
 
     def threads(self) -> set[str]:
         """Return the names of all threads."""
-        return set(self._read(lambda archive: archive.threads(DEFAULT_NAMESPACE)))
+        return set(self._read_archive(lambda archive: archive.threads(DEFAULT_NAMESPACE)))
 
-    def _read(self, look: Callable[[Archive], Any]) -> Any:
+    def _read_archive(self, look: Callable[[Archive], Any]) -> Any:
         with closing(open_archive(self.archive)) as archive:
             return look(archive)
 
@@ -124,7 +124,7 @@ class Case:
         count = len(self.model.seen)
         assert count == wanted, f"{count} requests, not {wanted}: results were not shown, or one was sent twice"
 
-    def assert_compacted_but(self, words: str) -> None:
+    def assert_compacted_except(self, words: str) -> None:
         """Assert that some of the thread went into the archive, and that these words are in each request."""
         self.assert_compacted()
         self.assert_always_shown(words)
@@ -136,7 +136,9 @@ class Case:
 
     def assert_summary_shown(self) -> None:
         """Assert that the last request shows a summary."""
-        assert any(ids_in(view.text) for view in self.model.seen[-1].views), "the model is not shown the summary"
+        assert any(find_record_ids(view.text) for view in self.model.seen[-1].views), (
+            "the model is not shown the summary"
+        )
 
     def assert_untouched(self) -> None:
         """Assert that each request begins as the one before it, and that nothing is archived or changed."""
@@ -157,15 +159,15 @@ class Case:
         """Assert that the original conversation comes back: all that was told."""
         assert_same(self.session.replay(), self.originals)
 
-    def replayed_calls(self) -> list[str]:
+    def list_replayed_calls(self) -> list[str]:
         """Return every call in the original conversation: its name and its first argument."""
         views = [self.door.format.read(message) for message in self.session.replay()]
         calls = [call for view in views for call in view.calls]
         return [f"{call.name} {next(iter(json.loads(call.arguments).values()))}" for call in calls]
 
 
-def _as_roomy(window: int, family: Family) -> int:
-    """Return a window of a model of this family that has room for as much as this one of an unknown model."""
+def _scale_window(window: int, family: Family) -> int:
+    """Scale a window to the token counts of this family, so that it holds as much text as for an unknown model."""
     own, most = (_count_probe(Meter(family=kind)) for kind in (family, UNKNOWN_FAMILY))
     return round(window * own / most)
 
@@ -174,7 +176,7 @@ def _count_probe(meter: Meter) -> int:
     return meter.overhead(None, [{"name": "work"}]) + 14 * meter.text(work(20))
 
 
-def error_of(act: Callable[[], object]) -> Exception | None:
+def catch_error(act: Callable[[], object]) -> Exception | None:
     """Return what it raises; None where it raises nothing."""
     try:
         act()

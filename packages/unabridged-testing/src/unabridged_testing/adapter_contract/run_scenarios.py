@@ -9,39 +9,45 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from unabridged.settings import Settings
-from unabridged_testing.adapter_contract.case import THREAD, Case, error_of
+from unabridged_testing.adapter_contract.case import THREAD, ScenarioCase, catch_error
 from unabridged_testing.adapter_contract.interface import Door, ModelReply, Seen
-from unabridged_testing.adapter_contract.strict_model import DONE, newest_answers, newest_reports, work, working
+from unabridged_testing.adapter_contract.strict_model import (
+    DONE,
+    find_newest_answers,
+    find_newest_reports,
+    make_working_script,
+    work,
+)
 
 TASK = "Work through all reports and tell me which of them mentions the broken pump."
 OTHER_THREAD = "the-other"
 
 
-def long_chain(door: Door, folder: Path) -> None:
+def check_long_chain(door: Door, folder: Path) -> None:
     """Check that a model that counts a third more tokens than we do, and reports them, never has to refuse."""
-    with Case(door, folder, working(40), heavier=1.33, system="You read reports.") as case:
+    with ScenarioCase(door, folder, make_working_script(40), heavier=1.33, system="You read reports.") as case:
         assert case.say(TASK) == DONE
         case.assert_requests(41)
         systems = {seen.system for seen in case.model.seen}
         assert systems == {"You read reports."}, f"the system prompt is {systems}"
-        case.assert_compacted_but(TASK)
+        case.assert_compacted_except(TASK)
         case.assert_summary_shown()
         case.assert_prefix_kept()
 
 
-def parallel_calls(door: Door, folder: Path) -> None:
+def check_parallel_calls(door: Door, folder: Path) -> None:
     """Check that rounds of three calls at once stay whole, and that a long system prompt is counted."""
     system = "You read reports. " + "Be exact, be brief, and name your sources. " * 150
-    with Case(door, folder, working(36, at_once=3), system=system, reports=False) as case:
+    with ScenarioCase(door, folder, make_working_script(36, at_once=3), system=system, reports=False) as case:
         assert case.say(TASK) == DONE
         case.assert_requests(13)
         for i, seen in enumerate(case.model.seen[1:]):
-            assert sorted(newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
-        case.assert_compacted_but(TASK)
-        assert case.replayed_calls() == [f"work {i}" for i in range(36)]
+            assert sorted(find_newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
+        case.assert_compacted_except(TASK)
+        assert case.list_replayed_calls() == [f"work {i}" for i in range(36)]
 
 
-def pending_approval(door: Door, folder: Path) -> None:
+def check_pending_approval(door: Door, folder: Path) -> None:
     """Check that a call that waits for a person runs once, after the approval, with its result behind it."""
     paid: list[int] = []
 
@@ -51,12 +57,12 @@ def pending_approval(door: Door, folder: Path) -> None:
         return f"paid {amount}"
 
     def script(seen: Seen) -> ModelReply:
-        if newest_reports(seen) == [15]:
+        if find_newest_reports(seen) == [15]:
             return ModelReply(calls=(("pay", {"amount": 4711}),))
-        second = newest_answers(seen) == ["paid 4711"] or max(newest_reports(seen), default=0) > 15
-        return working(16, first=16 if second else 0)(seen)
+        second = find_newest_answers(seen) == ["paid 4711"] or max(find_newest_reports(seen), default=0) > 15
+        return make_working_script(16, first=16 if second else 0)(seen)
 
-    with Case(door, folder, script, tools={"work": work, "pay": pay}, approve=("pay",)) as case:
+    with ScenarioCase(door, folder, script, tools={"work": work, "pay": pay}, approve=("pay",)) as case:
         assert case.say(TASK) == "", "the turn came to its end without the approval"
         waits = case.session.waiting
         assert waits == ("pay",), f"{waits} wait for approval"
@@ -66,35 +72,35 @@ def pending_approval(door: Door, folder: Path) -> None:
         assert paid == [4711], f"the tool ran {len(paid)} times"
         assert not case.session.waiting, "something still waits for approval"
         case.assert_requests(17 + 17)
-        assert newest_answers(case.model.seen[17]) == ["paid 4711"], "the model was not shown the result"
-        case.assert_compacted_but(TASK)
+        assert find_newest_answers(case.model.seen[17]) == ["paid 4711"], "the model was not shown the result"
+        case.assert_compacted_except(TASK)
         works = [f"work {i}" for i in range(32)]
-        assert case.replayed_calls() == [*works[:16], "pay 4711", *works[16:]]
+        assert case.list_replayed_calls() == [*works[:16], "pay 4711", *works[16:]]
 
 
-def overflow(door: Door, folder: Path) -> None:
+def check_overflow(door: Door, folder: Path) -> None:
     """Check that a refusal by a model with a smaller window than was said is mended once, and learned from.
 
     Other errors are the caller's, and so is a second refusal.
     """
-    with Case(door, folder, working(30), window=4_000, adapter_window=8_000) as case:
+    with ScenarioCase(door, folder, make_working_script(30), window=4_000, adapter_window=8_000) as case:
         assert case.say(TASK) == DONE
         case.assert_requests(31 + 1, refused=1)
-        case.assert_compacted_but(TASK)
-        case.model.script = _fail
-        assert error_of(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
+        case.assert_compacted_except(TASK)
+        case.model.script = _raise_server_error
+        assert catch_error(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
         case.assert_requests(32 + 1, refused=1)
         case.model.window, other = 100, case.session.beside(OTHER_THREAD)
-        assert error_of(lambda: other.say(TASK)) is not None, "a refusal for good did not reach the caller"
+        assert catch_error(lambda: other.say(TASK)) is not None, "a refusal for good did not reach the caller"
         assert len(case.model.seen) <= 33 + 2, "what was refused is sent once more, not for ever"
         other.close()
 
 
-def _fail(_: Seen) -> ModelReply:
+def _raise_server_error(_: Seen) -> ModelReply:
     raise RuntimeError("the model's server is on fire")
 
 
-def summariser_down(door: Door, folder: Path) -> None:
+def check_summariser_down(door: Door, folder: Path) -> None:
     """Check that a summariser that raises, says nothing or says far too much ends no run and spoils no summary."""
     asked: list[str] = []
 
@@ -105,30 +111,32 @@ def summariser_down(door: Door, folder: Path) -> None:
         return "" if len(asked) % 3 == 2 else "far too much of it " * 3_000
 
     settings = Settings(retries=0, cool_down=0.0, clear=None)  # nothing but summaries makes room
-    with Case(door, folder, working(40), model=summarise, settings=settings) as case:
+    with ScenarioCase(door, folder, make_working_script(40), model=summarise, settings=settings) as case:
         assert case.say(TASK) == DONE
         assert len(asked) > 2, f"the summariser was asked {len(asked)} times"
         case.assert_requests(41)
-        case.assert_compacted_but(TASK)
+        case.assert_compacted_except(TASK)
 
 
-def streaming(door: Door, folder: Path) -> None:
+def check_streaming(door: Door, folder: Path) -> None:
     """Check that a streamed answer comes piece by piece, also behind a refusal, and that nothing of it comes twice."""
-    with Case(door, folder, working(30), window=4_000, adapter_window=8_000, streaming=True) as case:
+    with ScenarioCase(
+        door, folder, make_working_script(30), window=4_000, adapter_window=8_000, streaming=True
+    ) as case:
         assert case.say(TASK) == DONE
         assert "".join(case.session.pieces) == DONE, f"the pieces are {case.session.pieces}"
         assert len(case.session.pieces) > 1, "the answer came in one piece"
         case.assert_requests(31 + 1, refused=1)
-        case.assert_compacted_but(TASK)
+        case.assert_compacted_except(TASK)
 
 
-def two_at_once(door: Door, folder: Path) -> None:
+def check_two_at_once(door: Door, folder: Path) -> None:
     """Check that of two conversations of one agent at the same time neither is shown a word of the other's."""
 
     def script(seen: Seen) -> ModelReply:
-        return working(24, first=1_000 if "Boris" in seen.text else 0)(seen)
+        return make_working_script(24, first=1_000 if "Boris" in seen.text else 0)(seen)
 
-    with Case(door, folder, script) as case:
+    with ScenarioCase(door, folder, script) as case:
         other = case.session.beside(OTHER_THREAD)
         asked = {"Anna": case.session, "Boris": other}
         with ThreadPoolExecutor(len(asked)) as pool:
@@ -140,5 +148,5 @@ def two_at_once(door: Door, folder: Path) -> None:
         assert case.threads() == {THREAD, OTHER_THREAD}, f"the archive has the threads {case.threads()}"
         for name, alien in ((THREAD, "fact1000x"), (OTHER_THREAD, "fact0x")):
             case.assert_compacted(name)
-            assert alien not in case.archived(name), f"{name!r} holds messages of the other conversation"
+            assert alien not in case.read_archived_text(name), f"{name!r} holds messages of the other conversation"
         other.close()

@@ -64,11 +64,11 @@ def work(number: int) -> str:
     return f"report {number}: " + " ".join(f"fact{number}x{j}" for j in range(60))
 
 
-def working(steps: int, *, at_once: int = 1, first: int = 0) -> Script:
+def make_working_script(steps: int, *, at_once: int = 1, first: int = 0) -> Script:
     """Return a script that uses `work` for so many steps, `at_once` of them together; results say where it is."""
 
     def script(seen: Seen) -> ModelReply:
-        begin = max(newest_reports(seen), default=first - 1) + 1
+        begin = max(find_newest_reports(seen), default=first - 1) + 1
         numbers = range(begin, min(begin + at_once, first + steps))
         return (
             ModelReply(calls=tuple(("work", {"number": number}) for number in numbers)) if numbers else ModelReply(DONE)
@@ -77,18 +77,18 @@ def working(steps: int, *, at_once: int = 1, first: int = 0) -> Script:
     return script
 
 
-def newest_answers(seen: Seen) -> list[str]:
+def find_newest_answers(seen: Seen) -> list[str]:
     """Return what tools answered at the end of the request, behind everything else."""
     newest = list(takewhile(lambda view: view.answers, reversed(seen.views)))
     return [answer.text for view in reversed(newest) for answer in view.answers]
 
 
-def newest_reports(seen: Seen) -> list[int]:
+def find_newest_reports(seen: Seen) -> list[int]:
     """Return the numbers of the reports among them."""
-    return [int(found[1]) for text in newest_answers(seen) if (found := _REPORT_PATTERN.search(text))]
+    return [int(found[1]) for text in find_newest_answers(seen) if (found := _REPORT_PATTERN.search(text))]
 
 
-def newest_words(seen: Seen) -> str:
+def find_newest_words(seen: Seen) -> str:
     """Return what the user said last, where the request ends with that."""
     last = seen.views[-1]
     return "" if last.answers else last.text

@@ -29,7 +29,13 @@ except ImportError as error:
 from unabridged_testing.archive_contract.records import RecordContract
 from unabridged_testing.archive_contract.search import SearchContract
 from unabridged_testing.archive_contract.threads import ThreadContract
-from unabridged_testing.archive_contract.values import HERE, make_part, make_summary, raises, store_parts
+from unabridged_testing.archive_contract.values import (
+    TEST_SCOPE,
+    catch_archive_error,
+    make_part,
+    make_summary,
+    store_parts,
+)
 
 
 class UnreadableArchive(NamedTuple):
@@ -68,20 +74,20 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         uses: Sequence[Callable[[Archive], Any]] = (
             lambda archive: getattr(archive, "probe", archive.namespaces)(),
             lambda archive: store_parts(archive, make_part("one", 0)),
-            lambda archive: list(archive.newest(HERE)),
-            lambda archive: archive.threads(HERE.namespace),
-            lambda archive: archive.search(HERE, "one"),
+            lambda archive: list(archive.newest(TEST_SCOPE)),
+            lambda archive: archive.threads(TEST_SCOPE.namespace),
+            lambda archive: archive.search(TEST_SCOPE, "one"),
             lambda archive: archive.remember("n", "k", {}),
             lambda archive: archive.remembered("n", "k"),
-            lambda archive: archive.lease(HERE, "k", 1),
-            lambda archive: archive.forget(HERE),
+            lambda archive: archive.lease(TEST_SCOPE, "k", 1),
+            lambda archive: archive.forget(TEST_SCOPE),
             lambda archive: archive.verify(),
         )
         for name, other in refused.items():
             before = other.stored()
             for use in uses:
                 archive = other.opened()
-                message = raises(partial(use, archive))
+                message = catch_archive_error(partial(use, archive))
                 assert all(part in message for part in other.says), f"{name}: {message}"
                 assert "\n" not in message, name
                 archive.close()
@@ -93,23 +99,23 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         archive.close()
         uses: Sequence[Callable[[], Any]] = (
             lambda: store_parts(archive, make_part("two", 1), key="k2"),
-            lambda: archive.parts(HERE),
-            lambda: archive.search(HERE, "one"),
-            lambda: archive.keyed(HERE, ["k"]),
-            lambda: next(archive.newest(HERE), None),
+            lambda: archive.parts(TEST_SCOPE),
+            lambda: archive.search(TEST_SCOPE, "one"),
+            lambda: archive.keyed(TEST_SCOPE, ["k"]),
+            lambda: next(archive.newest(TEST_SCOPE), None),
             lambda: archive.threads(""),
             lambda: archive.forget_namespace("n"),
             lambda: archive.remember("n", "k", {}),
             lambda: archive.remembered("n", "k"),
-            lambda: archive.lease(HERE, "k", 1),
-            lambda: next(archive.everything(HERE), None),
-            lambda: archive.take(HERE, 1, []),
+            lambda: archive.lease(TEST_SCOPE, "k", 1),
+            lambda: next(archive.everything(TEST_SCOPE), None),
+            lambda: archive.take(TEST_SCOPE, 1, []),
             archive.notes,
             archive.namespaces,
             archive.verify,
         )
         for use in uses:
-            assert "closed" in raises(use)
+            assert "closed" in catch_archive_error(use)
 
     def test_what_was_stored_is_there_when_opened_again(self, opened: Callable[[], Archive]) -> None:
         if not self.durable:
@@ -117,19 +123,19 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         first, second = opened(), opened()
         record = store_parts(first, make_part("kept for good", 0), after=make_summary("s"))
         retired = store_parts(first, make_part("two", 1), key="k2")
-        first.retire(HERE, retired.id)
+        first.retire(TEST_SCOPE, retired.id)
         first.remember("n", "k", {"a": 1})
-        assert first.lease(HERE, "k", 60)
-        assert list(second.records(HERE)) == [record]
+        assert first.lease(TEST_SCOPE, "k", 60)
+        assert list(second.records(TEST_SCOPE)) == [record]
         assert second.remembered("n", "k") == {"a": 1}
-        assert not second.lease(HERE, "k", 60)
+        assert not second.lease(TEST_SCOPE, "k", 60)
         first.close()
         second.close()
         last = opened()
-        assert list(last.records(HERE)) == [record]
-        assert last.record(HERE, retired.id) == retired
-        assert [hit.text for hit in last.search(HERE, "good")] == ["kept for good"]
+        assert list(last.records(TEST_SCOPE)) == [record]
+        assert last.record(TEST_SCOPE, retired.id) == retired
+        assert [hit.text for hit in last.search(TEST_SCOPE, "good")] == ["kept for good"]
         assert last.remembered("n", "k") == {"a": 1}
         assert not last.verify()
-        assert not last.verify(HERE)
+        assert not last.verify(TEST_SCOPE)
         last.close()

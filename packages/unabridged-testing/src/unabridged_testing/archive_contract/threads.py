@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from unabridged.archive.protocol import Archive, Note, Part, Scope, StoredRecord
-from unabridged.archive.store_rules import thread_note
+from unabridged.archive.store_rules import thread_note_key
 from unabridged.errors import SettingsError
 from unabridged_testing.archive_contract.values import (
-    HERE,
-    THERE,
+    OTHER_SCOPE,
+    TEST_SCOPE,
+    catch_archive_error,
     make_part,
     make_record,
     make_summary,
-    raises,
     store_parts,
 )
 
@@ -32,7 +32,7 @@ _ODD_NAMES = (
     "'; DROP TABLE parts; --", "_", ".locks", "two words", "\u2028", "\uff46\uff55\uff4c\uff4c", "full",
 )  # fmt: skip
 _INVALID_NAMES = ("", "a\0b", "line\nbreak", "\x7f", "\x85", "\ud800", "x" * 513, "\U0001f600" * 129)
-_NEIGHBOUR = Scope(HERE.namespace, "neighbour")
+_NEIGHBOUR_SCOPE = Scope(TEST_SCOPE.namespace, "neighbour")
 
 
 class ThreadContract:
@@ -40,42 +40,42 @@ class ThreadContract:
 
     def test_nothing_crosses_threads_or_namespaces(self, archive: Archive) -> None:
         secret = make_part("the launch code is 4711", 0)
-        mine = store_parts(archive, secret, scope=THERE)
-        others = (THERE.namespace, "other"), ("other", THERE.thread), ("", ""), ("n", "t")
-        for scope in (HERE, *(Scope(*other) for other in others)):
+        mine = store_parts(archive, secret, scope=OTHER_SCOPE)
+        others = (OTHER_SCOPE.namespace, "other"), ("other", OTHER_SCOPE.thread), ("", ""), ("n", "t")
+        for scope in (TEST_SCOPE, *(Scope(*other) for other in others)):
             assert archive.record(scope, mine.id) is None
             _check_empty(archive, scope, secret, "launch code 4711")
             archive.retire(scope, mine.id)
             archive.forget(scope)
-        assert list(archive.records(THERE)) == [mine]
+        assert list(archive.records(OTHER_SCOPE)) == [mine]
         store_parts(archive, make_part("other", 0))
-        assert not archive.bodies(HERE, [secret.hash, "sha256:00", "", "no hash", "sha256:zz"])
+        assert not archive.bodies(TEST_SCOPE, [secret.hash, "sha256:00", "", "no hash", "sha256:zz"])
 
     def test_a_body_known_elsewhere_does_not_vouch_for_a_reference_here(self, archive: Archive) -> None:
         part = make_part("known there", 0)
-        for scope in (THERE, _NEIGHBOUR):
+        for scope in (OTHER_SCOPE, _NEIGHBOUR_SCOPE):
             store_parts(archive, part, scope=scope)
-        assert "refers to 1" in raises(lambda: archive.store(make_record([part]), []))
+        assert "refers to 1" in catch_archive_error(lambda: archive.store(make_record([part]), []))
 
     def test_forgetting_removes_the_thread_and_spares_what_others_share(self, archive: Archive) -> None:
         shared, own = make_part("we both said this", 0), make_part("only here", 1)
         store_parts(archive, shared, own)
-        store_parts(archive, shared, scope=_NEIGHBOUR)
-        assert archive.shared(HERE) == {0: ["neighbour"]}
-        archive.forget(HERE)
-        assert not archive.shared(_NEIGHBOUR)
+        store_parts(archive, shared, scope=_NEIGHBOUR_SCOPE)
+        assert archive.shared(TEST_SCOPE) == {0: ["neighbour"]}
+        archive.forget(TEST_SCOPE)
+        assert not archive.shared(_NEIGHBOUR_SCOPE)
         for part in (shared, own):
-            _check_empty(archive, HERE, part, "said")
-        assert archive.threads(HERE.namespace) == ["neighbour"]
-        assert list(archive.parts(_NEIGHBOUR)) == [shared]
-        assert [hit.text for hit in archive.search(_NEIGHBOUR, "said")] == [shared.text]
+            _check_empty(archive, TEST_SCOPE, part, "said")
+        assert archive.threads(TEST_SCOPE.namespace) == ["neighbour"]
+        assert list(archive.parts(_NEIGHBOUR_SCOPE)) == [shared]
+        assert [hit.text for hit in archive.search(_NEIGHBOUR_SCOPE, "said")] == [shared.text]
         assert not archive.verify()
-        archive.forget(_NEIGHBOUR)
-        archive.forget(_NEIGHBOUR)
-        assert not archive.threads(HERE.namespace)
+        archive.forget(_NEIGHBOUR_SCOPE)
+        archive.forget(_NEIGHBOUR_SCOPE)
+        assert not archive.threads(TEST_SCOPE.namespace)
         assert not archive.verify()
         store_parts(archive, make_part("begun anew", 0))
-        assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
+        assert [part.text for part in archive.parts(TEST_SCOPE)] == ["begun anew"]
 
     def test_what_is_no_name_is_refused_before_anything_is_stored(self, archive: Archive) -> None:
         part = make_part("not to be stored", 0)
@@ -109,27 +109,27 @@ class ThreadContract:
         assert not archive.verify()
 
     def test_a_lease_is_given_to_one_until_released(self, archive: Archive) -> None:
-        assert archive.lease(HERE, "k", 60)
-        assert not archive.lease(HERE, "k", 60)
-        assert archive.lease(HERE, "other", 60)
-        assert archive.lease(THERE, "k", 60)
-        archive.release(HERE, "k")
-        assert archive.lease(HERE, "k", 60)
-        archive.release(HERE, "k")
-        archive.release(HERE, "k")
-        assert archive.lease(HERE, "k", 60)
-        assert not archive.threads(HERE.namespace)
+        assert archive.lease(TEST_SCOPE, "k", 60)
+        assert not archive.lease(TEST_SCOPE, "k", 60)
+        assert archive.lease(TEST_SCOPE, "other", 60)
+        assert archive.lease(OTHER_SCOPE, "k", 60)
+        archive.release(TEST_SCOPE, "k")
+        assert archive.lease(TEST_SCOPE, "k", 60)
+        archive.release(TEST_SCOPE, "k")
+        archive.release(TEST_SCOPE, "k")
+        assert archive.lease(TEST_SCOPE, "k", 60)
+        assert not archive.threads(TEST_SCOPE.namespace)
 
     def test_a_lease_runs_out_and_its_late_release_harms_nobody(self, archive: Archive) -> None:
-        assert archive.lease(HERE, "k", 0.05)
+        assert archive.lease(TEST_SCOPE, "k", 0.05)
         time.sleep(0.1)
-        assert archive.lease(HERE, "k", 60)
-        archive.release(HERE, "k")
-        assert not archive.lease(HERE, "k", 60)
-        archive.release(HERE, "k")
-        assert archive.lease(HERE, "k", 60)
+        assert archive.lease(TEST_SCOPE, "k", 60)
+        archive.release(TEST_SCOPE, "k")
+        assert not archive.lease(TEST_SCOPE, "k", 60)
+        archive.release(TEST_SCOPE, "k")
+        assert archive.lease(TEST_SCOPE, "k", 60)
         for seconds in (0, -1, float("nan"), float("inf")):
-            assert "86,400" in raises(lambda seconds=seconds: archive.lease(HERE, "k", seconds))  # type: ignore[misc]
+            assert "86,400" in catch_archive_error(lambda seconds=seconds: archive.lease(TEST_SCOPE, "k", seconds))  # type: ignore[misc]
 
     def test_many_threads_store_at_once_and_nothing_is_lost(self, archive: Archive) -> None:
         workers, rounds = 8, 6
@@ -140,131 +140,131 @@ class ThreadContract:
             won = []
             for at in range(rounds):
                 won.append(store_parts(archive, make_part(f"shared {at}", at), key=f"k{at}").id)
-                own = Scope(HERE.namespace, f"own {worker}")
+                own = Scope(TEST_SCOPE.namespace, f"own {worker}")
                 store_parts(archive, make_part(f"own {worker} {at}", at), scope=own, key=f"k{at}")
-                archive.search(HERE, "shared")
+                archive.search(TEST_SCOPE, "shared")
             return won
 
         with ThreadPoolExecutor(workers) as pool:
             winners = list(pool.map(work, range(workers)))
         assert all(won == winners[0] for won in winners)
-        assert [record.id for record in archive.records(HERE)] == winners[0]
-        assert [part.text for part in archive.parts(HERE)] == [f"shared {at}" for at in range(rounds)]
+        assert [record.id for record in archive.records(TEST_SCOPE)] == winners[0]
+        assert [part.text for part in archive.parts(TEST_SCOPE)] == [f"shared {at}" for at in range(rounds)]
         for worker in range(workers):
-            texts = [part.text for part in archive.parts(Scope(HERE.namespace, f"own {worker}"))]
+            texts = [part.text for part in archive.parts(Scope(TEST_SCOPE.namespace, f"own {worker}"))]
             assert texts == [f"own {worker} {at}" for at in range(rounds)]
         assert not archive.verify()
 
     def test_of_many_who_want_a_lease_one_gets_it(self, archive: Archive) -> None:
         with ThreadPoolExecutor(8) as pool:
-            given = list(pool.map(lambda _: archive.lease(HERE, "k", 60), range(8)))
+            given = list(pool.map(lambda _: archive.lease(TEST_SCOPE, "k", 60), range(8)))
         assert given.count(True) == 1
 
     def test_the_namespaces_that_have_a_thread_are_listed(self, archive: Archive) -> None:
         assert list(archive.namespaces()) == []
-        for scope in (THERE, HERE, Scope("7", "t"), Scope("É /..", "t"), _NEIGHBOUR):
+        for scope in (OTHER_SCOPE, TEST_SCOPE, Scope("7", "t"), Scope("É /..", "t"), _NEIGHBOUR_SCOPE):
             store_parts(archive, make_part("one", 0), scope=scope)
         archive.remember("only notes", "k", {"a": 1})
         assert list(archive.namespaces()) == sorted(["7", "here", "there", "É /.."])
-        archive.forget(THERE)
+        archive.forget(OTHER_SCOPE)
         assert list(archive.namespaces()) == sorted(["7", "here", "É /.."])
 
     def test_a_namespace_is_forgotten_whole_and_no_other_is_touched(self, archive: Archive) -> None:
         both = make_part("said in both", 0)
-        scopes = [HERE, _NEIGHBOUR, Scope(HERE.namespace, "7")]
-        for scope in (*scopes, THERE, Scope("her", "e"), Scope("here ", "thread 1")):
+        scopes = [TEST_SCOPE, _NEIGHBOUR_SCOPE, Scope(TEST_SCOPE.namespace, "7")]
+        for scope in (*scopes, OTHER_SCOPE, Scope("her", "e"), Scope("here ", "thread 1")):
             store_parts(archive, both, make_part(f"own of {scope.thread}", 1), scope=scope)
-        assert list(archive.forget_namespace(HERE.namespace)) == sorted(scope.thread for scope in scopes)
-        assert not archive.threads(HERE.namespace)
+        assert list(archive.forget_namespace(TEST_SCOPE.namespace)) == sorted(scope.thread for scope in scopes)
+        assert not archive.threads(TEST_SCOPE.namespace)
         for scope in scopes:
             _check_empty(archive, scope, both, "said")
         assert list(archive.namespaces()) == ["her", "here ", "there"]
-        assert [part.text for part in archive.parts(THERE)] == ["said in both", "own of thread 1"]
-        assert [hit.text for hit in archive.search(THERE, "both")] == ["said in both"]
+        assert [part.text for part in archive.parts(OTHER_SCOPE)] == ["said in both", "own of thread 1"]
+        assert [hit.text for hit in archive.search(OTHER_SCOPE, "both")] == ["said in both"]
         assert not archive.verify()
-        assert list(archive.forget_namespace(HERE.namespace)) == []
+        assert list(archive.forget_namespace(TEST_SCOPE.namespace)) == []
         assert list(archive.forget_namespace("never there")) == []
         store_parts(archive, make_part("begun anew", 0))
-        assert [part.text for part in archive.parts(HERE)] == ["begun anew"]
+        assert [part.text for part in archive.parts(TEST_SCOPE)] == ["begun anew"]
 
     def test_threads_are_as_old_as_their_newest_record_even_a_retired_one(self, archive: Archive) -> None:
         times = {"old": (100.0, 200.0), "new": (100.0, 900.0), "undone": (100.0, 900.0), "edge": (500.0,)}
         for name, created in times.items():
-            scope = Scope(HERE.namespace, name)
+            scope = Scope(TEST_SCOPE.namespace, name)
             for number, moment in enumerate(created):
                 part = make_part(f"{name} {number}", number)
                 record = store_parts(archive, part, scope=scope, key=f"k{number}", created=moment)
             if name == "undone":
                 archive.retire(scope, record.id)
-        store_parts(archive, make_part("elsewhere", 0), scope=THERE)
-        archive.remember(HERE.namespace, "k", {"a": 1})
-        newest = {name: archive.newest_time(Scope(HERE.namespace, name)) for name in (*times, "never there")}
+        store_parts(archive, make_part("elsewhere", 0), scope=OTHER_SCOPE)
+        archive.remember(TEST_SCOPE.namespace, "k", {"a": 1})
+        newest = {name: archive.newest_time(Scope(TEST_SCOPE.namespace, name)) for name in (*times, "never there")}
         assert newest == {"old": 200.0, "new": 900.0, "undone": 900.0, "edge": 500.0, "never there": None}
-        assert list(archive.forget_namespace(HERE.namespace, 500.0)) == ["old"]
-        assert list(archive.threads(HERE.namespace)) == ["edge", "new", "undone"]
-        assert archive.remembered(HERE.namespace, "k") == {"a": 1}
-        assert list(archive.forget_namespace(HERE.namespace, 500.5)) == ["edge"]
-        assert list(archive.forget_namespace(HERE.namespace, 1.0)) == []
-        assert len(archive.parts(Scope(HERE.namespace, "new"))) == 2
-        assert len(archive.parts(THERE)) == 1
+        assert list(archive.forget_namespace(TEST_SCOPE.namespace, 500.0)) == ["old"]
+        assert list(archive.threads(TEST_SCOPE.namespace)) == ["edge", "new", "undone"]
+        assert archive.remembered(TEST_SCOPE.namespace, "k") == {"a": 1}
+        assert list(archive.forget_namespace(TEST_SCOPE.namespace, 500.5)) == ["edge"]
+        assert list(archive.forget_namespace(TEST_SCOPE.namespace, 1.0)) == []
+        assert len(archive.parts(Scope(TEST_SCOPE.namespace, "new"))) == 2
+        assert len(archive.parts(OTHER_SCOPE)) == 1
         assert not archive.verify()
 
     def test_what_threads_hold_is_counted_and_when_they_were_used_last_is_told(self, archive: Archive) -> None:
-        odd = Scope(HERE.namespace, "É /..")
+        odd = Scope(TEST_SCOPE.namespace, "É /..")
         shared, own = make_part("we both said this", 3), make_part("only here, and longer", 11)
-        for scope, kind, moment in ((HERE, "summary", 5.0), (odd, "copy", 7.0)):
+        for scope, kind, moment in ((TEST_SCOPE, "summary", 5.0), (odd, "copy", 7.0)):
             store_parts(archive, shared, scope=scope, kind=kind, created=moment)
         undone = store_parts(archive, own, key="k2", kind="clearing", created=4.0, after=make_part("put in", -1))
         store_parts(archive, make_part("later", 4), key="k3", kind="clearing", created=3.0)
-        archive.retire(HERE, undone.id)
-        store_parts(archive, shared, scope=THERE, kind="summary", created=9.0)
-        assert archive.last_used(HERE.namespace) == {HERE.thread: 3.0, odd.thread: 7.0}
+        archive.retire(TEST_SCOPE, undone.id)
+        store_parts(archive, shared, scope=OTHER_SCOPE, kind="summary", created=9.0)
+        assert archive.last_used(TEST_SCOPE.namespace) == {TEST_SCOPE.thread: 3.0, odd.thread: 7.0}
         assert archive.last_used("never there") == {}
-        first, second = archive.holdings(HERE.namespace, [odd.thread, "never there", HERE.thread])
+        first, second = archive.holdings(TEST_SCOPE.namespace, [odd.thread, "never there", TEST_SCOPE.thread])
         assert (first.thread, dict(first.kinds), first.messages, first.turns) == (odd.thread, {"copy": 1}, 1, 4)
         kinds = {"summary": 1, "clearing": 1}
-        assert (second.thread, dict(second.kinds), second.messages, second.turns) == (HERE.thread, kinds, 3, 12)
+        assert (second.thread, dict(second.kinds), second.messages, second.turns) == (TEST_SCOPE.thread, kinds, 3, 12)
         assert 0 < first.size < second.size
-        assert list(archive.holdings(HERE.namespace, [])) == []
-        archive.forget(HERE)
-        assert archive.last_used(HERE.namespace) == {odd.thread: 7.0}
-        assert list(archive.holdings(HERE.namespace, [HERE.thread])) == []
+        assert list(archive.holdings(TEST_SCOPE.namespace, [])) == []
+        archive.forget(TEST_SCOPE)
+        assert archive.last_used(TEST_SCOPE.namespace) == {odd.thread: 7.0}
+        assert list(archive.holdings(TEST_SCOPE.namespace, [TEST_SCOPE.thread])) == []
 
     def test_what_is_stored_while_a_namespace_goes_is_there_whole_or_not_at_all(self, archive: Archive) -> None:
         def work(worker: int) -> None:
             for at in range(6):
                 if worker == 0:
-                    archive.forget_namespace(HERE.namespace)
+                    archive.forget_namespace(TEST_SCOPE.namespace)
                 else:
                     shared, own = make_part("shared by all", 0), make_part(f"own {worker} {at}", 1)
-                    scope = Scope(HERE.namespace, f"thread {worker}")
+                    scope = Scope(TEST_SCOPE.namespace, f"thread {worker}")
                     store_parts(archive, shared, own, scope=scope, key=f"k{at}")
 
         with ThreadPoolExecutor(5) as pool:
             list(pool.map(work, range(5)))
         assert not archive.verify()
-        for name in archive.threads(HERE.namespace):
-            scope = Scope(HERE.namespace, name)
+        for name in archive.threads(TEST_SCOPE.namespace):
+            scope = Scope(TEST_SCOPE.namespace, name)
             turns = [part.turn for part in archive.parts(scope)]
             assert turns == [0, *[1] * len(archive.records(scope))]
 
     def test_what_is_remembered_of_a_thread_goes_with_it_and_with_no_other(self, archive: Archive) -> None:
         names = ("old", "new", "é:1", "never there")
         for name, created in zip(names[:3], (100.0, 900.0, 900.0), strict=True):
-            store_parts(archive, make_part(name, 0), scope=Scope(HERE.namespace, name), created=created)
+            store_parts(archive, make_part(name, 0), scope=Scope(TEST_SCOPE.namespace, name), created=created)
         for name in names:
-            archive.remember(HERE.namespace, thread_note(name), {"pins": [name]})
-        archive.remember(HERE.namespace, "k", {"a": 1})
-        archive.forget_namespace(HERE.namespace, 500.0)
-        kept = [name for name in names if archive.remembered(HERE.namespace, thread_note(name))]
+            archive.remember(TEST_SCOPE.namespace, thread_note_key(name), {"pins": [name]})
+        archive.remember(TEST_SCOPE.namespace, "k", {"a": 1})
+        archive.forget_namespace(TEST_SCOPE.namespace, 500.0)
+        kept = [name for name in names if archive.remembered(TEST_SCOPE.namespace, thread_note_key(name))]
         assert kept == ["new", "é:1", "never there"]
         for name in ("é:1", "never there"):
-            archive.forget(Scope(HERE.namespace, name))
-        notes = {note.key for note in archive.notes(HERE.namespace)}
-        assert notes == {"k", thread_note("new")}
-        assert archive.remembered(HERE.namespace, thread_note("new")) == {"pins": ["new"]}
-        archive.forget_namespace(HERE.namespace)
-        assert list(archive.notes(HERE.namespace)) == []
+            archive.forget(Scope(TEST_SCOPE.namespace, name))
+        notes = {note.key for note in archive.notes(TEST_SCOPE.namespace)}
+        assert notes == {"k", thread_note_key("new")}
+        assert archive.remembered(TEST_SCOPE.namespace, thread_note_key("new")) == {"pins": ["new"]}
+        archive.forget_namespace(TEST_SCOPE.namespace)
+        assert list(archive.notes(TEST_SCOPE.namespace)) == []
 
     def test_what_is_remembered_comes_back_and_the_last_one_counts(self, archive: Archive) -> None:
         assert archive.remembered("n", "k") is None
@@ -297,9 +297,9 @@ class ThreadContract:
         store_parts(archive, first, second, after=make_summary("by rule"))
         by_model = store_parts(archive, first, second, after=make_summary("by a model"), model="m", data={"depth": 2})
         undone = store_parts(archive, again, make_part("and more", 5), key="k2", after=make_summary("undone"))
-        archive.retire(HERE, undone.id)
+        archive.retire(TEST_SCOPE, undone.id)
         last = store_parts(archive, edited, key="k3", created=3.5)
-        stored = list(archive.everything(HERE))
+        stored = list(archive.everything(TEST_SCOPE))
         assert [one.record.model for one in stored] == [None, "m", None, None]
         assert [one.live for one in stored] == [False, True, False, True]
         assert [one.record for one in stored[1:]] == [by_model, undone, last]
@@ -308,24 +308,24 @@ class ThreadContract:
         assert [(part.turn, part.origin) for part in parts if part.turn >= 0] == [
             (n, "person") for n in (0, 1, 4, 5, 0)
         ]
-        there = [one._replace(record=replace(one.record, scope=THERE)) for one in stored]
-        assert not archive.take(THERE, 1, there)
-        assert not archive.threads(THERE.namespace)
+        there = [one._replace(record=replace(one.record, scope=OTHER_SCOPE)) for one in stored]
+        assert not archive.take(OTHER_SCOPE, 1, there)
+        assert not archive.threads(OTHER_SCOPE.namespace)
         missing = [there[0]._replace(parts=there[0].parts[:1])]
-        assert "refers to" in raises(lambda: archive.take(THERE, 0, missing))
-        assert not archive.threads(THERE.namespace)
-        assert archive.take(THERE, 0, iter(there[:3]))
-        assert not archive.take(THERE, 0, there)
-        assert archive.take(THERE, 3, there[3:])
-        assert list(archive.everything(THERE)) == there
-        assert [record.id for record in archive.records(THERE)] == [by_model.id, last.id]
-        assert archive.parts(THERE) == archive.parts(HERE)
-        assert archive.newest_time(THERE) == archive.newest_time(HERE)
-        hits = [[hit.turn for hit in archive.search(scope, "first second")] for scope in (HERE, THERE)]
+        assert "refers to" in catch_archive_error(lambda: archive.take(OTHER_SCOPE, 0, missing))
+        assert not archive.threads(OTHER_SCOPE.namespace)
+        assert archive.take(OTHER_SCOPE, 0, iter(there[:3]))
+        assert not archive.take(OTHER_SCOPE, 0, there)
+        assert archive.take(OTHER_SCOPE, 3, there[3:])
+        assert list(archive.everything(OTHER_SCOPE)) == there
+        assert [record.id for record in archive.records(OTHER_SCOPE)] == [by_model.id, last.id]
+        assert archive.parts(OTHER_SCOPE) == archive.parts(TEST_SCOPE)
+        assert archive.newest_time(OTHER_SCOPE) == archive.newest_time(TEST_SCOPE)
+        hits = [[hit.turn for hit in archive.search(scope, "first second")] for scope in (TEST_SCOPE, OTHER_SCOPE)]
         assert hits[0] == hits[1]
         assert len(hits[0]) == 4
-        assert archive.take(THERE, 4, [there[2]._replace(live=True, parts=[])])
-        assert [(one.record.id, one.live) for one in archive.everything(THERE)][2:] == [
+        assert archive.take(OTHER_SCOPE, 4, [there[2]._replace(live=True, parts=[])])
+        assert [(one.record.id, one.live) for one in archive.everything(OTHER_SCOPE)][2:] == [
             (last.id, True),
             (undone.id, True),
         ]

@@ -10,8 +10,8 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
 
-HERE: Final = Scope("here", "thread 1")
-THERE: Final = Scope("there", "thread 1")
+TEST_SCOPE: Final = Scope("here", "thread 1")
+OTHER_SCOPE: Final = Scope("there", "thread 1")
 
 _numbers = itertools.count()
 
@@ -31,7 +31,7 @@ def make_record(
     parts: Sequence[Part],
     after: Part | None = None,
     *,
-    scope: Scope = HERE,
+    scope: Scope = TEST_SCOPE,
     key: str = "k",
     kind: str = "summary",
     model: str | None = None,
@@ -52,7 +52,7 @@ def store_parts(archive: Archive, *parts: Part, after: Part | None = None, **fie
     return archive.store(make_record(parts, after, **fields), [*parts, after] if after else parts)
 
 
-def raises(call: Callable[[], Any]) -> str:
+def catch_archive_error(call: Callable[[], Any]) -> str:
     """Return the message of the `ArchiveError` that the call raises; anything else fails the test."""
     try:
         call()

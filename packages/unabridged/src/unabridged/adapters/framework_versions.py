@@ -26,12 +26,11 @@ log = logging.getLogger("unabridged")
 
 
 @contextmanager
-def needed(extra: str, part: str) -> Iterator[None]:
-    """Import within what an adapter needs; raise `NotInstalled` with what is installed, what is needed and the remedy.
-
-    A framework that is too old and can be imported is used, with a warning in the log.
+def check_framework(extra: str, part: str) -> Iterator[None]:
+    """Check the installed version of a framework around its import; raise `NotInstalled` if the import fails.
+    A framework that is too old but can be imported is used, with a warning in the log.
     """
-    old = "; ".join(filter(None, (_too_old(*requirement) for requirement in LOWEST_VERSIONS[extra].items())))
+    old = "; ".join(filter(None, (_describe_too_old(*requirement) for requirement in LOWEST_VERSIONS[extra].items())))
     try:
         yield
     except ImportError as error:
@@ -40,17 +39,17 @@ def needed(extra: str, part: str) -> Iterator[None]:
         log.warning("%s may not work: %s: pip install 'unabridged[%s]'", part, old, extra)
 
 
-def _too_old(package: str, lowest: str) -> str:
+def _describe_too_old(package: str, lowest: str) -> str:
     """Return both versions in words where an older one is installed, else ""."""
     try:
         installed = version(package)
     except PackageNotFoundError:
         return ""  # the import itself says what is missing
-    has, needs = zip(*zip_longest(_numbers(installed), _numbers(lowest), fillvalue=0), strict=True)
+    has, needs = zip(*zip_longest(_parse_version(installed), _parse_version(lowest), fillvalue=0), strict=True)
     return f"{package} {installed} is installed, and {lowest} or newer is needed" if has < needs else ""
 
 
-def _numbers(text: str) -> list[int]:
+def _parse_version(text: str) -> list[int]:
     """Return the numbers of a release, without what marks it as a pre-release or a local one."""
     release = re.match(r"\d+(\.\d+)*", text)
     return [int(number) for number in release[0].split(".")] if release else []

@@ -1,6 +1,6 @@
 """Addresses as they may be shown: in a receipt, an event, a record, a log, an error, on a screen.
 
-Wherever a URL goes that anyone might read, it goes through `without_credentials`. Where a password stands unescaped, so
+Wherever a URL goes that anyone might read, it goes through `hide_credentials`. Where a password stands unescaped, so
 that nobody can say where it ends, too much is left out rather than too little.
 """
 
@@ -29,7 +29,7 @@ def is_on_server(url: str) -> bool:
     return url.startswith(("postgres:", "postgresql:"))
 
 
-def folder_of(url: str, *, windows: bool = os.name == "nt") -> str:
+def folder_from_url(url: str, *, windows: bool = os.name == "nt") -> str:
     """Return the folder that a `dir:` URL names, with slashes as in a file URL; one with a host is a `SettingsError`.
 
     `dir:///tmp/x` is /tmp/x (on Windows `dir:///C:/x` is C:/x), `dir:x` and `dir:a/b` are in the working folder.
@@ -38,9 +38,9 @@ def folder_of(url: str, *, windows: bool = os.name == "nt") -> str:
     if path.startswith("//"):
         path = path[2:]
         if not path.startswith("/"):
-            named = without_credentials(url).removeprefix(f"{_FOLDER_PREFIX}//") or "folder"
+            named = hide_credentials(url).removeprefix(f"{_FOLDER_PREFIX}//") or "folder"
             raise SettingsError(
-                f"archive={without_credentials(url)!r} has two slashes: write dir:{named} for a folder in the working "
+                f"archive={hide_credentials(url)!r} has two slashes: write dir:{named} for a folder in the working "
                 f"folder, or dir:///{named} for the absolute path /{named}."
             )
     if windows:
@@ -57,17 +57,17 @@ def folder_url(path: PurePath) -> str:
     return f"{_FOLDER_PREFIX}//{text}" if text.startswith("/") else f"{_FOLDER_PREFIX}{text}"
 
 
-def without_credentials(address: str) -> str:
+def hide_credentials(address: str) -> str:
     """Return the URL, or libpq's `host=… password=…`, without passwords, tokens and keys."""
     scheme, found, rest = address.partition("://")
     if found:
-        return _without_settings(f"{scheme}://{_without_user(scheme.lower(), rest)}")
+        return _hide_secret_settings(f"{scheme}://{_hide_user(scheme.lower(), rest)}")
     before, at, after = address.rpartition("@")
     hides = bool(at) and ":" in before and "=" not in before and not address.startswith(_FOLDER_PREFIX)
-    return _without_settings(f"{HIDDEN_VALUE}@{after}" if hides else address)
+    return _hide_secret_settings(f"{HIDDEN_VALUE}@{after}" if hides else address)
 
 
-def without(text: str, secrets: Collection[str]) -> str:
+def hide_secrets(text: str, secrets: Collection[str]) -> str:
     """Return the text with none of these in it."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN_VALUE)
@@ -76,8 +76,8 @@ def without(text: str, secrets: Collection[str]) -> str:
 
 def scrub_error(error: BaseException, secrets: Collection[str]) -> None:
     """Take these out of what the error says, and what every error behind it says: they all end up in a log."""
-    for found in _chain(error):
-        found.args = tuple(without(item, secrets) if isinstance(item, str) else item for item in found.args)
+    for found in _walk_error_chain(error):
+        found.args = tuple(hide_secrets(item, secrets) if isinstance(item, str) else item for item in found.args)
 
 
 def scrub_data(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,10 +85,10 @@ def scrub_data(data: Mapping[str, Any]) -> dict[str, Any]:
     receipt = data.get("receipt")
     if not isinstance(receipt, Mapping) or not isinstance(receipt.get("archive"), str):
         return dict(data)
-    return {**data, "receipt": {**receipt, "archive": without_credentials(receipt["archive"])}}
+    return {**data, "receipt": {**receipt, "archive": hide_credentials(receipt["archive"])}}
 
 
-def _without_user(scheme: str, rest: str) -> str:
+def _hide_user(scheme: str, rest: str) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     # With a password, all up to the last @ of the whole may be of it: nobody can say of one that is not escaped.
     end = len(rest) if ":" in authority.partition("@")[0] else len(authority)
@@ -100,16 +100,16 @@ def _without_user(scheme: str, rest: str) -> str:
     return f"{name if keeps else HIDDEN_VALUE}@{host}{rest[end:]}"
 
 
-def _without_settings(address: str) -> str:
-    return _SETTING_PATTERN.sub(_setting, address) if "=" in address else address
+def _hide_secret_settings(address: str) -> str:
+    return _SETTING_PATTERN.sub(_hide_secret_value, address) if "=" in address else address
 
 
-def _setting(found: re.Match[str]) -> str:
+def _hide_secret_value(found: re.Match[str]) -> str:
     name, equals, value = found.groups()
     return f"{name}{equals}{HIDDEN_VALUE}" if value and _SECRET_NAME_PATTERN.search(unquote(name)) else found[0]
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _walk_error_chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting = [error]
     while waiting:

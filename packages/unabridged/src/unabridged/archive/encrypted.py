@@ -64,7 +64,7 @@ class EncryptedArchive:
         self.forget, self.forget_namespace = archive.forget, archive.forget_namespace
         self._plaintext_index = plaintext_index
         self._cipher = AESSIV(hmac.digest(key, b"unabridged: seal", "sha512"))
-        self._naming = hmac.digest(key, b"unabridged: names", "sha256")
+        self._naming_key = hmac.digest(key, b"unabridged: names", "sha256")
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write record and parts, all or nothing; return the record that now holds the key."""
@@ -88,12 +88,12 @@ class EncryptedArchive:
 
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """Return the live records that hold one of these keys, in no order; no other record is opened."""
-        found = self._archive.keyed(scope, [self._name(scope, key) for key in keys])
+        found = self._archive.keyed(scope, [self._make_keyed_name(scope, key) for key in keys])
         return [self._open_record(record) for record in found]
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
-        names = {self._name(scope, digest): digest for digest in hashes}
+        names = {self._make_keyed_name(scope, digest): digest for digest in hashes}
         found = self._archive.bodies(scope, list(names))
         return {names[name]: self._open_body(scope, name, names[name], body) for name, body in found.items()}
 
@@ -125,7 +125,7 @@ class EncryptedArchive:
         """Return the best matches of each of these threads."""
         if not self._plaintext_index:
             scopes = [Scope(namespace, thread) for thread in dict.fromkeys(threads)]
-            return search.search_parts_of_each(query, limit, ((scope, self.parts(scope)) for scope in scopes))
+            return search.search_each_threads_parts(query, limit, ((scope, self.parts(scope)) for scope in scopes))
         found = self._archive.search_each(namespace, threads, query, limit)
         return {name: one._replace(hits=self._open_hits(namespace, one.hits)) for name, one in found.items()}
 
@@ -133,24 +133,26 @@ class EncryptedArchive:
         """Keep some plain JSON under this key, sealed, in the place of what was there."""
         store_rules.check_names(namespace)
         name = self._note_name(namespace, key)
-        sealed = self._seal(store_rules.write_note(namespace, key, data), "note", namespace, name)
+        sealed = self._seal(store_rules.encode_note(namespace, key, data), "note", namespace, name)
         self._archive.remember(namespace, name, {"sealed": base64.b64encode(sealed).decode("ascii")})
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """Return what was kept under this key last; None when nothing was."""
         name = self._note_name(namespace, key)
         found = self._archive.remembered(namespace, name)
-        note = None if found is None else store_rules.read_note(self._open_note(namespace, name, found))
+        note = None if found is None else store_rules.decode_note(self._open_note(namespace, name, found))
         return None if note is None else note.data
 
     def _note_name(self, namespace: str, key: str) -> str:
         """Return the name that a note is stored under; what goes with its thread is found by the thread's name."""
-        return key if key.startswith(store_rules.thread_note("")) else self._name(Scope(namespace, ""), key)
+        return (
+            key if key.startswith(store_rules.thread_note_key("")) else self._make_keyed_name(Scope(namespace, ""), key)
+        )
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
         """Return everything that is remembered, opened."""
         sealed = self._archive.notes(namespace)
-        found = (store_rules.read_note(self._open_note(space, name, data)) for space, name, data in sealed)
+        found = (store_rules.decode_note(self._open_note(space, name, data)) for space, name, data in sealed)
         return [note for note in found if note is not None]
 
     def everything(self, scope: Scope) -> Iterator[StoredRecord]:
@@ -165,11 +167,11 @@ class EncryptedArchive:
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
         """Return whether the caller may do the work named `key` alone, until `release` or `seconds` have passed."""
         store_rules.check_names(*scope)
-        return self._archive.lease(scope, self._name(scope, key), seconds)
+        return self._archive.lease(scope, self._make_keyed_name(scope, key), seconds)
 
     def release(self, scope: Scope, key: str) -> None:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        self._archive.release(scope, self._name(scope, key))
+        self._archive.release(scope, self._make_keyed_name(scope, key))
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well.
@@ -182,13 +184,13 @@ class EncryptedArchive:
                 self.records(scope)
                 self.parts(scope)
             except ArchiveError as error:
-                found.append(f"{store_rules.describe(scope)}: {error}")
+                found.append(f"{store_rules.describe_scope(scope)}: {error}")
         return found
 
     def _seal_stored(self, scope: Scope, stored: StoredRecord) -> StoredRecord:
         store_rules.check_parts(stored.parts)
         if "sealed" in stored.record.data:
-            raise ArchiveError(f"{store_rules.describe(scope)} is sealed already. Open it with the key it has.")
+            raise ArchiveError(f"{store_rules.describe_scope(scope)} is sealed already. Open it with the key it has.")
         return StoredRecord(
             self._seal_record(stored.record), stored.live, [self._seal_part(scope, part) for part in stored.parts]
         )
@@ -196,10 +198,10 @@ class EncryptedArchive:
     def _open_note(self, namespace: str, name: str, data: Mapping[str, object]) -> bytes:
         return self._unseal(base64.b64decode(str(data.get("sealed", ""))), "note", namespace, name)
 
-    def _name(self, scope: Scope, digest: str) -> str:
+    def _make_keyed_name(self, scope: Scope, digest: str) -> str:
         return (
             store_rules.KEYED_HASH_PREFIX
-            + hmac.digest(self._naming, store_rules.join_names(scope.namespace, digest), "sha256").hex()
+            + hmac.digest(self._naming_key, store_rules.join_names(scope.namespace, digest), "sha256").hex()
         )
 
     def _seal(self, data: bytes, *place: str) -> bytes:
@@ -214,7 +216,7 @@ class EncryptedArchive:
             ) from error
 
     def _seal_part(self, scope: Scope, part: Part) -> Part:
-        name = self._name(scope, part.hash)
+        name = self._make_keyed_name(scope, part.hash)
         sealed = self._seal(pack.pack(part.body), "body", scope.namespace, name)
         view = self._seal(
             codec.encode([part.hash, part.role, part.origin, part.text]), "view", *scope, name, str(part.turn)
@@ -255,13 +257,13 @@ class EncryptedArchive:
         sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
         return replace(
             record,
-            key=self._name(record.scope, record.key),
-            before=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.before),
-            after=tuple(self._name(record.scope, x) if isinstance(x, str) else x for x in record.after),
+            key=self._make_keyed_name(record.scope, record.key),
+            before=tuple(self._make_keyed_name(record.scope, x) if isinstance(x, str) else x for x in record.before),
+            after=tuple(self._make_keyed_name(record.scope, x) if isinstance(x, str) else x for x in record.after),
             model=None if record.model is None else "sealed",  # whether it has one decides who wins
             data={"sealed": sealed},
         )
 
     def _open_record(self, record: Record) -> Record:
         inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)
-        return store_rules.record_of(record.scope, codec.decode(pack.unpack(inside)))
+        return store_rules.record_from_fields(record.scope, codec.decode(pack.unpack(inside)))

@@ -26,14 +26,16 @@ def check_name(value: Any, what: str = "thread") -> str:
     """Return the name as text; a `SettingsError` for what is no name, which says `what` it was meant for."""
     is_number = isinstance(value, int | UUID) and not isinstance(value, bool)
     if not is_number and not isinstance(value, str):
-        raise _refusal(what, _shown(value))
+        raise _make_name_error(what, _describe_value(value))
     if isinstance(value, int) and value.bit_length() > 8 * MAX_NAME_BYTES:  # Python does not write longer ones out
-        raise _refusal(what, f"a number of {value.bit_length():,} bits")
+        raise _make_name_error(what, f"a number of {value.bit_length():,} bits")
     text = str(value) if is_number else str.__str__(value)
     if found := _UNUSABLE_PATTERN.search(text):
-        raise _refusal(what, f"{_shown(text)}, with U+{ord(found[0]):04X} at character {found.start()}")
+        raise _make_name_error(
+            what, f"{_describe_value(text)}, with U+{ord(found[0]):04X} at character {found.start()}"
+        )
     if not 1 <= (size := len(text.encode())) <= MAX_NAME_BYTES:
-        raise _refusal(what, f"{_shown(text)}, of {size:,} bytes")
+        raise _make_name_error(what, f"{_describe_value(text)}, of {size:,} bytes")
     return text
 
 
@@ -51,7 +53,7 @@ def is_name(value: Any) -> bool:
     return True
 
 
-def _refusal(what: str, got: str) -> SettingsError:
+def _make_name_error(what: str, got: str) -> SettingsError:
     return SettingsError(
         f"{what} must be text of 1 to {MAX_NAME_BYTES} bytes of UTF-8 without control characters and lone surrogates, "
         "an int "
@@ -59,7 +61,7 @@ def _refusal(what: str, got: str) -> SettingsError:
     )
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """Return the value where it is short text, else its type: nothing in it can break the line of a log."""
     if isinstance(value, bool) or value is None:
         return repr(value)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from unabridged.archive import store_rules
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import (
     Archive,
@@ -70,7 +70,7 @@ class ObjectArchive:
         self.newest_time, self.last_used, self.holdings = archive.newest_time, archive.last_used, archive.holdings
         self.remember, self.remembered, self.close = archive.remember, archive.remembered, archive.close
         self.lease, self.release = archive.lease, archive.release
-        self._place = without_credentials(url)
+        self._place = hide_credentials(url)
         self._client = _load_client()
         self._failure: type[Exception] = self._client.exceptions.BaseError
         try:
@@ -102,17 +102,19 @@ class ObjectArchive:
         """Find out now whether both can be used; a bucket that keeps versions can't forget, and is refused."""
         getattr(self._archive, "probe", lambda: None)()
         name = f"probe-{secrets.token_hex(8)}"
-        self._put(name, b"")
-        self._delete([name])
+        self._put_object(name, b"")
+        self._delete_objects([name])
 
     def store(self, record: Record, parts: Sequence[Part]) -> Record:
         """Write the messages and then the record, which is there with all of them or not at all."""
         store_rules.check_parts(parts)
         scope = record.scope
         written: dict[str, str] = {}
-        stored = self._archive.store(self._name_record(record), self._write(scope, parts, written))
-        kept = self._paths(scope, list(written))
-        self._delete(path for name, path in written.items() if kept.get(name) != path)  # the thread had them already
+        stored = self._archive.store(self._name_record(record), self._write_objects(scope, parts, written))
+        kept = self._find_paths(scope, list(written))
+        self._delete_objects(
+            path for name, path in written.items() if kept.get(name) != path
+        )  # the thread had them already
         return self._read_record(stored)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
@@ -130,32 +132,34 @@ class ObjectArchive:
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
-        paths = self._paths(scope, [_name(scope, digest) for digest in dict.fromkeys(hashes)])
-        return dict(self._each(lambda item: (_digest(item[0]), self._read(*item)), paths.items()))
+        paths = self._find_paths(scope, [_to_object_name(scope, digest) for digest in dict.fromkeys(hashes)])
+        return dict(
+            self._map_in_parallel(lambda item: (_hash_from_name(item[0]), self._read_object(*item)), paths.items())
+        )
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
-        return self._each(self._read_part, self._archive.parts(scope, first, last))
+        return self._map_in_parallel(self._read_part, self._archive.parts(scope, first, last))
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages that match best: literal words, no query syntax. No object is read."""
-        return _named_hits(scope.namespace, self._archive.search(scope, query, limit))
+        return _rename_hits(scope.namespace, self._archive.search(scope, query, limit))
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages of all threads of the namespace that match best, each with its thread."""
-        return _named_hits(namespace, self._archive.search_namespace(namespace, query, limit))
+        return _rename_hits(namespace, self._archive.search_namespace(namespace, query, limit))
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
         """Return the best matches of each of these threads. No object is read."""
         found = self._archive.search_each(namespace, threads, query, limit)
-        return {name: one._replace(hits=_named_hits(namespace, one.hits)) for name, one in found.items()}
+        return {name: one._replace(hits=_rename_hits(namespace, one.hits)) for name, one in found.items()}
 
     def everything(self, scope: Scope) -> Iterator[StoredRecord]:
         """Yield all that the thread holds, in the order it was stored."""
         for record, live, parts in self._archive.everything(scope):
-            yield StoredRecord(self._read_record(record), live, self._each(self._read_part, parts))
+            yield StoredRecord(self._read_record(record), live, self._map_in_parallel(self._read_part, parts))
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
@@ -165,15 +169,15 @@ class ObjectArchive:
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread, then its messages; what a crash in between leaves is for `sweep`."""
-        paths = self._paths_of(scope)
+        paths = self._find_thread_paths(scope)
         self._archive.forget(scope)
-        self._delete(paths)
+        self._delete_objects(paths)
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
-        paths = {name: self._paths_of(Scope(namespace, name)) for name in self._archive.threads(namespace)}
+        paths = {name: self._find_thread_paths(Scope(namespace, name)) for name in self._archive.threads(namespace)}
         gone = self._archive.forget_namespace(namespace, before)
-        self._delete(path for name in gone for path in paths.get(name, ()))
+        self._delete_objects(path for name in gone for path in paths.get(name, ()))
         return gone
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
@@ -194,31 +198,33 @@ class ObjectArchive:
                 for one in page
                 if one["last_modified"].timestamp() < oldest
             }
-        for scope in self._scopes():  # read after the list: what was stored since is not in it
-            unused.difference_update(self._paths_of(scope))
-        self._delete(unused)
+        for scope in self._list_scopes():  # read after the list: what was stored since is not in it
+            unused.difference_update(self._find_thread_paths(scope))
+        self._delete_objects(unused)
         return len(unused)
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """Return what is wrong with the thread, or with everything, every object read: empty when all is well."""
         found = list(self._archive.verify(scope))
-        for one in self._scopes() if scope is None else [scope]:
+        for one in self._list_scopes() if scope is None else [scope]:
             try:
                 for stored in self._archive.everything(one):
-                    self._each(self._read_part, stored.parts)
+                    self._map_in_parallel(self._read_part, stored.parts)
             except ArchiveError as error:
-                found.append(f"{store_rules.describe(one)}: {error}")
+                found.append(f"{store_rules.describe_scope(one)}: {error}")
         return found
 
     # -- objects and their names ---------------------------------------------------------------------------------------
 
-    def _scopes(self) -> list[Scope]:
+    def _list_scopes(self) -> list[Scope]:
         spaces = self._archive.namespaces()
         return [Scope(namespace, name) for namespace in spaces for name in self._archive.threads(namespace)]
 
     def _place_stored(self, scope: Scope, stored: StoredRecord, paths: dict[str, str]) -> StoredRecord:
         store_rules.check_parts(stored.parts)
-        return StoredRecord(self._name_record(stored.record), stored.live, self._write(scope, stored.parts, paths))
+        return StoredRecord(
+            self._name_record(stored.record), stored.live, self._write_objects(scope, stored.parts, paths)
+        )
 
     def _find_home(self) -> str:
         """Return the folder of this archive's objects; its first writer names it, by one of its users at a time."""
@@ -233,20 +239,20 @@ class ObjectArchive:
                 time.sleep(0.02)
         return self._home
 
-    def _write(self, scope: Scope, parts: Sequence[Part], paths: dict[str, str]) -> list[Part]:
+    def _write_objects(self, scope: Scope, parts: Sequence[Part], paths: dict[str, str]) -> list[Part]:
         """Return the parts as the archive below takes them, an object written for each message that has no path yet.
 
         One that the thread holds already is written again: the thread may be forgotten meanwhile, and that object too.
         """
-        bodies = {_name(scope, part.hash): part.body for part in parts}
+        bodies = {_to_object_name(scope, part.hash): part.body for part in parts}
         home = self._find_home()
-        new = {name: f"{home}/{_path(scope, name)}" for name in bodies if name not in paths}
-        self._each(lambda item: self._put(item[1], bodies[item[0]]), new.items())
+        new = {name: f"{home}/{_make_path(scope, name)}" for name in bodies if name not in paths}
+        self._map_in_parallel(lambda item: self._put_object(item[1], bodies[item[0]]), new.items())
         paths.update(new)
-        named = [(part, _name(scope, part.hash)) for part in parts]
-        return [replace(part, hash=name, body=_refer(paths[name])) for part, name in named]
+        named = [(part, _to_object_name(scope, part.hash)) for part in parts]
+        return [replace(part, hash=name, body=_make_reference(paths[name])) for part, name in named]
 
-    def _put(self, path: str, body: bytes) -> None:
+    def _put_object(self, path: str, body: bytes) -> None:
         with self._explain_errors():
             version = self._client.put(self._objects, path, pack.pack(body)).get("version")
         if version:
@@ -255,29 +261,31 @@ class ObjectArchive:
                 "without versioning."
             )
 
-    def _read(self, name: str, path: str) -> bytes:
+    def _read_object(self, name: str, path: str) -> bytes:
         """Return the message, and only if it is still what its hash says."""
         with self._explain_errors():
             packed = bytes(self._client.get(self._objects, path).bytes())
-        return store_rules.check_body(pack.unpack(packed), _digest(name))
+        return store_rules.check_body(pack.unpack(packed), _hash_from_name(name))
 
     def _read_part(self, part: Part) -> Part:
-        return replace(part, hash=_digest(part.hash), body=self._read(part.hash, _path_in(part.body)))
+        return replace(
+            part, hash=_hash_from_name(part.hash), body=self._read_object(part.hash, _read_reference(part.body))
+        )
 
-    def _delete(self, paths: Iterable[str]) -> None:
+    def _delete_objects(self, paths: Iterable[str]) -> None:
         if waiting := list(paths):
             with self._explain_errors():
                 self._client.delete(self._objects, waiting)
 
-    def _paths(self, scope: Scope, names: Sequence[str]) -> dict[str, str]:
+    def _find_paths(self, scope: Scope, names: Sequence[str]) -> dict[str, str]:
         """Return where the messages of these names are, those that the thread holds."""
-        return {name: _path_in(body) for name, body in self._archive.bodies(scope, names).items()}
+        return {name: _read_reference(body) for name, body in self._archive.bodies(scope, names).items()}
 
-    def _paths_of(self, scope: Scope) -> set[str]:
+    def _find_thread_paths(self, scope: Scope) -> set[str]:
         """Return where all messages of the thread are."""
-        return {_path_in(part.body) for stored in self._archive.everything(scope) for part in stored.parts}
+        return {_read_reference(part.body) for stored in self._archive.everything(scope) for part in stored.parts}
 
-    def _each(self, work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
+    def _map_in_parallel(self, work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
         """Return the work done on every item, several at once, in their order."""
         waiting = list(items)
         if len(waiting) < 2:
@@ -286,10 +294,10 @@ class ObjectArchive:
             return list(pool.map(work, waiting))
 
     def _name_record(self, record: Record) -> Record:
-        return _renamed(record, lambda digest: _name(record.scope, digest))
+        return _rename_messages(record, lambda digest: _to_object_name(record.scope, digest))
 
     def _read_record(self, record: Record) -> Record:
-        return _renamed(record, _digest)
+        return _rename_messages(record, _hash_from_name)
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -325,50 +333,50 @@ def _check_process() -> None:
         )
 
 
-def _named_hits(namespace: str, hits: Sequence[Hit]) -> list[Hit]:
+def _rename_hits(namespace: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return what the archive below found, under the names that the messages have here."""
     return [
         store_rules.make_hit(
             Scope(namespace, hit.thread),
-            Part(_digest(hit.hash), b"", hit.turn, hit.role, hit.origin, hit.text),
+            Part(_hash_from_name(hit.hash), b"", hit.turn, hit.role, hit.origin, hit.text),
             hit.score,
         )
         for hit in hits
     ]
 
 
-def _renamed(record: Record, name: Callable[[str], str]) -> Record:
+def _rename_messages(record: Record, name: Callable[[str], str]) -> Record:
     def names(entries: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(name(entry) if isinstance(entry, str) else entry for entry in entries)
 
     return replace(record, before=names(record.before), after=names(record.after))
 
 
-def _name(scope: Scope, digest: str) -> str:
+def _to_object_name(scope: Scope, digest: str) -> str:
     """Return what the archive below calls a message of the thread: its hash, and whose it is."""
-    return f"{store_rules.OBJECT_HASH_PREFIX}{digest}{_digest_of(*scope)[:_THREAD_DIGITS]}"
+    return f"{store_rules.OBJECT_HASH_PREFIX}{digest}{_hash_names(*scope)[:_THREAD_DIGITS]}"
 
 
-def _digest(name: str) -> str:
+def _hash_from_name(name: str) -> str:
     """Return the hash of a message, from what the archive below calls it."""
     return name.removeprefix(store_rules.OBJECT_HASH_PREFIX)[:-_THREAD_DIGITS]
 
 
-def _path(scope: Scope, name: str) -> str:
+def _make_path(scope: Scope, name: str) -> str:
     """Return a path that no other object has or had, below folders whose names hide the namespace and the thread."""
-    folder = f"{_digest_of(scope.namespace)[:_THREAD_DIGITS]}/{_digest_of(*scope)[:_THREAD_DIGITS]}"
-    return f"{folder}/{_digest(name).replace(':', '-')}-{secrets.token_hex(6)}"
+    folder = f"{_hash_names(scope.namespace)[:_THREAD_DIGITS]}/{_hash_names(*scope)[:_THREAD_DIGITS]}"
+    return f"{folder}/{_hash_from_name(name).replace(':', '-')}-{secrets.token_hex(6)}"
 
 
-def _refer(path: str) -> bytes:
+def _make_reference(path: str) -> bytes:
     """Return what stands in the place of the body: the object's path, behind its own checksum."""
     place = pack.REFERENCE_PREFIX + path.encode()
     return hashlib.sha256(place).digest() + place
 
 
-def _path_in(body: bytes) -> str:
+def _read_reference(body: bytes) -> str:
     return body[32 + len(pack.REFERENCE_PREFIX) :].decode()
 
 
-def _digest_of(*names: str) -> str:
+def _hash_names(*names: str) -> str:
     return hashlib.sha256(store_rules.join_names(*names)).hexdigest()

@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Final, Protocol
 
-from unabridged.archive.address import folder_of, without_credentials
+from unabridged.archive.address import folder_from_url, hide_credentials
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError, SettingsError
 
@@ -37,7 +37,7 @@ def open_archive(url: str | None = None, *, probe: bool = True, wait: float = 60
     wait for other writers of a SQLite file.
     """
     where = default_url() if url is None else url
-    archive = _open(where, wait)
+    archive = _open_without_probe(where, wait)
     if not probe:
         return archive
     is_default = url is None or (where.endswith(_DEFAULT_FILE_NAME) and where == default_url())
@@ -64,17 +64,17 @@ def _require_folder(url: str) -> None:
     itself, _ = split_bodies(url)
     if is_local(itself) and not (folder := local_path(itself).parent).is_dir():
         raise ArchiveError(
-            f"there is no folder {folder} for the archive {without_credentials(itself)}. Check its name, make it "
+            f"there is no folder {folder} for the archive {hide_credentials(itself)}. Check its name, make it "
             f"(mkdir -p {shlex.quote(str(folder))}), or name another."
         )
 
 
-def archive_of(given: str | Archive | None, *, probe: bool = True) -> Archive:
-    """Return the archive that was given, which is the caller's own; one named by a URL, opened and tried."""
-    return open_archive(given, probe=probe) if given is None or isinstance(given, str) else given
+def open_or_keep_archive(archive: str | Archive | None, *, probe: bool = True) -> Archive:
+    """Return the archive passed by the caller, or open the one that the URL names."""
+    return open_archive(archive, probe=probe) if archive is None or isinstance(archive, str) else archive
 
 
-class _Probed(Archive, Protocol):
+class _ProbedArchive(Archive, Protocol):
     """An archive that can be tried."""
 
     def probe(self) -> None: ...
@@ -86,12 +86,12 @@ def split_bodies(url: str) -> tuple[str, str | None]:
     return itself, bodies[0] if bodies else None
 
 
-def _open(url: str, wait: float) -> _Probed:
+def _open_without_probe(url: str, wait: float) -> _ProbedArchive:
     itself, bodies = split_bodies(url)
     if bodies is not None:
         from unabridged.archive.objects import ObjectArchive  # noqa: PLC0415 - only with the extra
 
-        return ObjectArchive(_open(itself, wait), bodies)
+        return ObjectArchive(_open_without_probe(itself, wait), bodies)
     if url in {"memory:", "memory://"}:
         from unabridged.archive.stores.memory import MemoryArchive  # noqa: PLC0415 - each store only when it is used
 
@@ -108,12 +108,12 @@ def _open(url: str, wait: float) -> _Probed:
         from unabridged.archive.stores.postgres import open_postgres  # noqa: PLC0415 - likewise
 
         return open_postgres(url)
-    raise SettingsError(f"archive={without_credentials(url)!r} is not an archive's URL: use {_URL_EXAMPLES}.")
+    raise SettingsError(f"archive={hide_credentials(url)!r} is not an archive's URL: use {_URL_EXAMPLES}.")
 
 
-def announce(archive: Archive, namespace: str) -> str:
+def log_archive_once(archive: Archive, namespace: str) -> str:
     """Return where the archive is, as it may be shown, and log it once for each archive and namespace."""
-    where = without_credentials(str(getattr(archive, "url", type(archive).__name__)))
+    where = hide_credentials(str(getattr(archive, "url", type(archive).__name__)))
     if (where, namespace) not in _announced_archives:
         _announced_archives.add((where, namespace))
         log.info(
@@ -136,7 +136,7 @@ def is_local(url: str) -> bool:
 
 def local_path(url: str) -> Path:
     """Return the file or folder that the URL names, without `bodies=`; a `SettingsError` where it names none."""
-    path = folder_of(url) if url.startswith("dir:") else url.removeprefix("sqlite:///")
+    path = folder_from_url(url) if url.startswith("dir:") else url.removeprefix("sqlite:///")
     if path == url or not path.strip("/") or path == ":memory:" or "\0" in path:
-        raise SettingsError(f"archive={without_credentials(url)!r} names no file or folder: use {_URL_EXAMPLES}.")
+        raise SettingsError(f"archive={hide_credentials(url)!r} names no file or folder: use {_URL_EXAMPLES}.")
     return Path(path).expanduser()

@@ -9,54 +9,54 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.archive.store_rules import check_names, thread_note
+from unabridged.archive.store_rules import check_names, thread_note_key
 from unabridged.errors import SettingsError
 
 MOST_PINS, LONGEST_PIN = 100, 4_000
 """Pins of one thread, and characters of one pin."""
 
 
-def pins_of(archive: Archive, scope: Scope) -> tuple[str, ...]:
+def list_pins(archive: Archive, scope: Scope) -> tuple[str, ...]:
     """Return the texts that are pinned to the thread, oldest first."""
-    return kept_for(archive, scope, "pins")
+    return read_thread_texts(archive, scope, "pins")
 
 
 def pin(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
     """Pin the text to the thread and return all that are pinned; one that is pinned already stays where it is."""
-    given: Any = text
-    if not isinstance(given, str) or not given.strip():
-        raise SettingsError(f"a pin must be a text; got {given!r}")
+    value: Any = text
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"a pin must be a text; got {value!r}")
     if len(text) > LONGEST_PIN:
         raise SettingsError(f"a pin may have {LONGEST_PIN:,} characters, this one has {len(text):,}: shorten it")
     check_names(*scope)
-    pins = pins_of(archive, scope)
+    pins = list_pins(archive, scope)
     if text in pins:
         return pins
     if len(pins) >= MOST_PINS:
         raise SettingsError(f"thread {scope.thread!r} has {MOST_PINS} pins already: unpin one first")
-    return _keep(archive, scope, (*pins, text))
+    return _write_pins(archive, scope, (*pins, text))
 
 
 def unpin(archive: Archive, scope: Scope, text: str) -> bool:
     """Take the pin away; return whether there was one with this text."""
-    pins = pins_of(archive, scope)
+    pins = list_pins(archive, scope)
     if text in pins:
-        _keep(archive, scope, tuple(one for one in pins if one != text))
+        _write_pins(archive, scope, tuple(one for one in pins if one != text))
     return text in pins
 
 
-def _keep(archive: Archive, scope: Scope, pins: tuple[str, ...]) -> tuple[str, ...]:
-    keep_for(archive, scope, "pins", pins)
+def _write_pins(archive: Archive, scope: Scope, pins: tuple[str, ...]) -> tuple[str, ...]:
+    write_thread_texts(archive, scope, "pins", pins)
     return pins
 
 
-def kept_for(archive: Archive, scope: Scope, what: str) -> tuple[str, ...]:
-    """Return the texts of this kind that the thread's note holds."""
-    found: Any = archive.remembered(scope.namespace, thread_note(scope.thread)) if scope.thread else None
+def read_thread_texts(archive: Archive, scope: Scope, what: str) -> tuple[str, ...]:
+    """Return the texts that are stored for the thread under the name `what`."""
+    found: Any = archive.remembered(scope.namespace, thread_note_key(scope.thread)) if scope.thread else None
     return tuple(text for text in (found or {}).get(what, ()) if isinstance(text, str))
 
 
-def keep_for(archive: Archive, scope: Scope, what: str, texts: Sequence[str]) -> None:
-    """Keep these texts of this kind in the thread's note; what else it holds stays."""
-    key = thread_note(scope.thread)
+def write_thread_texts(archive: Archive, scope: Scope, what: str, texts: Sequence[str]) -> None:
+    """Store texts for the thread under the name `what`, leaving its other texts unchanged."""
+    key = thread_note_key(scope.thread)
     archive.remember(scope.namespace, key, {**(archive.remembered(scope.namespace, key) or {}), what: list(texts)})

@@ -28,13 +28,13 @@ _UNPRINTABLE_PATTERN: Final = re.compile(r"[^\w:.\-/ ]")
 _MAX_SHOWN_CHARACTERS: Final = 80
 
 
-def reference(scope: Scope, turn: int, digest: str) -> str:
+def make_reference(scope: Scope, turn: int, digest: str) -> str:
     """Return the reference to the message with this hash at this turn. It leads somewhere only inside its scope."""
     place = "".join(f"{len(item)}:{item}" for item in (*scope, digest)).encode("utf-8", "surrogatepass")
     return f"{turn}-{hashlib.sha256(place).hexdigest()[:_SHORT_HASH_CHARACTERS]}"
 
 
-def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
+def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
     """Return the archived message a reference leads to; an `ArchiveError` when it leads to none, or to several."""
     if isinstance(ref, int) and not isinstance(ref, bool):
         ref = str(ref)
@@ -42,18 +42,18 @@ def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
         raise ArchiveError(f"a reference is a text, not {type(ref).__name__}: {REFERENCE_FORMS}.")
     text = ref.strip().lower() if len(ref) <= _MAX_SHOWN_CHARACTERS else ""
     if (whole := _HASH_PATTERN.fullmatch(text)) is not None:
-        return _by_hash(archive, scope, f"sha256:{whole[1]}")
+        return _find_by_hash(archive, scope, f"sha256:{whole[1]}")
     match = _TURN_PATTERN.fullmatch(text)
     if match is None:
         if (span := _SPAN_PATTERN.fullmatch(text)) is not None:
             raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
-        raise _unknown(ref)
+        raise _make_unknown_error(ref)
     turn = int(match[1])
-    parts = {reference(scope, turn, part.hash): part for part in archive.parts(scope, turn, turn + 1)}
+    parts = {make_reference(scope, turn, part.hash): part for part in archive.parts(scope, turn, turn + 1)}
     if match[2] is not None:
         if (name := f"{turn}-{match[2]}") in parts:
             return parts[name]
-        raise _unknown(ref)
+        raise _make_unknown_error(ref)
     if not parts:
         raise ArchiveError(
             f"no such reference in this thread: turn {turn} is not in the archive. It may still stand in the context."
@@ -63,11 +63,11 @@ def find(archive: Archive, scope: Scope, ref: str | int) -> Part:
     return next(iter(parts.values()))
 
 
-def _by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
+def _find_by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
     """Return the message with this hash: one that went, else one that was put in, whose turn is then -1."""
     body = archive.bodies(scope, [digest]).get(digest)
     if body is None:
-        raise _unknown(digest)
+        raise _make_unknown_error(digest)
     went = next((part for part in archive.parts(scope) if part.hash == digest), None)
     return went or Part(digest, body, -1, *_describe_put_in(body))
 
@@ -84,7 +84,7 @@ def _describe_put_in(body: bytes) -> tuple[str, str, str]:
     return view.role, "summary", view.whole_text()
 
 
-def _unknown(ref: str) -> ArchiveError:
+def _make_unknown_error(ref: str) -> ArchiveError:
     shown = _UNPRINTABLE_PATTERN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
     return ArchiveError(
         f"no such reference in this thread: “{shown}”. References work only inside their thread: "

@@ -24,7 +24,14 @@ from typing import Final, NamedTuple, Protocol
 from unabridged.archive import words
 from unabridged.archive.protocol import Archive, Hit, Part, Scope, ThreadHits
 from unabridged.archive.store_rules import make_hit
-from unabridged.archive.words import Query, QueryName, holds, parse, tokens_for, tokens_within
+from unabridged.archive.words import (
+    Query,
+    QueryName,
+    contains_phrases,
+    parse_query,
+    tokens_inside_phrase,
+    tokens_of_term,
+)
 
 MAX_READ_MESSAGES: Final = 200
 """Messages that are read and ranked at most, unless more are asked for."""
@@ -47,8 +54,8 @@ _MIN_COMMON_PREFIX: Final = 4  # characters that words which begin alike share a
 
 MessageKey = tuple[int, int]
 """The number of a thread, and that of one of its messages."""
-Tokens = frozenset[str]
-Wanted = Sequence[Sequence[Tokens]]
+TokenSet = frozenset[str]
+RequiredTokens = Sequence[Sequence[TokenSet]]
 """What a message must have: all of the tokens of one alternative, of each of these lists of alternatives."""
 
 
@@ -70,10 +77,10 @@ class SearchIndex(Protocol):
     def totals(self) -> tuple[int, int]:
         """Return how many messages there are, and how many characters they have."""
 
-    def newest(self, wanted: Wanted, most: int) -> Sequence[MessageKey]:
+    def newest(self, wanted: RequiredTokens, most: int) -> Sequence[MessageKey]:
         """Messages that may have what is wanted, as thread and number, the newest ones."""
 
-    def count(self, each: Sequence[Tokens]) -> Sequence[int]:
+    def count(self, each: Sequence[TokenSet]) -> Sequence[int]:
         """Return about how many messages have all of these tokens, for each of the sets."""
 
     def read(self, keys: Sequence[MessageKey]) -> Sequence[SearchCandidate]:
@@ -82,35 +89,37 @@ class SearchIndex(Protocol):
 
 def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandidate, float]]:
     """Return the best matches and their scores, best first."""
-    wanted = _parse(query)
+    wanted = _parse_bounded(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
     totals, most = index.totals, min(max(MAX_READ_MESSAGES, limit), MAX_SCANNED_MESSAGES)
     if wanted.phrases:
-        within = _within(wanted)
+        within = _tokens_inside_phrases(wanted)
         keys = index.newest(within, most + 1)
         if len(keys) > most:
-            found = rank(wanted, limit, index.read(index.newest(_whole(wanted), most)), totals)
+            found = rank(wanted, limit, index.read(index.newest(_tokens_of_phrases(wanted), most)), totals)
             if len(found) >= limit:
                 return found
             keys = index.newest(within, MAX_SCANNED_MESSAGES)
-        return rank(wanted, limit, _read_each(index, keys), totals)
-    keys = index.newest(_any_of(wanted), most + 1)
+        return rank(wanted, limit, _read_in_batches(index, keys), totals)
+    keys = index.newest(_tokens_of_any_name(wanted), most + 1)
     spread = None
     if len(keys) > most:
-        terms = _terms(wanted)
-        spread = dict(zip(terms, index.count([tokens_for(term) for term in terms]), strict=True))
-        keys = _choose(wanted, index, spread, most) if len(wanted.names) > 1 else keys[:most]
+        terms = _list_terms(wanted)
+        spread = dict(zip(terms, index.count([tokens_of_term(term) for term in terms]), strict=True))
+        keys = _choose_messages(wanted, index, spread, most) if len(wanted.names) > 1 else keys[:most]
     return rank(wanted, limit, index.read(keys), totals, spread)
 
 
 class NamespaceIndex(SearchIndex, Protocol):
     """What a store's own index tells of the threads of one namespace, each by its number in the store."""
 
-    def threads(self, wanted: Wanted) -> Sequence[int]:
+    def threads(self, wanted: RequiredTokens) -> Sequence[int]:
         """Return every thread with a message that may have what is wanted."""
 
-    def newest_each(self, wanted: Wanted, threads: Sequence[int], most: int) -> Mapping[int, Sequence[MessageKey]]:
+    def newest_each(
+        self, wanted: RequiredTokens, threads: Sequence[int], most: int
+    ) -> Mapping[int, Sequence[MessageKey]]:
         """Return the newest messages of each of these threads that may have what is wanted, by one query."""
 
     def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
@@ -130,28 +139,28 @@ def threads_with(query: str, index: NamespaceIndex) -> tuple[list[int], bool]:
 
     For words the index knows. A phrase is looked for in the messages themselves, up to `MAX_SCANNED_MESSAGES` of them.
     """
-    wanted = _parse(query)
+    wanted = _parse_bounded(query)
     if not (wanted.names or wanted.phrases):
         return [], True
-    broad = _within(wanted) if wanted.phrases else _any_of(wanted)
+    broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
     waiting = [*index.threads(broad)]
-    if not wanted.phrases and _is_known(wanted.names):
+    if not wanted.phrases and _can_index_decide(wanted.names):
         return waiting, True
     left, holding = MAX_SCANNED_MESSAGES, set[int]()
     if wanted.phrases:
-        tried = index.newest_each(_whole(wanted), waiting, _TRIAL_MESSAGES)
+        tried = index.newest_each(_tokens_of_phrases(wanted), waiting, _TRIAL_MESSAGES)
         left -= sum(map(len, tried.values()))
-        holding = _holding(wanted, index, tried)
+        holding = _find_matching_threads(wanted, index, tried)
     waiting = [thread for thread in waiting if thread not in holding]
     most = max(left // max(len(waiting), 1), _TRIAL_MESSAGES)
     read = index.newest_each(broad, waiting[: MAX_SCANNED_MESSAGES // _TRIAL_MESSAGES], most) if waiting else {}
-    holding |= _holding(wanted, index, read)
+    holding |= _find_matching_threads(wanted, index, read)
     unread = [thread for thread in read if thread not in holding and len(read[thread]) >= most]
     return [*holding], not unread and len(waiting) <= MAX_SCANNED_MESSAGES // _TRIAL_MESSAGES
 
 
-def _is_known(names: Sequence[QueryName]) -> bool:
-    """Return whether the tokens of an index tell that one of the names stands in a message, without reading it."""
+def _can_index_decide(names: Sequence[QueryName]) -> bool:
+    """Return whether the index alone can tell that a message has one of the names, without reading the message."""
     return all(
         any(one.whole in tokens or (one.parts and tokens.issuperset(one.parts)) for one in names)
         for name in names
@@ -159,25 +168,27 @@ def _is_known(names: Sequence[QueryName]) -> bool:
     )
 
 
-def _holding(query: Query, index: SearchIndex, keys: Mapping[int, Sequence[MessageKey]]) -> set[int]:
-    """Return which of the threads have one of these messages that matches: each is read until one does."""
+def _find_matching_threads(query: Query, index: SearchIndex, keys: Mapping[int, Sequence[MessageKey]]) -> set[int]:
+    """Return the threads in which at least one of these messages matches the query."""
     holding: set[int] = set()
-    terms = _terms(query)
+    terms = _list_terms(query)
     left = {thread: list(of_thread) for thread, of_thread in keys.items() if of_thread}
     while left:
         page = [key for of_thread in left.values() for key in of_thread[: max(MAX_READ_MESSAGES // len(left), 1)]]
         read = {(found.thread, found.number): found for found in index.read(page)}
-        holding |= {key[0] for key, found in read.items() if key[0] not in holding and _has(query, terms, found)}
+        holding |= {
+            key[0] for key, found in read.items() if key[0] not in holding and _matches_query(query, terms, found)
+        }
         asked = Counter(thread for thread, _ in page)
         left = {thread: rest[asked[thread] :] for thread, rest in left.items() if thread not in holding}
         left = {thread: rest for thread, rest in left.items() if rest}
     return holding
 
 
-def _has(query: Query, terms: Sequence[str], found: SearchCandidate) -> bool:
+def _matches_query(query: Query, terms: Sequence[str], found: SearchCandidate) -> bool:
     if query.phrases:
-        return holds(found.part.text, query.phrases)
-    return _look(query, terms, (), found) is not None
+        return contains_phrases(found.part.text, query.phrases)
+    return _match_message(query, terms, (), found) is not None
 
 
 def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence[int]) -> dict[int, ThreadMatches]:
@@ -185,37 +196,39 @@ def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence
 
     `MAX_READ_PER_THREAD` messages of each are read: those with all of the words, then the rarest, then the newest.
     """
-    wanted = _parse(query)
+    wanted = _parse_bounded(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return {}
     most = max(MAX_READ_PER_THREAD, limit)
-    first = index.newest_each(_within(wanted) if wanted.phrases else _any_of(wanted), threads, most + 1)
+    first = index.newest_each(
+        _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted), threads, most + 1
+    )
     more = [thread for thread, keys in first.items() if len(keys) > most]
     chosen = _choose_each(wanted, index, more, most) if more else {}
     keys = {thread: dict.fromkeys([*chosen.get(thread, ()), *held]) for thread, held in first.items()}
-    read = _by_thread(index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]))
+    read = _group_by_thread(index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]))
     totals = index.totals_each(list(read))
-    made: dict[int, ThreadMatches] = {}
+    matches: dict[int, ThreadMatches] = {}
     for thread, found in read.items():
         ranked = rank(wanted, most, found, totals[thread])
         if ranked:
-            made[thread] = ThreadMatches(ranked[:limit], len(ranked), thread not in more)
-    return made
+            matches[thread] = ThreadMatches(ranked[:limit], len(ranked), thread not in more)
+    return matches
 
 
-def _by_thread(found: Iterable[SearchCandidate]) -> dict[int, list[SearchCandidate]]:
-    held: dict[int, list[SearchCandidate]] = {}
+def _group_by_thread(found: Iterable[SearchCandidate]) -> dict[int, list[SearchCandidate]]:
+    by_thread: dict[int, list[SearchCandidate]] = {}
     for one in found:
-        held.setdefault(one.thread, []).append(one)
-    return held
+        by_thread.setdefault(one.thread, []).append(one)
+    return by_thread
 
 
 def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], most: int) -> dict[int, list[MessageKey]]:
     """Return the messages of each thread to read first: those with whole phrases, or most of the rarest words."""
     if query.phrases:
-        tiers: list[Wanted] = [_whole(query)]
+        tiers: list[RequiredTokens] = [_tokens_of_phrases(query)]
     elif len(query.names) > 1:
-        counts = index.count([tokens_for(name.whole) for name in query.names])
+        counts = index.count([tokens_of_term(name.whole) for name in query.names])
         ranked = [name for _, name in sorted(zip(counts, query.names, strict=True))][:_MAX_COMBINED_WORDS]
         tiers = [[_alternatives(name) for name in ranked[:count]] for count in range(len(ranked), 0, -1)]
     else:
@@ -228,21 +241,21 @@ def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], mo
     return {thread: list(keys) for thread, keys in chosen.items()}
 
 
-def _any_of(query: Query) -> Wanted:
+def _tokens_of_any_name(query: Query) -> RequiredTokens:
     return [[tokens for name in query.names for tokens in _alternatives(name)]]
 
 
-def _whole(query: Query) -> Wanted:
-    return [[frozenset[str]().union(*map(tokens_for, query.phrases))]]
+def _tokens_of_phrases(query: Query) -> RequiredTokens:
+    return [[frozenset[str]().union(*map(tokens_of_term, query.phrases))]]
 
 
-def _within(query: Query) -> Wanted:
-    return [[frozenset[str]().union(*map(tokens_within, query.phrases))]]
+def _tokens_inside_phrases(query: Query) -> RequiredTokens:
+    return [[frozenset[str]().union(*map(tokens_inside_phrase, query.phrases))]]
 
 
 def search_parts(query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
     """Return the best of all messages of some threads: without an index, their texts are gone through."""
-    wanted = _parse(query)
+    wanted = _parse_bounded(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
         return []
     messages = [SearchCandidate(scope, at, part) for scope, parts in searched for at, part in enumerate(parts)]
@@ -250,7 +263,7 @@ def search_parts(query: str, limit: int, searched: Iterable[tuple[Scope, Sequenc
     return [make_hit(one.scope, one.part, score) for one, score in ranked]
 
 
-def search_parts_of_each(
+def search_each_threads_parts(
     query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]
 ) -> dict[str, ThreadHits]:
     """Return the best messages of each of these threads, whose texts are all gone through."""
@@ -275,27 +288,27 @@ def search_with_context(
     return [hit._replace(live=hit.hash in in_context, ref=hit.ref if hit.hash in archived else "") for hit in ranked]
 
 
-def _parse(query: str) -> Query:
-    names, phrases = parse(query)
+def _parse_bounded(query: str) -> Query:
+    names, phrases = parse_query(query)
     return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS])
 
 
-def _alternatives(name: QueryName) -> list[Tokens]:
+def _alternatives(name: QueryName) -> list[TokenSet]:
     """Return the tokens of the whole; or those of all its parts."""
-    parts = [frozenset[str]().union(*map(tokens_for, name.parts))] if name.parts else []
-    return list(dict.fromkeys([tokens_for(name.whole), *parts]))
+    parts = [frozenset[str]().union(*map(tokens_of_term, name.parts))] if name.parts else []
+    return list(dict.fromkeys([tokens_of_term(name.whole), *parts]))
 
 
-def _terms(query: Query) -> list[str]:
+def _list_terms(query: Query) -> list[str]:
     return list(dict.fromkeys(term for name in query.names for term in (name.whole, *name.parts)))
 
 
-def _read_each(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
+def _read_in_batches(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
     for at in range(0, len(keys), MAX_READ_MESSAGES):
         yield from index.read(keys[at : at + MAX_READ_MESSAGES])
 
 
-def _choose(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:
+def _choose_messages(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:
     """Return the messages to read: those with all of the words, all but the commonest, …; then with each, by rarity.
 
     It begins with the rarest word, and asks for one more at a time until all that there is was found: messages with
@@ -329,31 +342,33 @@ class SearchedText:
     def count(self, term: str) -> int:
         """Return how often the (folded) term stands there: by itself, or as a hump of a name."""
         occurring = self._folded.count(term)
-        if not occurring or words.stands_alone(term):
+        if not occurring or words.is_single_character_word(term):
             return occurring
         if not (self._cased.isascii() and term.isascii()):
-            return sum(self._stands(at, at + len(term)) for at in self._places(term))
-        standing = len(words.standing(term).findall(self._folded))
+            return sum(self._stands_as_word(at, at + len(term)) for at in self._find_places(term))
+        standing = len(words.whole_term_pattern(term).findall(self._folded))
         return standing if standing == occurring else standing + self._humps[term]
 
     @cached_property
     def _humps(self) -> Mapping[str, int]:
         return words.count_humps(self._cased)
 
-    def count_alike(self, word: str) -> int:
+    def count_similar_words(self, word: str) -> int:
         """Return how often words stand there that begin like this one and end otherwise."""
-        begun = (at for at in self._places(word[:_MIN_COMMON_PREFIX]) if self._is_edge(at - 1))
-        return sum(_begin_alike(run[0], word) for at in begun if (run := words.run().match(self._folded, at)))
+        begun = (at for at in self._find_places(word[:_MIN_COMMON_PREFIX]) if self._is_token_edge(at - 1))
+        return sum(
+            _differ_in_ending(run[0], word) for at in begun if (run := words.token_pattern().match(self._folded, at))
+        )
 
-    def _places(self, term: str) -> Iterator[int]:
+    def _find_places(self, term: str) -> Iterator[int]:
         at = self._folded.find(term)
         while at >= 0:
             yield at
             at = self._folded.find(term, at + 1)
 
-    def _stands(self, start: int, end: int) -> bool:
-        left = self._is_edge(start - 1) or self._is_edge(start)
-        right = self._is_edge(end) or self._is_edge(end - 1) or end - start >= words.MAX_TOKEN_CHARACTERS
+    def _stands_as_word(self, start: int, end: int) -> bool:
+        left = self._is_token_edge(start - 1) or self._is_token_edge(start)
+        right = self._is_token_edge(end) or self._is_token_edge(end - 1) or end - start >= words.MAX_TOKEN_CHARACTERS
         if left and right:
             return True
         if (
@@ -363,30 +378,30 @@ class SearchedText:
             or not (right or self._is_hump(end))
         ):
             return False
-        return self._folded[start:end] in map(str.lower, words.humps_of(self._token(start)))
+        return self._folded[start:end] in map(str.lower, words.split_humps(self._token_at(start)))
 
     def _is_hump(self, at: int) -> bool:
-        return words.is_hump(self._cased, at)
+        return words.is_hump_start(self._cased, at)
 
-    def _is_edge(self, at: int) -> bool:
+    def _is_token_edge(self, at: int) -> bool:
         """Return whether no token goes on at this place."""
         if not 0 <= at < len(self._folded):
             return True
         sign = self._folded[at]
         if sign.isascii():
             return not sign.isalnum()
-        return words.sign().match(sign) is not None or words.stands_alone(sign)
+        return words.separator_pattern().match(sign) is not None or words.is_single_character_word(sign)
 
-    def _token(self, at: int) -> str:
+    def _token_at(self, at: int) -> str:
         """Return the token around this place, as it is written; of a longer one than matters, more than matters."""
         start = at
-        while not self._is_edge(start - 1) and at - start <= words.MAX_TOKEN_CHARACTERS:
+        while not self._is_token_edge(start - 1) and at - start <= words.MAX_TOKEN_CHARACTERS:
             start -= 1
-        found = words.run().match(self._folded, start, start + 2 * words.MAX_TOKEN_CHARACTERS)
+        found = words.token_pattern().match(self._folded, start, start + 2 * words.MAX_TOKEN_CHARACTERS)
         return self._cased[start : found.end()] if found else ""
 
 
-def _begin_alike(one: str, other: str) -> bool:
+def _differ_in_ending(one: str, other: str) -> bool:
     """Return whether two words differ only in a short ending."""
     if one == other or not one.isalpha() or abs(len(one) - len(other)) > _MIN_COMMON_PREFIX:
         return False
@@ -399,9 +414,9 @@ def _begin_alike(one: str, other: str) -> bool:
 
 class _Match(NamedTuple):
     found: SearchCandidate
-    times: dict[str, int]
+    counts: dict[str, int]
     """How often each term stands there."""
-    alike: dict[str, int]
+    similar_counts: dict[str, int]
     """How often words that begin like one of the query's."""
 
 
@@ -417,11 +432,11 @@ def rank(
     `spread` tells how many messages have each term, where the candidates are not all of them.
     """
     messages, length = totals
-    terms = _terms(query)
+    terms = _list_terms(query)
     compared = [name.whole for name in query.names if len(name.whole) > _MIN_COMMON_PREFIX and name.whole.isalpha()]
-    matches = [match for found in candidates if (match := _look(query, terms, compared, found))]
+    matches = [match for found in candidates if (match := _match_message(query, terms, compared, found))]
     if spread is None:
-        spread = {term: sum(1 for m in matches if m.times[term] or m.alike.get(term)) for term in terms}
+        spread = {term: sum(1 for m in matches if m.counts[term] or m.similar_counts.get(term)) for term in terms}
     weight = {
         term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) ** _RARITY_EXPONENT
         * (_TERM_SATURATION + 1)
@@ -432,19 +447,21 @@ def rank(
     return nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
 
 
-def _look(query: Query, terms: Sequence[str], compared: Sequence[str], found: SearchCandidate) -> _Match | None:
-    """Return what of the query stands in the message; None when it does not match."""
+def _match_message(
+    query: Query, terms: Sequence[str], compared: Sequence[str], found: SearchCandidate
+) -> _Match | None:
+    """Return how often the terms of the query occur in the message; None when it does not match."""
     text = found.part.text
-    if query.phrases and not holds(text, query.phrases):
+    if query.phrases and not contains_phrases(text, query.phrases):
         return None
-    other = words.unescape(text)  # what it says if it is JSON
+    other = words.decode_json_escapes(text)  # what it says if it is JSON
     read = [SearchedText(text), *([SearchedText(other)] if other != text else [])]
     times = {term: max([reading.count(term) for reading in read]) for term in terms}
     if not query.phrases and not any(
         times[name.whole] or (name.parts and all(times[part] for part in name.parts)) for name in query.names
     ):
         return None
-    alike = {word: max(reading.count_alike(word) for reading in read) for word in compared if not times[word]}
+    alike = {word: max(reading.count_similar_words(word) for reading in read) for word in compared if not times[word]}
     return _Match(found, times, alike)
 
 
@@ -452,11 +469,11 @@ def _score(query: Query, match: _Match, weight: dict[str, float], average: float
     damp = _TERM_SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * len(match.found.part.text) / average)
     score = 0.0
     for name in query.names:
-        times = match.times[name.whole]
+        times = match.counts[name.whole]
         score += weight[name.whole] * times / (times + damp)
-        if name.parts and all(match.times[part] for part in name.parts):
-            worth = [weight[part] * match.times[part] / (match.times[part] + damp) for part in name.parts]
+        if name.parts and all(match.counts[part] for part in name.parts):
+            worth = [weight[part] * match.counts[part] / (match.counts[part] + damp) for part in name.parts]
             score += _NAME_PARTS_WEIGHT * sum(worth) / len(worth)
-    for word, times in match.alike.items():
+    for word, times in match.similar_counts.items():
         score += _SIMILAR_WORD_WEIGHT * weight[word] * times / (times + damp)
     return score

@@ -19,7 +19,7 @@ class Span(NamedTuple):
     kind: str
 
 
-class _Form(NamedTuple):
+class _SecretForm(NamedTuple):
     kind: str
     hint: str
     """Stands in every text that has one: most texts are passed over by looking for it alone."""
@@ -27,36 +27,38 @@ class _Form(NamedTuple):
     """Group 1, where there is one, is the secret in its context; where there is none, no word goes on around it."""
 
 
-def _form(kind: str, hint: str, pattern: str) -> _Form:
-    return _Form(kind, hint, re.compile(rf"{pattern}(?![A-Za-z0-9_])"))
+def _make_secret_form(kind: str, hint: str, pattern: str) -> _SecretForm:
+    return _SecretForm(kind, hint, re.compile(rf"{pattern}(?![A-Za-z0-9_])"))
 
 
 _SECRET_FORMS: Final = (
-    _form("anthropic-key", "sk-ant-", r"sk-ant-[a-z]+\d+-[\w-]{20,}"),
-    _form("openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]{0,300}\d)[A-Za-z0-9][\w-]{19,}"),
-    _form("aws-key-id", "AKIA", r"AKIA[A-Z2-7]{16}"),
-    _form("aws-key-id", "ASIA", r"ASIA[A-Z2-7]{16}"),
-    *(_form("github-token", f"gh{letter}_", rf"gh{letter}_[A-Za-z0-9]{{36,}}") for letter in "pousr"),
-    _form("github-token", "github_pat_", r"github_pat_\w{22,}"),
-    _form("gitlab-token", "glpat-", r"glpat-[\w-]{20,}"),
-    _form("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,400}"),
-    _form("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,400}"),
-    _form("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/services/[\w/]{20,}"),
-    _form("google-key", "AIza", r"AIza[\w-]{35}"),
-    _form("google-token", "ya29.", r"ya29\.[\w-]{20,}"),
-    _form("google-secret", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
-    _form("stripe-key", "sk_", r"sk_(?:live|test)_[A-Za-z0-9]{16,}"),
-    _form("stripe-key", "rk_", r"rk_(?:live|test)_[A-Za-z0-9]{16,}"),
-    _form("stripe-secret", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
-    _form("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
-    _form("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
-    _form("pypi-token", "pypi-", r"pypi-AgE[\w-]{50,}"),
-    _form("digitalocean-token", "_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
-    _form("sendgrid-key", "SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
-    _form("telegram-token", ":AA", r"\d{8,10}:AA[\w-]{33}"),
-    _form("databricks-token", "dapi", r"dapi[a-f0-9]{32}"),
-    _form("jwt", "eyJ", r"eyJ[\w-]{8,1000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
-    _Form(
+    _make_secret_form("anthropic-key", "sk-ant-", r"sk-ant-[a-z]+\d+-[\w-]{20,}"),
+    _make_secret_form(
+        "openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]{0,300}\d)[A-Za-z0-9][\w-]{19,}"
+    ),
+    _make_secret_form("aws-key-id", "AKIA", r"AKIA[A-Z2-7]{16}"),
+    _make_secret_form("aws-key-id", "ASIA", r"ASIA[A-Z2-7]{16}"),
+    *(_make_secret_form("github-token", f"gh{letter}_", rf"gh{letter}_[A-Za-z0-9]{{36,}}") for letter in "pousr"),
+    _make_secret_form("github-token", "github_pat_", r"github_pat_\w{22,}"),
+    _make_secret_form("gitlab-token", "glpat-", r"glpat-[\w-]{20,}"),
+    _make_secret_form("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,400}"),
+    _make_secret_form("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,400}"),
+    _make_secret_form("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/services/[\w/]{20,}"),
+    _make_secret_form("google-key", "AIza", r"AIza[\w-]{35}"),
+    _make_secret_form("google-token", "ya29.", r"ya29\.[\w-]{20,}"),
+    _make_secret_form("google-secret", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
+    _make_secret_form("stripe-key", "sk_", r"sk_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _make_secret_form("stripe-key", "rk_", r"rk_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _make_secret_form("stripe-secret", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
+    _make_secret_form("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
+    _make_secret_form("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _make_secret_form("pypi-token", "pypi-", r"pypi-AgE[\w-]{50,}"),
+    _make_secret_form("digitalocean-token", "_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
+    _make_secret_form("sendgrid-key", "SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    _make_secret_form("telegram-token", ":AA", r"\d{8,10}:AA[\w-]{33}"),
+    _make_secret_form("databricks-token", "dapi", r"dapi[a-f0-9]{32}"),
+    _make_secret_form("jwt", "eyJ", r"eyJ[\w-]{8,1000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    _SecretForm(
         "private-key",
         "PRIVATE KEY",
         re.compile(
@@ -66,13 +68,13 @@ _SECRET_FORMS: Final = (
             re.DOTALL,
         ),
     ),
-    _Form("url-password", "://", re.compile(r"://[^\s:/@\"'<>]{0,100}:([^\s:/@\"'<>]{3,200})@")),
-    _Form(
+    _SecretForm("url-password", "://", re.compile(r"://[^\s:/@\"'<>]{0,100}:([^\s:/@\"'<>]{3,200})@")),
+    _SecretForm(
         "authorization",
         "uthorization",
         re.compile(r"uthorization\W{1,6}(?i:bearer|basic|token)\s+([\w.~+/=-]{12,})"),
     ),
-    _Form("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
+    _SecretForm("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
 )
 _SECRET_NAMES: Final = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
 _KEY_KINDS: Final = ("api", "access", "private", "auth", "encryption", "account", "signing")
@@ -98,7 +100,7 @@ _LOWER_CASE_TABLE: Final = {code: code + 32 for code in range(ord("A"), ord("Z")
 def find_secrets(text: str) -> list[Span]:
     """Return where keys, tokens and passwords stand in the text, in order, none overlapping another."""
     found: list[Span] = []
-    for span in sorted({*_by_form(text), *_by_name(text)}, key=lambda span: (span.start, -span.stop)):
+    for span in sorted({*_find_by_form(text), *_find_by_name(text)}, key=lambda span: (span.start, -span.stop)):
         if not found or span.start >= found[-1].stop:
             found.append(span)
     return found
@@ -114,22 +116,22 @@ def mask(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
-def _by_form(text: str) -> Iterator[Span]:
+def _find_by_form(text: str) -> Iterator[Span]:
     for form in _SECRET_FORMS:
         if form.hint not in text:
             continue
         for match in form.pattern.finditer(text):
             group = form.pattern.groups
-            if _is_placeholder(match[1]) if group else _goes_on_before(text, match.start()):
+            if _is_placeholder(match[1]) if group else _has_word_before(text, match.start()):
                 continue
             yield Span(match.start(group), match.end(group), form.kind)
 
 
-def _goes_on_before(text: str, start: int) -> bool:
+def _has_word_before(text: str, start: int) -> bool:
     return start > 0 and text[start - 1].isascii() and (text[start - 1].isalnum() or text[start - 1] == "_")
 
 
-def _by_name(text: str) -> Iterator[Span]:
+def _find_by_name(text: str) -> Iterator[Span]:
     # Lower case letter by letter, so that places stay the same.
     lowered = text.lower() if text.isascii() else text.translate(_LOWER_CASE_TABLE)
     for name in _SECRET_NAMES:

@@ -12,7 +12,7 @@ from unabridged.archive.address import scrub_data
 from unabridged.archive.codec import decode, digest, encode
 from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Archive, Hit, Note, Part, Record, Scope, StoredRecord
-from unabridged.archive.references import reference
+from unabridged.archive.references import make_reference
 from unabridged.errors import ArchiveError, SettingsError
 
 KEYED_HASH_PREFIX: Final = "hmac-sha256:"
@@ -33,16 +33,18 @@ def record_fields(record: Record) -> dict[str, Any]:
     return {**fields, "data": scrub_data(record.data), "before": list(record.before), "after": list(record.after)}
 
 
-def record_of(scope: Scope, fields: Any) -> Record:
+def record_from_fields(scope: Scope, fields: Any) -> Record:
     """Return the record that has these fields."""
     try:
         lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": dict(fields["data"])}
         return Record(**{**fields, **lists}, scope=scope)
     except (TypeError, KeyError, AttributeError) as error:
-        raise ArchiveError(f"a stored record of {describe(scope)} can't be read: {error}. Run `verify`.") from error
+        raise ArchiveError(
+            f"a stored record of {describe_scope(scope)} can't be read: {error}. Run `verify`."
+        ) from error
 
 
-def hashes_in(record: Record) -> set[str]:
+def collect_hashes(record: Record) -> set[str]:
     """Return the hashes of every message the record tells about."""
     return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
 
@@ -58,8 +60,8 @@ def check_version(place: object, version: int | None, remedy: str = "move it awa
         raise ArchiveError(f"{place} is of version {version}, this program knows {ARCHIVE_VERSION}. Update unabridged.")
 
 
-def is_named(body: bytes, name: str) -> bool:
-    """Return whether the name is the body's; for one that a wrapper made, whether the body begins with its checksum."""
+def is_body_of_name(body: bytes, name: str) -> bool:
+    """Return whether `name` is the hash of the body; for a wrapper's name, whether the body starts with its checksum."""
     if name.startswith((KEYED_HASH_PREFIX, OBJECT_HASH_PREFIX)):
         return body[:32] == hashlib.sha256(body[32:]).digest()
     return digest(body) == name
@@ -67,7 +69,7 @@ def is_named(body: bytes, name: str) -> bool:
 
 def check_body(body: bytes, name: str) -> bytes:
     """Return the body, and only if it is still what its name says."""
-    if not is_named(body, name):
+    if not is_body_of_name(body, name):
         raise ArchiveError(f"the stored message {name[:20]}… was damaged. Run `verify`, restore it from a backup.")
     return body
 
@@ -83,16 +85,16 @@ def check_names(namespace: Any, *thread: Any) -> None:
 def check_parts(parts: Sequence[Part]) -> None:
     """Refuse a part whose hash is not its body's."""
     for part in parts:
-        if not is_named(part.body, part.hash):
+        if not is_body_of_name(part.body, part.hash):
             raise ArchiveError(
                 f"the part at turn {part.turn} says it is {part.hash[:20]}… but its {len(part.body):,} bytes are "
                 f"{digest(part.body)[:20]}…. Hash the body with codec.digest."
             )
 
 
-def check_references(record: Record, parts: Sequence[Part], held: Collection[str]) -> None:
+def check_references(record: Record, parts: Sequence[Part], held_hashes: Collection[str]) -> None:
     """Refuse a record that refers to a message neither given nor, by its hash, already held."""
-    missing = hashes_in(record).difference(held, (part.hash for part in parts))
+    missing = collect_hashes(record).difference(held_hashes, (part.hash for part in parts))
     if missing:
         raise ArchiveError(
             f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
@@ -100,13 +102,15 @@ def check_references(record: Record, parts: Sequence[Part], held: Collection[str
         )
 
 
-def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
-    """Return the record that keeps its key against this one, if any: only a model's may take it, from a model-free one.
-
-    An id that stands for another compaction of the thread is refused: lists that carry what that one made refer to it.
+def find_key_holder(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
+    """Return the record that keeps the key if this record is stored, or None if this record takes the key.
+    Only a record with a model's summary may take the key of a model-free one. An id that already names another
+    compaction of the thread is refused.
     """
     takes_it = holder is None or (holder.model is None and record.model is not None)
-    is_other = namesake is not None and (namesake.key != record.key or (takes_it and not _is_same(namesake, record)))
+    is_other = namesake is not None and (
+        namesake.key != record.key or (takes_it and not _is_same_change(namesake, record))
+    )
     if is_other:
         raise ArchiveError(
             f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
@@ -114,12 +118,12 @@ def keeper(record: Record, namesake: Record | None, holder: Record | None) -> Re
     return None if takes_it else holder
 
 
-def _is_same(one: Record, other: Record) -> bool:
+def _is_same_change(one: Record, other: Record) -> bool:
     """Return whether two records replace the same messages by the same."""
     return (one.start, one.before, one.after) == (other.start, other.before, other.after)
 
 
-def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
+def select_new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
     """Return those of the parts that the thread does not hold yet, each once, those that search sees last and in order.
 
     That order makes them one run of numbers, which is how a segment of the index names its messages.
@@ -131,35 +135,35 @@ def new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list
     return sorted(fresh.values(), key=lambda part: part.turn >= 0)
 
 
-def in_order(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[StoredRecord]:
-    """Yield each record, and whether it is live, with the parts up to the last it refers to; the last has the rest."""
-    waiting, held = iter(parts), set[str]()
+def group_parts_by_record(records: Iterable[tuple[Record, bool]], parts: Iterable[Part]) -> Iterator[StoredRecord]:
+    """Yield each record with the parts that were stored with it; the last record gets all remaining parts."""
+    waiting, seen_hashes = iter(parts), set[str]()
     before: tuple[Record, bool] | None = None
-    came: list[Part] = []
+    record_parts: list[Part] = []
     for record, live in records:
         if before is not None:
-            yield StoredRecord(*before, came)
-        before, came, missing = (record, live), [], hashes_in(record) - held
+            yield StoredRecord(*before, record_parts)
+        before, record_parts, missing = (record, live), [], collect_hashes(record) - seen_hashes
         while missing and (part := next(waiting, None)) is not None:
-            came.append(part)
-            held.add(part.hash)
+            record_parts.append(part)
+            seen_hashes.add(part.hash)
             missing.discard(part.hash)
     if before is not None:
-        yield StoredRecord(*before, [*came, *waiting])
+        yield StoredRecord(*before, [*record_parts, *waiting])
 
 
-def find_dangling(scope: Scope, records: Iterable[Record], held: Collection[str]) -> Iterator[str]:
+def find_dangling_references(scope: Scope, records: Iterable[Record], held_hashes: Collection[str]) -> Iterator[str]:
     """Yield a sentence for every record that refers to a message the thread does not hold."""
     for record in records:
-        missing = hashes_in(record) - set(held)
+        missing = collect_hashes(record) - set(held_hashes)
         if missing:
             yield (
-                f"{describe(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
+                f"{describe_scope(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
                 f"first {min(missing)[:20]}…"
             )
 
 
-def describe(scope: Scope) -> str:
+def describe_scope(scope: Scope) -> str:
     """Return the scope as problems name it."""
     return f"thread {scope.thread!r} of namespace {scope.namespace!r}"
 
@@ -177,23 +181,23 @@ class LeaseTokens:
     """
 
     def __init__(self) -> None:
-        self._given: dict[tuple[Scope, str], deque[str]] = {}
+        self._tokens_by_key: dict[tuple[Scope, str], deque[str]] = {}
 
     def add(self, scope: Scope, key: str, token: str) -> None:
         """Remember a lease that was granted."""
-        self._given.setdefault((scope, key), deque()).append(token)
+        self._tokens_by_key.setdefault((scope, key), deque()).append(token)
 
-    def oldest(self, scope: Scope, key: str) -> str | None:
+    def take_oldest(self, scope: Scope, key: str) -> str | None:
         """Return the token to give back next, forgotten here; None when there is none."""
         try:
-            return self._given[scope, key].popleft()
+            return self._tokens_by_key[scope, key].popleft()
         except (KeyError, IndexError):
             return None
 
 
 def make_hit(scope: Scope, part: Part, score: float) -> Hit:
     """Return the part as a search gives it."""
-    ref = reference(scope, part.turn, part.hash)
+    ref = make_reference(scope, part.turn, part.hash)
     return Hit(part.hash, part.turn, part.role, part.origin, part.text, score, ref, scope.thread)
 
 
@@ -202,17 +206,17 @@ def is_older(newest: float | None, before: float | None) -> bool:
     return before is None or (newest is not None and newest < before)
 
 
-def thread_note(thread: str) -> str:
+def thread_note_key(thread: str) -> str:
     """Return the key of what is remembered of one thread: every store removes it with the thread."""
     return f"thread:{thread}"
 
 
-def write_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
+def encode_note(namespace: str, key: str, data: Mapping[str, object]) -> bytes:
     """Return what `remember` keeps where the place of a note does not tell whose it is."""
     return encode([namespace, key, dict(data)])
 
 
-def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None:
+def find_cutoff_for_size(archive: Archive, namespace: str, size: int) -> float | None:
     """Return the Unix time before which threads have to go, the longest unused first, to keep within `size` bytes.
 
     Counted are the messages as they are stored, those that threads share for each. None when nothing has to go.
@@ -227,15 +231,15 @@ def moment_for_size(archive: Archive, namespace: str, size: int) -> float | None
     return moment
 
 
-def read_note(data: bytes | None) -> Note | None:
-    """Return what `write_note` wrote; None where there is nothing, or nothing that can be read."""
-    match read_data(data):
+def decode_note(data: bytes | None) -> Note | None:
+    """Return what `encode_note` wrote; None where there is nothing, or nothing that can be read."""
+    match decode_note_data(data):
         case [str(namespace), str(key), dict(kept)]:
             return Note(namespace, key, kept)
     return None
 
 
-def read_data(data: bytes | None) -> Any:
+def decode_note_data(data: bytes | None) -> Any:
     """Return what a note keeps, from its bytes; None where there is nothing, or nothing that can be read."""
     try:
         return None if data is None else decode(data)

@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
-from unabridged.archive.store_rules import describe, join_names
+from unabridged.archive.store_rules import describe_scope, join_names
 from unabridged.archive.stores import files
-from unabridged.archive.stores.files import to_folder
-from unabridged.archive.stores.transcript_file import TranscriptEnd, is_transcript_of, write_empty, write_transcript
+from unabridged.archive.stores.files import to_folder_name
+from unabridged.archive.stores.transcript_file import (
+    TranscriptEnd,
+    is_transcript_of,
+    write_empty_transcript,
+    write_transcript,
+)
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged.text_tools import neutral, one_line
+from unabridged.text_tools import neutralise_markup, to_one_line
 
 THREAD_FIELD: Final = "{thread}"
 NAMESPACE_FIELD: Final = "{namespace}"
@@ -61,7 +66,7 @@ def transcripts_for(template: str | Literal[False] | None, archive: Archive) -> 
         return None
     if template is None:
         path_of = getattr(archive, "transcript_path", None)
-        return None if path_of is None else OwnTranscripts(path_of)
+        return None if path_of is None else ArchiveTranscripts(path_of)
     if getattr(archive, "is_encrypted", False):
         raise SettingsError(
             f"transcript={template!r} would write in plain text what the archive encrypts: leave it out, or use an "
@@ -70,7 +75,7 @@ def transcripts_for(template: str | Literal[False] | None, archive: Archive) -> 
     return TranscriptFiles(template, archive)
 
 
-class OwnTranscripts(NamedTuple):
+class ArchiveTranscripts(NamedTuple):
     """Those that the archive keeps itself, as a directory does."""
 
     path_of: Callable[[Scope], Path]
@@ -80,7 +85,7 @@ class OwnTranscripts(NamedTuple):
         """Return the path, absolute: the agent's tools may work in another folder than this process."""
         path = self.path_of(scope)
         folder, inside = path.parents[2], path.parts[-3:]  # what stands for namespace and thread is harmless, and exact
-        return str(Path(neutral(one_line(str(folder))), *inside))
+        return str(Path(neutralise_markup(to_one_line(str(folder))), *inside))
 
     def check(self, scope: Scope) -> None:
         """Do nothing: each thread has its own folder."""
@@ -104,23 +109,23 @@ class TranscriptFiles:
 
     def name(self, scope: Scope) -> str:
         """Return the path as the settings have it: the same in every process, wherever it works."""
-        return _fill(neutral(one_line(str(Path(self.template).expanduser()))), scope)
+        return _fill_in_names(neutralise_markup(to_one_line(str(Path(self.template).expanduser()))), scope)
 
     def check(self, scope: Scope) -> None:
         """Raise if the file can't be written or is not this thread's; one that threads would share is claimed."""
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
-            self._require_own(path, scope)
-            if not self._place.is_apart and not path.exists():
-                write_empty(path, scope)
+            self._require_own_file(path, scope)
+            if not self._place.is_per_thread and not path.exists():
+                write_empty_transcript(path, scope)
 
     def update(self, scope: Scope, record_id: str) -> None:
         """Write what is new in the archive to the file."""
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
-            self._require_own(path, scope)
-            _remember(self._archive, scope.namespace, self._place.template)
-            write_transcript(path, scope, _Stored(self._archive, scope, record_id))
+            self._require_own_file(path, scope)
+            _remember_path(self._archive, scope.namespace, self._place.template)
+            write_transcript(path, scope, _ArchiveTranscriptSource(self._archive, scope, record_id))
 
-    def _require_own(self, path: Path, scope: Scope) -> None:
+    def _require_own_file(self, path: Path, scope: Scope) -> None:
         """Refuse a path at which something else stands: another thread's transcript, or a file that is none."""
         try:
             path.lstat()
@@ -128,11 +133,11 @@ class TranscriptFiles:
             return
         if is_transcript_of(path, scope):
             return
-        if self._place.is_apart:
+        if self._place.is_per_thread:
             remedy = "Remove it, or name another path in Settings(transcript=…)."
         else:
             remedy = f"Write {THREAD_FIELD} into the path, as in transcript='logs/{THREAD_FIELD}.md'."
-        raise TranscriptError(f"{path} is there and is not the transcript of {describe(scope)}. {remedy}")
+        raise TranscriptError(f"{path} is there and is not the transcript of {describe_scope(scope)}. {remedy}")
 
 
 class _TranscriptPath(NamedTuple):
@@ -141,7 +146,7 @@ class _TranscriptPath(NamedTuple):
     template: str
 
     @property
-    def is_apart(self) -> bool:
+    def is_per_thread(self) -> bool:
         """Return whether each thread has its own file."""
         return THREAD_FIELD in self.template
 
@@ -152,7 +157,7 @@ class _TranscriptPath(NamedTuple):
 
     def path(self, scope: Scope) -> Path:
         """Return the path of this thread's file."""
-        return Path(_fill(self.template, scope))
+        return Path(_fill_in_names(self.template, scope))
 
     @contextmanager
     def locked(self, scope: Scope, remedy: str) -> Iterator[Path]:
@@ -160,24 +165,24 @@ class _TranscriptPath(NamedTuple):
         path = self.path(scope)
         try:
             _make_folders(path.parent)
-            with _lock(self.folder / _LOCK_FILE):
+            with _lock_transcripts(self.folder / _LOCK_FILE):
                 yield path
         except OSError as error:
             raise TranscriptError(f"{path}: {error.strerror or error}. {remedy}") from error
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _lock_transcripts(path: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
-            stack.enter_context(files.locked(path, _LOCK_TIMEOUT_SECONDS))
+            stack.enter_context(files.hold_file_lock(path, _LOCK_TIMEOUT_SECONDS))
         except ArchiveError as error:
             raise TranscriptError(str(error)) from error
         yield
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _ArchiveTranscriptSource:
     """A thread of any archive as the source of its transcript."""
 
     archive: Archive
@@ -189,15 +194,15 @@ class _Stored:
         """Return how many messages have left the context."""
         return sum(held.messages for held in self.archive.holdings(self.scope.namespace, [self.scope.thread]))
 
-    def knows(self, record_id: str) -> bool:
+    def has_record(self, record_id: str) -> bool:
         """Return whether the thread has the record, retired or not."""
         return self.archive.record(self.scope, record_id) is not None
 
-    def since(self, end: TranscriptEnd) -> Sequence[Part]:
+    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return the messages behind the last turn; where others came too, their number tells."""
         return self.archive.parts(self.scope, end.turn + 1)
 
-    def whole(self) -> Sequence[Part]:
+    def all_parts(self) -> Sequence[Part]:
         """Return all messages, in order."""
         return self.archive.parts(self.scope)
 
@@ -207,49 +212,49 @@ class _Stored:
 
 def forget_thread(archive: Archive, scope: Scope) -> None:
     """Remove the thread from the archive, and the transcripts of it that were written beside the archive."""
-    places = _remembered(archive, scope.namespace)
+    places = _read_remembered_paths(archive, scope.namespace)
     archive.forget(scope)
-    _remove(places, [scope])
+    _remove_transcripts(places, [scope])
 
 
 def forget_namespace(archive: Archive, namespace: str, before: float | None = None) -> Sequence[str]:
     """Remove a namespace or its threads older than `before`, and their transcripts; the names of those that went."""
-    places = _remembered(archive, namespace)
+    places = _read_remembered_paths(archive, namespace)
     gone = archive.forget_namespace(namespace, before)
-    _remove(places, [Scope(namespace, thread) for thread in gone])
+    _remove_transcripts(places, [Scope(namespace, thread) for thread in gone])
     return gone
 
 
-def _remember(archive: Archive, namespace: str, template: str) -> None:
-    known = [place.template for place in _remembered(archive, namespace)]
+def _remember_path(archive: Archive, namespace: str, template: str) -> None:
+    known = [place.template for place in _read_remembered_paths(archive, namespace)]
     if template not in known:
         archive.remember(namespace, _NOTE_KEY, {"paths": [*known, template]})
 
 
-def _remembered(archive: Archive, namespace: str) -> list[_TranscriptPath]:
+def _read_remembered_paths(archive: Archive, namespace: str) -> list[_TranscriptPath]:
     """Return where transcripts of the namespace were ever kept."""
     note: Any = archive.remembered(namespace, _NOTE_KEY) or {}
     paths = note.get("paths", ())
     return [_TranscriptPath(path) for path in paths if isinstance(path, str) and Path(path).is_absolute()]
 
 
-def _remove(places: Sequence[_TranscriptPath], scopes: Sequence[Scope]) -> None:
+def _remove_transcripts(places: Sequence[_TranscriptPath], scopes: Sequence[Scope]) -> None:
     """Remove the transcripts of these threads: only files whose first lines say that they are that."""
     failed: list[TranscriptError] = []
     emptied: dict[Path, _TranscriptPath] = {}
     for place, scope in product(places, scopes):
         try:
-            if _remove_one(place, scope):
+            if _remove_transcript(place, scope):
                 emptied[place.path(scope).parent] = place
         except TranscriptError as error:
             failed.append(error)
     for folder, place in emptied.items():
-        _clean(folder, place)
+        _remove_leftovers(folder, place)
     if failed:
         raise TranscriptError(f"{len(failed):,} transcripts of forgotten threads are still there: {failed[0]}")
 
 
-def _remove_one(place: _TranscriptPath, scope: Scope) -> bool:
+def _remove_transcript(place: _TranscriptPath, scope: Scope) -> bool:
     """Remove the thread's transcript; return whether there was one."""
     try:
         if not is_transcript_of(place.path(scope), scope):
@@ -262,9 +267,9 @@ def _remove_one(place: _TranscriptPath, scope: Scope) -> bool:
     return True
 
 
-def _clean(folder: Path, place: _TranscriptPath) -> None:
+def _remove_leftovers(folder: Path, place: _TranscriptPath) -> None:
     """Remove what a crash left half written, and folders that are empty now: their names are names of threads."""
-    with suppress(OSError, TranscriptError), _lock(place.folder / _LOCK_FILE):
+    with suppress(OSError, TranscriptError), _lock_transcripts(place.folder / _LOCK_FILE):
         for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
         while folder != place.folder and place.folder in folder.parents:
@@ -275,9 +280,9 @@ def _clean(folder: Path, place: _TranscriptPath) -> None:
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-def _fill(template: str, scope: Scope) -> str:
+def _fill_in_names(template: str, scope: Scope) -> str:
     """Return the path with the names of namespace and thread in it, as a directory archive writes names."""
-    thread, namespace = to_folder(scope.thread), to_folder(scope.namespace)
+    thread, namespace = to_folder_name(scope.thread), to_folder_name(scope.namespace)
     if NAMESPACE_FIELD not in template and scope.namespace != DEFAULT_NAMESPACE:
         thread = f"{thread}@{namespace}"
     if len(thread) > _MAX_NAME_CHARACTERS:

@@ -4,7 +4,7 @@ A name is more than one word: `src/app/getUserName.py` is also `app/getusername.
 `user`, …; scripts written without spaces are single characters and pairs. Case, Unicode form and width don't matter.
 Nothing is stemmed or dropped: search is literal.
 
-`prepare` makes of a text what an index takes as it is: each run of letters and digits is a token, so is each hump of a
+`prepare_for_index` makes of a text what an index takes as it is: each run of letters and digits is a token, so is each hump of a
 name, each character and each pair of an unspaced script. It must give the same as long as archives have what it gave:
 SQLite takes a message out of its index by the same text.
 """
@@ -70,24 +70,24 @@ def count_terms(text: str) -> dict[str, int]:
     Only words with a backslash in them have another reading: the others, nearly all of them, are counted once.
     """
     if "\\" not in text:
-        return _count(text)
+        return _count_name_terms(text)
     words = text.split()
     escaped = " ".join([word for word in words if "\\" in word])
-    counted = _count(escaped)
-    for term, times in _count(unescape(escaped)).items():
+    counted = _count_name_terms(escaped)
+    for term, times in _count_name_terms(decode_json_escapes(escaped)).items():
         counted[term] = max(times, counted.get(term, 0))
-    for term, times in _count(" ".join([word for word in words if "\\" not in word])).items():
+    for term, times in _count_name_terms(" ".join([word for word in words if "\\" not in word])).items():
         counted[term] = counted.get(term, 0) + times
     return counted
 
 
-def parse(query: str) -> Query:
+def parse_query(query: str) -> Query:
     """Return the query as literal words. No character in it is an operator; an odd quote is just a character."""
-    phrases = dict.fromkeys(fold(phrase) for phrase in _PHRASE_PATTERN.findall(query))
+    phrases = dict.fromkeys(fold_text(phrase) for phrase in _PHRASE_PATTERN.findall(query))
     phrases.pop("", None)
     names: dict[str, QueryName] = {}
-    for name in _names(query):
-        terms = _terms(name)
+    for name in _find_names(query):
+        terms = _list_name_terms(name)
         if _UNSPACED_RUN_PATTERN.search(name):
             # A sentence without spaces is no name: each pair of characters counts by itself.
             pairs = [term for term in terms if len(term) > 1] or terms
@@ -95,26 +95,26 @@ def parse(query: str) -> Query:
         else:
             # `app.py:42` helps most when it stands there whole, but either half by itself is worth finding.
             halves = [half for half in _SPLIT_PATTERNS[0].split(name) if half.strip(_JOINING_CHARACTERS)]
-            found = [_named(half) for half in halves]
+            found = [_make_query_name(half) for half in halves]
             names.update((one.whole, one) for one in ([QueryName(terms[0])] if len(halves) > 1 else []) + found)
-    if not names and not phrases and (literal := fold(query)):
+    if not names and not phrases and (literal := fold_text(query)):
         phrases = {literal: None}  # only signs, as in "=>": looked for as they stand
     return Query(tuple(names.values()), tuple(phrases))
 
 
-def fold(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return the text as phrases are compared: without case, Unicode form, width and kinds of white space."""
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return _SPACE_PATTERN.sub(" ", folded).strip()
 
 
-def holds(text: str, phrases: tuple[str, ...]) -> bool:
+def contains_phrases(text: str, phrases: tuple[str, ...]) -> bool:
     """Return whether every (folded) phrase stands in the text."""
-    readings = {fold(reading) for reading in (text, unescape(text))} if phrases else ()
+    readings = {fold_text(reading) for reading in (text, decode_json_escapes(text))} if phrases else ()
     return all(any(phrase in reading for reading in readings) for phrase in phrases)
 
 
-def unescape(text: str) -> str:
+def decode_json_escapes(text: str) -> str:
     r"""Return the other reading of a text that may be JSON, as arguments of calls are: after `\n` a word begins."""
     if "\\" not in text:
         return text
@@ -123,40 +123,40 @@ def unescape(text: str) -> str:
     return _UNICODE_ESCAPE_PATTERN.sub(lambda match: chr(int(match[1], 16)), text)
 
 
-def prepare(text: str) -> bytes:
-    """Return the text as an index takes it: every other sign of ASCII than letters and digits separates tokens."""
-    data = _spread(text)
+def prepare_for_index(text: str) -> bytes:
+    """Return the text as search indexes take it: runs of letters and digits, separated by spaces or punctuation."""
+    data = _separate_unspaced(text)
     more: list[bytes] = []
     if b"\\" in data:
         more = _ESCAPE_PATTERN.findall(data)
         if b"\\u" in data:
-            more += [_spread(unescape(word)) for word in data.decode().split() if "\\u" in word]
+            more += [_separate_unspaced(decode_json_escapes(word)) for word in data.decode().split() if "\\u" in word]
     data = b" ".join([data, *more, b""])
-    return b" ".join([data, *_humps_in(data)])
+    return b" ".join([data, *_find_humps(data)])
 
 
-def tokens_of(prepared: bytes) -> set[bytes]:
+def extract_tokens(prepared: bytes) -> set[bytes]:
     """Return the tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
     return {
-        token if len(token) <= MAX_TOKEN_CHARACTERS else shorten(token)
+        token if len(token) <= MAX_TOKEN_CHARACTERS else shorten_token(token)
         for token in _TOKEN_PATTERN.findall(prepared.lower())
     }
 
 
-def shorten(token: bytes) -> bytes:
+def shorten_token(token: bytes) -> bytes:
     """Return the beginning by which a long token is known."""
     return token.decode("utf-8", "replace")[:MAX_TOKEN_CHARACTERS].encode()
 
 
-def tokens_for(term: str) -> frozenset[str]:
+def tokens_of_term(term: str) -> frozenset[str]:
     """Return the tokens that every text has in which this (folded) term stands."""
-    found = _TOKEN_PATTERN.findall(_spread(term).lower())
+    found = _TOKEN_PATTERN.findall(_separate_unspaced(term).lower())
     return frozenset(token.decode()[:MAX_TOKEN_CHARACTERS] for token in found)
 
 
-def tokens_within(phrase: str) -> frozenset[str]:
+def tokens_inside_phrase(phrase: str) -> frozenset[str]:
     """Return the tokens of every text that has this (folded) phrase, even if it begins or ends inside a word."""
-    spread = _spread(phrase).lower()
+    spread = _separate_unspaced(phrase).lower()
     found: set[str] = set()
     for match in _TOKEN_PATTERN.finditer(spread):
         token = match[0].decode()
@@ -165,38 +165,41 @@ def tokens_within(phrase: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def stands_alone(term: str) -> bool:
+def is_single_character_word(term: str) -> bool:
     """Return whether the term is of an unspaced script, or a symbol: it stands wherever its characters do."""
     return _SINGLE_CHARACTER_PATTERN.match(term) is not None
 
 
-def _spread(text: str) -> bytes:
-    """Return the text with signs beyond ASCII only where they are part of words, and unspaced scripts in pieces."""
+def _separate_unspaced(text: str) -> bytes:
+    """Return the text as bytes, with spaces around the characters of scripts that are written without spaces."""
     if text.isascii():
         return text.encode()
     return unicodedata.normalize("NFKC", text).encode("ascii", _ERROR_HANDLER_NAME)
 
 
-def _spread_there(error: UnicodeError) -> tuple[bytes, int]:
+def _separate_error_run(error: UnicodeError) -> tuple[bytes, int]:
     """Return what replaces characters beyond ASCII: so the encoder itself finds them, as fast as it copies others."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return _spread_run(error.object[error.start : error.end]), error.end
+    return _separate_run(error.object[error.start : error.end]), error.end
 
 
 _ERROR_HANDLER_NAME: Final = "unabridged.spread"
-codecs.register_error(_ERROR_HANDLER_NAME, _spread_there)
+codecs.register_error(_ERROR_HANDLER_NAME, _separate_error_run)
 
 
 @lru_cache(maxsize=1 << 14)
-def _spread_run(run: str) -> bytes:
+def _separate_run(run: str) -> bytes:
     pieces = _UNSPACED_RUN_PATTERN.split(run.casefold())
-    pieces[::2] = (sign().sub(lambda match: f" {match[0]} " if stands_alone(match[0]) else " ", p) for p in pieces[::2])
-    pieces[1::2] = (f" {' '.join(_pairs(piece))} " for piece in pieces[1::2])
+    pieces[::2] = (
+        separator_pattern().sub(lambda match: f" {match[0]} " if is_single_character_word(match[0]) else " ", p)
+        for p in pieces[::2]
+    )
+    pieces[1::2] = (f" {' '.join(_list_pairs(piece))} " for piece in pieces[1::2])
     return "".join(pieces).encode("utf-8", "replace")
 
 
-def _humps_in(data: bytes) -> set[bytes]:
+def _find_humps(data: bytes) -> set[bytes]:
     """Return the humps of every name in the data, which ends with a space; found by the places where they meet."""
     classes = data.translate(_CHARACTER_CLASSES)
     find, before = classes.find, classes.rfind
@@ -208,7 +211,12 @@ def _humps_in(data: bytes) -> set[bytes]:
             names.add(data[before(b" ", 0, at) + 1 : end])
             at = find(meeting, end)
     # Where a single letter would stand alone there are none: base64, most often, which is not worth remembering.
-    return {hump for name in names if b"aAAa" not in name.translate(_CHARACTER_CLASSES) for hump in _humps_of(name)}
+    return {
+        hump
+        for name in names
+        if b"aAAa" not in name.translate(_CHARACTER_CLASSES)
+        for hump in _split_humps_of_bytes(name)
+    }
 
 
 def count_humps(text: str) -> Counter[str]:
@@ -222,58 +230,58 @@ def count_humps(text: str) -> Counter[str]:
             start, end = classes.rfind(b" ", 0, at) + 1, classes.find(b" ", at)
             names[start] = data[start:end]
             at = classes.find(meeting, end)
-    return Counter(hump.lower().decode() for name in names.values() for hump in _humps_of(name))
+    return Counter(hump.lower().decode() for name in names.values() for hump in _split_humps_of_bytes(name))
 
 
 @lru_cache(maxsize=1 << 16)
-def _humps_of(name: bytes) -> tuple[bytes, ...]:
-    return tuple(hump.encode() for hump in humps_of(name.decode()))
+def _split_humps_of_bytes(name: bytes) -> tuple[bytes, ...]:
+    return tuple(hump.encode() for hump in split_humps(name.decode()))
 
 
-def humps_of(token: str) -> list[str]:
-    """Return the humps of a token; none where single letters would stand alone, or in bulk data."""
+def split_humps(token: str) -> list[str]:
+    """Split a camel-case token into its words; return none for single letters or very long tokens."""
     humps = _HUMP_PATTERN.split(token) if len(token) <= MAX_TOKEN_CHARACTERS else []
     return humps if min(map(len, humps), default=0) > 1 else []
 
 
-def is_hump(text: str, at: int) -> bool:
+def is_hump_start(text: str, at: int) -> bool:
     """Return whether another hump of a name begins at this place."""
     return _HUMP_PATTERN.match(text, at) is not None
 
 
-def _count(text: str) -> dict[str, int]:
+def _count_name_terms(text: str) -> dict[str, int]:
     counted: dict[str, int] = {}
     seen = counted.get
-    for name, times in Counter(_names(text)).items():
-        for term in _terms(name):
+    for name, times in Counter(_find_names(text)).items():
+        for term in _list_name_terms(name):
             counted[term] = seen(term, 0) + times
     return counted
 
 
-def _names(text: str) -> list[str]:
+def _find_names(text: str) -> list[str]:
     if text.isascii():
         return _ASCII_NAME_PATTERN.findall(text)
-    return _name().findall(unicodedata.normalize("NFKC", text))
+    return _name_pattern().findall(unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(maxsize=1 << 16)
-def _terms(name: str) -> tuple[str, ...]:
+def _list_name_terms(name: str) -> tuple[str, ...]:
     """Return what the name is indexed by, each once: itself first, then its pieces, down to words and their parts."""
     if name.isascii() or not (runs := _UNSPACED_RUN_PATTERN.split(name))[1:]:
-        return tuple(_pieces(name))
+        return tuple(_list_pieces(name))
     found: dict[str, None] = {}
     for index, run in enumerate(runs):
-        found.update(dict.fromkeys(_pairs(run.casefold()) if index % 2 else _pieces(run)))
+        found.update(dict.fromkeys(_list_pairs(run.casefold()) if index % 2 else _list_pieces(run)))
     return tuple(found)
 
 
-def _pairs(run: str) -> list[str]:
+def _list_pairs(run: str) -> list[str]:
     return [run[at : at + 2] for at in range(len(run) - 1)] + list(run)
 
 
-def _pieces(name: str) -> list[str]:
+def _list_pieces(name: str) -> list[str]:
     if name.islower() and name.isalpha() and len(name) <= MAX_TOKEN_CHARACTERS:
-        return [_term(name)]
+        return [_to_term(name)]
     pieces = [name.strip(_JOINING_CHARACTERS)]
     found = dict.fromkeys(pieces)
     for path in (piece for piece in pieces if "/" in piece):
@@ -283,23 +291,23 @@ def _pieces(name: str) -> list[str]:
         pieces = [part for piece in pieces for part in joiner.split(piece) if part]
         found.update(dict.fromkeys(pieces))
     for word in pieces:
-        found.update(dict.fromkeys(_humps(word)))
-    terms = list(dict.fromkeys(_term(piece) for piece in found if piece))
+        found.update(dict.fromkeys(_split_word(word)))
+    terms = list(dict.fromkeys(_to_term(piece) for piece in found if piece))
     return [*terms, CUT_MARK] if any(len(piece) > MAX_TOKEN_CHARACTERS for piece in pieces) else terms
 
 
-def _named(name: str) -> QueryName:
-    whole, leaves = _terms(name)[0], _leaves(name)
+def _make_query_name(name: str) -> QueryName:
+    whole, leaves = _list_name_terms(name)[0], _find_smallest_parts(name)
     return QueryName(whole, () if leaves == (whole,) else leaves)
 
 
-def _leaves(name: str) -> tuple[str, ...]:
+def _find_smallest_parts(name: str) -> tuple[str, ...]:
     """Return the smallest parts: a text that has them all has the name, if in another arrangement."""
-    words = [word for word in _word().findall(name) if word.strip("_")]
-    return tuple(dict.fromkeys(_term(part) for word in words for part in (_humps(word) or [word])))
+    words = [word for word in _word_pattern().findall(name) if word.strip("_")]
+    return tuple(dict.fromkeys(_to_term(part) for word in words for part in (_split_word(word) or [word])))
 
 
-def _humps(word: str) -> list[str]:
+def _split_word(word: str) -> list[str]:
     """Return the parts of `getUserName` and `user_name`; none where one would be a single letter, or in bulk data."""
     if len(word) > MAX_TOKEN_CHARACTERS:
         return []
@@ -307,31 +315,31 @@ def _humps(word: str) -> list[str]:
     return parts if all(len(part) > 1 for part in parts) else []
 
 
-def _term(piece: str) -> str:
+def _to_term(piece: str) -> str:
     return (piece.lower() if piece.isascii() else piece.casefold())[:MAX_TOKEN_CHARACTERS]
 
 
 @cache
-def _marks() -> str:
+def _combining_marks() -> str:
     r"""Return every combining mark as a regular expression class: part of words, though `\w` leaves them out."""
     blocks = (range(0x300, 0x2000), range(0x20D0, 0x2100), range(0x2DE0, 0x2E00), range(0xA000, 0xAC00))
     return "".join(chr(code) for block in blocks for code in block if unicodedata.category(chr(code))[0] == "M")
 
 
 @cache
-def _name() -> re.Pattern[str]:
-    word = f"[\\w{_marks()}]+"
+def _name_pattern() -> re.Pattern[str]:
+    word = f"[\\w{_combining_marks()}]+"
     return re.compile(f"{word}(?:[{_JOINING_CHARACTERS}]+{word})*|[{_SYMBOLS}]")
 
 
 @cache
-def _word() -> re.Pattern[str]:
-    return re.compile(f"[\\w{_marks()}]+")
+def _word_pattern() -> re.Pattern[str]:
+    return re.compile(f"[\\w{_combining_marks()}]+")
 
 
 @lru_cache(maxsize=1 << 10)
-def standing(term: str) -> re.Pattern[str]:
-    """Return a (folded) term of ASCII where it stands by itself, in a folded text of ASCII."""
+def whole_term_pattern(term: str) -> re.Pattern[str]:
+    """Return a pattern that finds a folded ASCII term where it stands as a whole word."""
     literal = re.escape(term)
     left = f"(?<![a-z0-9]{literal})" if term[0].isalnum() else ""
     right = "(?![a-z0-9])" if term[-1].isalnum() and len(term) < MAX_TOKEN_CHARACTERS else ""
@@ -339,12 +347,12 @@ def standing(term: str) -> re.Pattern[str]:
 
 
 @cache
-def sign() -> re.Pattern[str]:
-    """Return a character that is no part of a word."""
-    return re.compile(f"[^\\w{_marks()}]")
+def separator_pattern() -> re.Pattern[str]:
+    """Return a pattern for one character that is not part of a word."""
+    return re.compile(f"[^\\w{_combining_marks()}]")
 
 
 @cache
-def run() -> re.Pattern[str]:
-    """Return a token of a folded text, at the place where it begins."""
-    return re.compile(f"(?:(?![{_UNSPACED_SCRIPTS}\u3005\u3006\u30fc_])[\\w{_marks()}])+")
+def token_pattern() -> re.Pattern[str]:
+    """Return a pattern for one token of a folded text."""
+    return re.compile(f"(?:(?![{_UNSPACED_SCRIPTS}\u3005\u3006\u30fc_])[\\w{_combining_marks()}])+")

@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from unabridged.archive.address import without_credentials
+from unabridged.archive.address import hide_credentials
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of, stop_of
 from unabridged.errors import NotInstalled, SettingsError
@@ -81,7 +81,7 @@ def open_model(
     `options` are Pydantic AI's model settings (`temperature`, `thinking`, `extra_body`, …). With a `base_url` (also as
     `provider:name@url`), `openai` means the chat completions that compatible servers speak.
     """
-    shown = without_credentials(model)
+    shown = hide_credentials(model)
     name, at, url = model.partition("@http")
     base_url = base_url or (f"http{url}" if at else None)
     provider, colon, bare = name.partition(":")

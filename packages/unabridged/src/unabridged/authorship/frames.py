@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from unabridged.messages import View
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 
 _OWN_FRAME_START = "[unabridged "
 _MAX_JSON_CHARACTERS = 20_000
@@ -37,7 +37,7 @@ def split_blocks(view: View) -> list[TurnBlock]:
     text, found = view.text, list[TurnBlock]()
     if text.startswith(_OWN_FRAME_START):
         return [TurnBlock("person", text)]  # a summary of ours only if the archive knows it
-    for start, stop in pairwise([0, *view.starts, len(text) + 1]):
+    for start, stop in pairwise([0, *view.block_starts, len(text) + 1]):
         whole = "whole_turn" in _summary_frame(text[start:stop])
         found += _split(text[start : None if whole else stop - 1])
         if whole:
@@ -45,7 +45,7 @@ def split_blocks(view: View) -> list[TurnBlock]:
     return found
 
 
-@remembered
+@cache_by_text
 def _split(text: str) -> tuple[TurnBlock, ...]:
     """Return one block of a turn, split where a frame begins and ends."""
     found = list[TurnBlock]()
@@ -133,7 +133,7 @@ def _exit_codes() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.MULTILINE) for pattern in frame_table()["exit_codes"])
 
 
-@remembered
+@cache_by_text
 def find_exit_code(text: str) -> int | None:
     """Return the exit code that a known host's frame or a JSON field of a result states; None without one."""
     edges = text if len(text) <= 2_000 else f"{text[:1_000]}\n{text[-1_000:]}"

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from unabridged.authorship.frames import frame_table
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import find_fences
 
 _TAG_PATTERN = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
@@ -34,7 +34,7 @@ Part = tuple[int, int]
 """The start and the end of a stretch of a turn."""
 
 
-@remembered
+@cache_by_text
 def host_parts(text: str) -> tuple[Part, ...]:
     """Return the parts of a turn that are the host's, in order and apart."""
     lines = [found.span() for found in _HOST_LINE_PATTERN.finditer(text)]
@@ -56,7 +56,7 @@ def blank_parts(text: str, parts: Iterable[Part]) -> str:
     return "".join([*pieces, text[place:]])
 
 
-@remembered
+@cache_by_text
 def own_words(text: str) -> str:
     """Return the person's words in a turn, without the host's; all of it where nothing else is there."""
     pieces, place = list[str](), 0

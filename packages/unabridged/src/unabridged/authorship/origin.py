@@ -14,7 +14,7 @@ from unabridged.archive.protocol import RecordData
 from unabridged.authorship.frames import frame_table, split_blocks
 from unabridged.authorship.host_words import is_host_text
 from unabridged.authorship.turn_endings import ends_in_action, ends_in_fence
-from unabridged.marks import is_cleared, is_ours
+from unabridged.marks import is_cleared, is_generated_turn
 from unabridged.messages import Origin, View
 
 TurnCounts = Mapping[str, int]
@@ -39,8 +39,8 @@ def with_origins(
         fences_act = counts["turns"] >= _MIN_OBSERVATIONS and 4 * counts["fenced"] >= 3 * counts["turns"]
         for i, view in enumerate(found):
             if view.role == "user" and view.origin in {"person", "summary"} and _is_observation(views, i, fences_act):
-                found[i] = views[i].said_by("tool")
-    return [f.said_by(o) if o else f for f, o in zip(found, said, strict=True)] if said else found
+                found[i] = views[i].with_origin("tool")
+    return [f.with_origin(o) if o else f for f, o in zip(found, said, strict=True)] if said else found
 
 
 def _by_frames(view: View) -> View:
@@ -51,7 +51,7 @@ def _by_frames(view: View) -> View:
     guessed = view.origin == "tool" and not view.answers
     if view.role != "user" or not (guessed or view.origin == "person"):
         return view
-    return separate_inserted(view.said_by("person"))
+    return separate_inserted(view.with_origin("person"))
 
 
 def separate_inserted(view: View) -> View:
@@ -66,7 +66,7 @@ def separate_inserted(view: View) -> View:
         own = "\n".join(block.text.strip("\n") for block in blocks if block.author == "person")
     if view.media or not (is_host_text(own) or (others and not own.strip())):
         return view.with_inserted(own, others) if others else view
-    return view.said_by("summary" if any(block.author == "summary" for block in blocks) else "host")
+    return view.with_origin("summary" if any(block.author == "summary" for block in blocks) else "host")
 
 
 def _is_observation(views: Sequence[View], index: int, fences_act: bool) -> bool:
@@ -80,7 +80,7 @@ def _is_observation(views: Sequence[View], index: int, fences_act: bool) -> bool
 
 
 def _is_models(view: View) -> bool:
-    return view.role == "assistant" and view.origin != "summary" and not is_ours(view)
+    return view.role == "assistant" and view.origin != "summary" and not is_generated_turn(view)
 
 
 def count_turns(views: Sequence[View], indices: Collection[int], before: TurnCounts = NO_TURNS) -> TurnCounts:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from unabridged.authorship.frames import frame_table
 from unabridged.authorship.host_words import Part, blank_parts, find_closed_blocks, host_parts
-from unabridged.text_tools import bare, blank_fences, find_fences, sentences
+from unabridged.text_tools import blank_fences, find_fences, remove_bullet, split_sentences
 
 MAX_CHARACTERS = 60_000
 """Characters of a message that are read, at its beginning and its end: what is longer was pasted."""
@@ -53,9 +53,9 @@ def own_sentences(text: str) -> Iterator[Sentence]:
     said = blank_parts(said, find_closed_blocks(said))
     own = _QUOTATION_PATTERN.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
-    for sentence in sentences(own):
+    for sentence in split_sentences(own):
         stop = own.index(sentence, stop) + len(sentence)
-        plain = bare(sentence)
+        plain = remove_bullet(sentence)
         yield Sentence(said[stop - len(plain) : stop], plain)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from unabridged.authorship.frames import frame_table
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 
 _TAIL_CHARACTERS = 4_000
 """Characters at the end of a turn in which its action is looked for."""
@@ -27,13 +27,13 @@ _CODE_LINE_PATTERN = re.compile(
 _COMMAND_PATTERN = re.compile(r"[ \t]*[$!] ?\S")
 
 
-@remembered
+@cache_by_text
 def ends_in_fence(text: str) -> bool:
     """Return whether a turn ends in a fence of code."""
     return text.rstrip().endswith("```")
 
 
-@remembered
+@cache_by_text
 def ends_in_action(text: str) -> bool:
     """Return whether a turn ends in an action of a known form."""
     end = text.rstrip()[-_TAIL_CHARACTERS:]

@@ -82,7 +82,7 @@ class MeasuredCall:
         request = self.request
         if request.scope.thread:
             return request.scope
-        meanings = (request.format.read(message).meaning for message in request.original[:UNNAMED_KEY_MESSAGES])
+        meanings = (request.format.read(message).meaning_digest for message in request.original[:UNNAMED_KEY_MESSAGES])
         return request.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{digest_prefixes(meanings, '')[-1][:16]}")
 
     @property

@@ -77,7 +77,7 @@ class ClearingTerms(NamedTuple):
             freed = sum(piece.freed for piece in pieces)
             return pieces[0].message if freed >= max(self.over, MIN_CLEARED_SHARE * whole, 1) else None
         ahead = [0, *accumulate(sizes)]
-        rewriting, carrying = self.prices.rewriting(self.idle), self.prices.read
+        rewriting, carrying = self.prices.rewrite_cost(self.idle), self.prices.read
         best: tuple[float, int] | None = None
         freed = waste = 0
         for place in range(len(pieces) - 1, -1, -1):

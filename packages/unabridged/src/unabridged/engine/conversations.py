@@ -24,7 +24,7 @@ from unabridged.formats import FORMATS, detect
 from unabridged.formats.base import Format, Message, read_at, require_list
 from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
-from unabridged.marks import marked_ids
+from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
 from unabridged.tokens.meter import Meter
 
@@ -87,7 +87,7 @@ class MeasuredList:
             known, view = self.views[i], read_at(i, self.messages[i], format_)
             if view == known:
                 continue
-            self.views[i] = same_words = known.said_by(view.origin)
+            self.views[i] = same_words = known.with_origin(view.origin)
             if view != same_words:  # more than whose words they are, which takes no tokens
                 self.views[i] = view
                 self._measure(i, meter)
@@ -230,9 +230,9 @@ class ConversationCache:
         before = self.resent if state.request.start is not state.request.original else None
         views = self.measured.views
         if before is None:
-            meanings, is_whole = [view.meaning for view in views], not any(map(marked_ids, views))
+            meanings, is_whole = [view.meaning_digest for view in views], not any(map(find_view_record_ids, views))
         else:
-            new = (view.meaning for view in views[len(before.result) :])
+            new = (view.meaning_digest for view in views[len(before.result) :])
             meanings, is_whole = [*before.meanings, *new], before.is_whole
         tokens = self.measured.total if before is None else self.original_tokens()
         self.resent = remember_result(state, meanings, tokens, is_whole=is_whole)
@@ -308,7 +308,7 @@ class ConversationCaches:
             for key, cache in list(self._caches.items()):
                 if key == scope or (cache.resent is not None and cache.resent.scope == scope):
                     del self._caches[key]
-        text_cache.forget()
+        text_cache.clear_cache()
 
     def renew(self) -> None:
         """Start afresh, with fresh locks: one held by another thread at a fork would never be released."""

@@ -20,7 +20,7 @@ from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.formats.base import Message
 from unabridged.messages import Origin
 from unabridged.settings import Settings
-from unabridged.text_tools import cut_middle, fenced, neutral
+from unabridged.text_tools import cut_middle, neutralise_markup, wrap_in_fence
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -194,17 +194,17 @@ def ask_state(provider: StateProvider, thread: str, seconds: float) -> str:
 
 def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -> str:
     """Return the state as a part of a summary turn, within `room` tokens; "" when there is none or no room."""
-    text = "\n".join(neutral(line) for line in text.strip().splitlines())
+    text = "\n".join(neutralise_markup(line) for line in text.strip().splitlines())
     if not text:
         return ""
     heading = _STATE_HEADING.format(turn=turn)
-    part = f"{heading}\n{fenced(text)}"
+    part = f"{heading}\n{wrap_in_fence(text)}"
     if count(part) <= room:
         return part
-    left = room - count(f"{heading}\n{fenced('')}") - 4
+    left = room - count(f"{heading}\n{wrap_in_fence('')}") - 4
     if left < MIN_STATE_TOKENS:
         return ""
-    part = f"{heading}\n{fenced(cut_middle(text, left, count, _CUT_NOTE))}"
+    part = f"{heading}\n{wrap_in_fence(cut_middle(text, left, count, _CUT_NOTE))}"
     return part if count(part) <= room else ""
 
 

@@ -36,7 +36,7 @@ from unabridged.events import Compacting
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
 from unabridged.languages import detect_language, labels
 from unabridged.legality import repair
-from unabridged.marks import is_our_summary, marked_ids, shortening_note, summary_text
+from unabridged.marks import find_view_record_ids, format_shortening_note, format_summary_turn, is_trusted_summary
 from unabridged.results import Plan
 from unabridged.summary.summary_body import SummaryWriter, render_pins
 
@@ -253,7 +253,7 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     """Return the state in the terms of a plan; limits are scaled to the meter's tokens, less `slack`."""
     factor, pin, aim, limits = setup.calibration.factor, setup.settings.pin, setup.limits.target_tokens, setup.limits
     messages, views = state.working.messages, state.working.views
-    piece = setup.meter.text(shortening_note(NO_RECORD_ID)) + 30
+    piece = setup.meter.text(format_shortening_note(NO_RECORD_ID)) + 30
     pins = render_pins([*setup.settings.pins, *state.read_pins(setup)])
     return Situation(
         views=views,
@@ -268,8 +268,8 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         limits=limits,
         frame=_measure_frame(setup, state),
         least=lambda i: setup.measure(state.format, _shortener(setup, state, i).cut_down(messages[i], piece))[1],
-        lacks_pin=any(is_our_summary(view) and pins not in view.text for view in views),
-        pinned=frozenset(i for i, m in enumerate(messages) if pin and not is_our_summary(views[i]) and pin(m)),
+        lacks_pin=any(is_trusted_summary(view) and pins not in view.text for view in views),
+        pinned=frozenset(i for i, m in enumerate(messages) if pin and not is_trusted_summary(views[i]) and pin(m)),
         newest=find_newest_person_message(views),
         people=min(limits.people, count_people_tokens(setup, state)),
         goal=find_goal(limits, len(messages), 2 if _alternates(setup, state) else 1),
@@ -288,7 +288,7 @@ def _measure_frame(setup: Setup, state: State) -> FrameSizes:
     preface = setup.preface(language, scope, state.read_pins(setup))
     text, words = state.format.text, labels(language)
     frame = [
-        text("user", summary_text(NO_RECORD_ID, preface, 9_999, 99_999, language)),
+        text("user", format_summary_turn(NO_RECORD_ID, preface, 9_999, 99_999, language)),
         text("assistant", words["acknowledgment"]),
         text("user", words["bridge"]),
     ]
@@ -327,9 +327,9 @@ def _shortener(setup: Setup, state: State, index: int, record_id: str = NO_RECOR
     """Return what cuts the message at this index down for a record."""
     views, records = state.working.views, state.restored.records
     view = views[index]
-    named = ((one, records.find(one)) for one in marked_ids(view)) if records is not None else ()
-    earlier = frozenset(one for one, record in named if record and view.meaning in record.data.get("marks", ()))
-    note, signed = shortening_note(record_id), is_beside_signed(views, index)
+    named = ((one, records.find(one)) for one in find_view_record_ids(view)) if records is not None else ()
+    earlier = frozenset(one for one, record in named if record and view.meaning_digest in record.data.get("marks", ()))
+    note, signed = format_shortening_note(record_id), is_beside_signed(views, index)
     return Shortener(state.format, setup.meter.text, note, signed, earlier)
 
 

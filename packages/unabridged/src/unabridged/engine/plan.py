@@ -19,11 +19,11 @@ from unabridged.engine.cut import (
 )
 from unabridged.engine.trigger import NO_GOAL, Goal, is_worth_it
 from unabridged.errors import WontFit
-from unabridged.marks import is_our_summary
+from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 from unabridged.results import Plan
 from unabridged.settings import Limits
-from unabridged.text_tools import level
+from unabridged.text_tools import find_common_cap
 
 MIN_SUMMARY_TOKENS = 80
 """Tokens below which a summary says nothing."""
@@ -169,14 +169,14 @@ def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
         limits = now.limits
         tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.goal.most_in_tail)
     quarter = sum(now.sizes) // 4
-    anew = force and (now.lacks_pin or not any(map(is_our_summary, now.views)))
+    anew = force and (now.lacks_pin or not any(map(is_trusted_summary, now.views)))
     if anew and tail.tokens is not None:  # someone asked for it: a short conversation is still worth a summary
         tail = tail._replace(tokens=min(tail.tokens, quarter))
     cut = plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
     if cut is None and anew:
         cut = plan_cut(now.views, now.sizes, Tail(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
         cut = None if cut is None else replace(cut, asked=cut.tail)
-    went_before = cut is not None and all(is_our_summary(now.views[i]) for i in cut.gone)
+    went_before = cut is not None and all(is_trusted_summary(now.views[i]) for i in cut.gone)
     return None if force and went_before and not now.lacks_pin else cut
 
 
@@ -203,7 +203,7 @@ def _kept_less(now: Situation, cut: Cut) -> str:
 def _summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
     """Return the plan for a cut; within `bound`, the summary is smaller where a tail that was asked for needs it."""
     kept = tuple(sorted(i for i in now.newest if count_dropped(now.views) <= i < cut.tail))
-    earlier = now.size(i for i in cut.gone if is_our_summary(now.views[i]))  # folded in, it keeps its room
+    earlier = now.size(i for i in cut.gone if is_trusted_summary(now.views[i]))  # folded in, it keeps its room
     new = now.size(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame.header
     if now.goal.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
@@ -229,7 +229,7 @@ def _squeeze(now: Situation) -> Plan:
     person's newest message does not stay either: the summary has what it can of its words.
     """
     cut = _smallest_cut(now)
-    ours = frozenset(cut.gone if cut and all(is_our_summary(now.views[i]) for i in cut.gone) else ())
+    ours = frozenset(cut.gone if cut and all(is_trusted_summary(now.views[i]) for i in cut.gone) else ())
     ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
     ways += [replace(now, newest=frozenset())] * bool(now.newest)
     for way in ways[:-1]:
@@ -263,10 +263,10 @@ def _squeeze_within(now: Situation) -> Plan:
     if missing > 0:
         raise now.wont_fit(now.bounds.limit + missing)
     # A person's message gives way only when all else at its smallest does not make room for it.
-    newest_cap = level([now.sizes[i] for i in newest], room - smallest - sum(least[i] for i in others))
+    newest_cap = find_common_cap([now.sizes[i] for i in newest], room - smallest - sum(least[i] for i in others))
     room -= sum(min(now.sizes[i], newest_cap) for i in newest)
     summary = min(plan.summary, max(smallest, min(room // 3, room - sum(least[i] for i in others)))) if cut else 0
-    other_cap = level([now.sizes[i] for i in others], room - summary, [least[i] for i in others])
+    other_cap = find_common_cap([now.sizes[i] for i in others], room - summary, [least[i] for i in others])
     caps = {i: newest_cap for i in newest if now.sizes[i] > newest_cap}
     caps |= {i: max(other_cap, least[i]) for i in others if now.sizes[i] > max(other_cap, least[i])}
     return replace(plan, summary=summary, caps=caps)

@@ -63,7 +63,7 @@ class ResentList:
             for i, (old, new) in enumerate(zip(self.original, head, strict=True)):
                 if i not in self.unreadable and old == new:
                     continue
-                if read_at(i, new, format_).meaning != self.meanings[i]:
+                if read_at(i, new, format_).meaning_digest != self.meanings[i]:
                     return None
                 if old != new:
                     differs.add(i)

@@ -10,7 +10,7 @@ from unabridged.engine.cut import without_dropped
 from unabridged.engine.rewrite import RecordIdentity, Rewrite
 from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
-from unabridged.events import receipt_from
+from unabridged.events import receipt_from_dict
 from unabridged.history.lookup import apply_record, compute_keys, find_free_id, find_longest_record
 from unabridged.history.replay import (
     UNNAMED_THREAD_PREFIX,
@@ -20,7 +20,7 @@ from unabridged.history.replay import (
     find_inserted_meanings,
 )
 from unabridged.legality.reasoning import strip_from
-from unabridged.marks import is_ours
+from unabridged.marks import is_generated_turn
 from unabridged.messages import View
 
 
@@ -38,7 +38,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
         done.add(record.id)
         state.scope, state.restored.turn_counts = record.scope, read_turn_counts(record.data)
         _apply(setup, state, record)
-        state.receipt = receipt_from(record.data["receipt"])
+        state.receipt = receipt_from_dict(record.data["receipt"])
         if settles:
             _settle(setup, state, record, seed)
     is_broken = bool(done) and _is_broken(setup, state)
@@ -55,7 +55,10 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     )
     working, known = state.working, state.restored.inserted
     views = setup.read(working.messages, state.format, working.views, state.restored.turn_counts)
-    views = [view.said_by("summary") if is_ours(view) and view.meaning in known else view for view in views]
+    views = [
+        view.with_origin("summary") if is_generated_turn(view) and view.meaning_digest in known else view
+        for view in views
+    ]
     state.working = WorkingList(working.messages, views, working.sizes)
     state.restored.set_base(state.working, applied)
 

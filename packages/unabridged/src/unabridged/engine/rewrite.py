@@ -17,7 +17,7 @@ from unabridged.history.difference import count_changed
 from unabridged.history.lookup import choose_thread, compute_keys, find_free_id
 from unabridged.languages import labels
 from unabridged.legality.reasoning import strip_from
-from unabridged.marks import summary_text
+from unabridged.marks import format_summary_turn
 from unabridged.messages import View
 from unabridged.summary.brief import SummaryBody
 
@@ -131,7 +131,7 @@ def _summary_text(setup: Setup, state: State, draft: Rewrite, written: SummaryBo
     end = max(went) + 1 or ledger.end  # 0: an earlier summary is all that goes
     preface = setup.preface(ledger.language, draft.identity.scope, state.read_pins(setup))
     body = f"{preface}\n\n{setup.host.redact(written.text)}"
-    return summary_text(draft.identity.id, body, first, end, ledger.language)
+    return format_summary_turn(draft.identity.id, body, first, end, ledger.language)
 
 
 def rewrite_list(

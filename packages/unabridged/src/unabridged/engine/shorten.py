@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from unabridged.formats.base import Format, Message, Slot
-from unabridged.marks import find_note
+from unabridged.marks import find_shortening_note
 from unabridged.messages import View
-from unabridged.text_tools import Count, cut_middle, level, map_strings
+from unabridged.text_tools import Count, cut_middle, find_common_cap, map_strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Shortener:
         drop_media = bool(view.media) and rest > tokens // 2
         if drop_media:
             rest = self.count(self.note) * len(view.media)
-        return self.cut_down(message, level(list(sizes.values()), max(0, tokens - rest)), media=drop_media)
+        return self.cut_down(message, find_common_cap(list(sizes.values()), max(0, tokens - rest)), media=drop_media)
 
     def cut_down(self, message: Message, cap: int, *, media: bool = True) -> Message:
         """Return the message with every piece cut down to about `cap` tokens; with `media`, those become notes."""
@@ -61,7 +61,7 @@ class Shortener:
         return self.format.edit(message, cut)
 
     def _cut(self, text: str, cap: int) -> str:
-        return cut_middle(text, cap, self.count, self.note, find_note(text, self.earlier))
+        return cut_middle(text, cap, self.count, self.note, find_shortening_note(text, self.earlier))
 
     def _shorten_arguments(self, arguments: str, tokens: int) -> str:
         """Return the arguments, still JSON with the same keys: only long strings in them are cut down."""
@@ -71,6 +71,6 @@ class Shortener:
             return json.dumps({"shortened": self._cut(arguments, tokens)}, ensure_ascii=False)
         leaves: list[int] = []
         map_strings(value, lambda text: leaves.append(self.count(text)))
-        cap = level(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
+        cap = find_common_cap(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
         short = json.dumps(map_strings(value, lambda text: self._cut(text, cap)), ensure_ascii=False)
         return short if self.count(short) < self.count(arguments) else arguments

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unabridged.archive.pins import pins_of
+from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import Transcripts
 from unabridged.authorship import NO_TURNS, TurnCounts, with_origins
@@ -92,7 +92,7 @@ class Setup:
     @property
     def target(self) -> int:
         """Return what a request should stay below: the trigger, in the meter's tokens."""
-        return min(int(self.limits.below_trigger / self.calibration.factor), self.limit)
+        return min(int(self.limits.tokens_below_trigger / self.calibration.factor), self.limit)
 
     def trigger_reason(self, size: RequestSize) -> str | None:
         """Return why a request of this size, in the meter's tokens, is to be compacted; None below the trigger."""
@@ -135,7 +135,7 @@ class Setup:
         if self.transcripts is None:
             return ""
         line = labels(language)["transcript"].format(path=self.transcripts.name(scope))
-        most = self.named_limits.below_trigger * MAX_TRANSCRIPT_SHARE
+        most = self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE
         return line if self.meter.text(line) <= most else ""
 
     def seed(self, scope: Scope, format_: Format) -> str:
@@ -300,7 +300,7 @@ class State:
     def read_pins(self, setup: Setup) -> tuple[str, ...]:
         """Return the texts that are pinned to the thread, read once for each compaction."""
         if self.pins is None:
-            self.pins = pins_of(setup.archive, self.scope) if self.is_named else ()
+            self.pins = list_pins(setup.archive, self.scope) if self.is_named else ()
         return self.pins
 
     def put_list(self, setup: Setup, messages: list[Message]) -> None:
@@ -328,6 +328,6 @@ def measure_result(setup: Setup, state: State, messages: list[Message], views: l
     sizes = []
     for message, view in zip(messages, views, strict=True):
         before, size = known.get(id(message), (None, 0))
-        is_same = before is not None and before.said_by(view.origin) == view
+        is_same = before is not None and before.with_origin(view.origin) == view
         sizes.append(size if is_same else setup.meter.message(view, message))
     return WorkingList(messages, views, without_dropped(views, sizes))

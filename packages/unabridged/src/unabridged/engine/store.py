@@ -14,11 +14,11 @@ from unabridged.archive.protocol import Part, Record, RecordData, Scope
 from unabridged.engine.rewrite import Rewrite
 from unabridged.engine.state import Setup, State
 from unabridged.errors import ArchiveError
-from unabridged.events import Compacted, Receipt, receipt_from
+from unabridged.events import Compacted, Receipt, receipt_from_dict
 from unabridged.formats import Message
 from unabridged.history.difference import Difference, digest_prefixes, find_difference, pair_exchanged
 from unabridged.history.lookup import apply_record, get_depth
-from unabridged.marks import is_ours, marked_ids
+from unabridged.marks import find_view_record_ids, is_generated_turn
 from unabridged.messages import View
 from unabridged.summary.ledger import to_json
 
@@ -45,7 +45,7 @@ def store(
     if (stored.id, stored.after) != (record.id, record.after):  # another was first: its bytes are everybody's
         base = state.restored.base.messages
         state.put_list(setup, apply_record(setup.archive, stored, base, state.format))
-    state.receipt = receipt_from(stored.data["receipt"])
+    state.receipt = receipt_from_dict(stored.data["receipt"])
     thread, namespace = state.scope.thread, state.scope.namespace
     if setup.transcripts is not None:
         try:
@@ -81,7 +81,7 @@ def _build_record(setup: Setup, state: State, rewrite: Rewrite, data: RecordData
         )
     views = [state.format.read(message) for message in new[:stop_new]]
     # What an earlier compaction put in has no turn: its original has it.
-    own = {i: -1 if base.views[i].meaning in state.restored.inserted else turns[i] for i in diff.went}
+    own = {i: -1 if base.views[i].meaning_digest in state.restored.inserted else turns[i] for i in diff.went}
     went = {i: to_part(setup, base.messages[i], base.views[i], turn) for i, turn in own.items()}
     came = {j: to_part(setup, new[j], views[j], -1) for j in diff.came}
     data["characters"] += sum(len(part.text) for part in went.values() if part.turn >= 0)
@@ -108,19 +108,19 @@ def _describe_difference(
 ) -> None:
     """Add to a record's data what replay and the next compaction go by."""
     turns, stop_old = state.restored.turns, diff.start + len(diff.before)
-    data["marks"] = [views[j].meaning for j in diff.came]
+    data["marks"] = [views[j].meaning_digest for j in diff.came]
     if rewrite.kind == "summary":
         stayed = set(range(diff.start, len(views))) - set(diff.came)
-        data["stayed"] = {str(j - diff.start): views[j].meaning for j in sorted(stayed)}
-    data["ours"] = [j - diff.start for j in diff.came if is_ours(views[j])]
+        data["stayed"] = {str(j - diff.start): views[j].meaning_digest for j in sorted(stayed)}
+    data["ours"] = [j - diff.start for j in diff.came if is_generated_turn(views[j])]
     data["turns"] = _turns_after(diff, turns, data["ours"])
     edited = {id(message): state.turns()[i] for i, message in rewrite.edited.items()}
     for j in diff.came:  # beside a summary, nothing but the edit itself tells which message it stands for
         data["turns"][j] = edited.get(id(rewrite.result.messages[j]), data["turns"][j])
-    data["result"] = digest_prefixes((view.meaning for view in views), "")[-1]
+    data["result"] = digest_prefixes((view.meaning_digest for view in views), "")[-1]
     passed = max((turn for turn in turns[:stop_old] if turn >= 0), default=-1)
     data["next_turn"] = turns[stop_old] if stop_old < len(turns) else passed + 1
-    data["named"] = any(rewrite.identity.id in marked_ids(views[j]) for j in diff.came)
+    data["named"] = any(rewrite.identity.id in find_view_record_ids(views[j]) for j in diff.came)
     data["format"] = state.format.name
 
 

@@ -19,9 +19,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from unabridged.authorship import find_exit_code
-from unabridged.marks import CLEARED_PREFIX, stub_line
+from unabridged.marks import CLEARED_PREFIX, format_stub
 from unabridged.messages import Call, Media
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import map_strings
 
 MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
@@ -64,13 +64,13 @@ def build_stub(
     tool = f"{_line(call.name)} {_target(call.arguments)}".strip() if call else _line(text)
     outcome = [part for part in _outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
     parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
-    return stub_line("Tool result", parts)
+    return format_stub("Tool result", parts)
 
 
 def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """Return the line that replaces an image, sound or document."""
     parts = [_line(media.mime) or "type unknown", _line(media.name), *_notes(ref, (), record)]
-    return stub_line(media.kind.capitalize(), filter(None, parts))
+    return format_stub(media.kind.capitalize(), filter(None, parts))
 
 
 def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
@@ -89,7 +89,7 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
     )
 
 
-@remembered
+@cache_by_text
 def words_of(text: str) -> frozenset[str]:
     """Return every name in the text: what need not be repeated in a stub while the text stays."""
     return frozenset((*_WORD_PATTERN.findall(text), *(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))))
@@ -106,7 +106,7 @@ def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-@remembered
+@cache_by_text
 def _by_use(text: str) -> tuple[str, ...]:
     """Return the file names and identifiers in the text, those it uses most often first."""
     uses = Counter(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))
@@ -162,7 +162,7 @@ def _extent(text: str) -> str:
     return f"{lines:,} line{'s' if lines > 1 else ''}, {len(text):,} characters"
 
 
-@remembered
+@cache_by_text
 def _outcome(text: str) -> tuple[str, ...]:
     """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
     code = find_exit_code(text)

@@ -91,7 +91,10 @@ def decide(now: TriggerInput) -> Decision:
         return DO_NOTHING
     reason = now.asked_why or find_trigger_reason(now.limits, now.size, is_over=now.is_over)
     if reason is None:
-        if now.background_share is not None and now.size.tokens >= now.background_share * now.limits.below_trigger:
+        if (
+            now.background_share is not None
+            and now.size.tokens >= now.background_share * now.limits.tokens_below_trigger
+        ):
             # While a summary is there or under way, nothing is cleared: it would not be found again.
             may_begin = not now.is_in_background and has_grown(now.estimate, now.attempts.begun_at)
             return Decision("begin") if may_begin else DO_NOTHING
@@ -176,4 +179,4 @@ def is_worth_it(
     if is_forced or is_over:
         return freed >= 1
     share = MIN_FREED_SHARE if meets_trigger else MIN_FREED_SHARE_ABOVE_LIMIT
-    return freed >= int(share * min(limits.window, limits.below_trigger))
+    return freed >= int(share * min(limits.window, limits.tokens_below_trigger))

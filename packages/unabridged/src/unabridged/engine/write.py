@@ -20,7 +20,7 @@ from unabridged.engine.state import Setup, State
 from unabridged.errors import SummaryFailed
 from unabridged.history.lookup import get_depth, read_cleared
 from unabridged.history.replay import RecordCache
-from unabridged.marks import is_our_summary
+from unabridged.marks import is_trusted_summary
 from unabridged.messages import Origin, View
 from unabridged.results import Plan
 from unabridged.summary import originals
@@ -127,7 +127,7 @@ class _HookInput(NamedTuple):
 def _read_shown(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _Shown:
     """Return what goes and the people's messages that stay beside it, as a `prepare` hook made it if there is one."""
     messages, views, hook = state.working.messages, state.working.views, setup.host.hooks.prepare
-    shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_our_summary(views[i])]
+    shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_trusted_summary(views[i])]
     records = state.restored.records or RecordCache(setup.archive, state.scope)
     cleared = read_cleared(setup.archive, records, views, state.format, shown)
     source = [cleared.get(i, views[i]) for i in shown]
@@ -143,7 +143,7 @@ def _read_shown(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) ->
         origins = [origin(message) for message in prepared] if origin else [None] * len(prepared)
         prepared_views = _set_authors(prepared_views, matches, origins)
         numbers = _number_prepared(matches, went)
-    earlier = [messages[i] for i in plan.gone if is_our_summary(views[i])]
+    earlier = [messages[i] for i in plan.gone if is_trusted_summary(views[i])]
     hook_input = SourceBeforeHook(source, (went[0], went[-1] + 1) if went else None)
     return _Shown(prepared_views, numbers, [*earlier, *prepared], hook_input)
 
@@ -179,9 +179,9 @@ def _set_authors(
     authors = []
     for view, match, origin in zip(views, matches, origins, strict=True):
         if origin is None and match is not None and match.view.role == view.role:
-            authors.append(view.said_by(match.view.origin))
+            authors.append(view.with_origin(match.view.origin))
         elif origin is None and match is None and view.origin == "person":
-            authors.append(view.said_by("host"))
+            authors.append(view.with_origin("host"))
         else:
             authors.append(view)
     return authors
@@ -219,7 +219,7 @@ class EarlierSummary(NamedTuple):
 
 def find_earlier_summary(state: State, gone: Sequence[int]) -> EarlierSummary:
     """Return what is remembered of the summary turn that goes, if one does."""
-    if not any(is_our_summary(state.working.views[i]) for i in gone):
+    if not any(is_trusted_summary(state.working.views[i]) for i in gone):
         return EarlierSummary()
     applied, records = state.restored.applied, state.restored.records
     record = applied.record if applied else None

@@ -274,4 +274,4 @@ def _read_output(message: Message) -> View:
     view = content.answer_view(_call_id(message))
     if not extra.others:
         return view
-    return replace(view, attached=tuple(extra.attached), unread=view.unread + digest_of(extra.others))
+    return replace(view, attached=tuple(extra.attached), unread_digest=view.unread_digest + digest_of(extra.others))

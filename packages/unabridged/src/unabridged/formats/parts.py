@@ -154,7 +154,7 @@ class Content:
     def answer_view(self, call_id: str, *, is_error: bool = False) -> View:
         """Return the view of a tool's message: all that is readable in it answers the call."""
         answers, media = (Answer(call_id, self.every_text, is_error),), tuple(self.media)
-        return View("tool", "tool", "", (), answers, media, sealed=self.sealed, unread=digest_of(self.others))
+        return View("tool", "tool", "", (), answers, media, sealed=self.sealed, unread_digest=digest_of(self.others))
 
     def view(self, role: Role, origin: Origin, *, speaker: str = "") -> View:
         """Return the view of a message that holds this."""
@@ -170,10 +170,10 @@ class Content:
             tuple(self.attached),
             speaker=speaker,
             sealed=self.sealed,
-            unread=digest_of(self.others),
+            unread_digest=digest_of(self.others),
             opaque=self.opaque,
             resets=self.resets,
-            starts=tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else (),
+            block_starts=tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else (),
         )
 
 

@@ -59,5 +59,7 @@ def leave_out(outgoing: Outgoing, is_wrong: Callable[[int, View], bool]) -> Outg
 
 def says_nothing(view: View) -> bool:
     """Return whether the message would make a turn without parts."""
-    content = view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread
+    content = (
+        view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread_digest
+    )
     return not content and not view.opaque

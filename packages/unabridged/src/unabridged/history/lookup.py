@@ -15,7 +15,7 @@ from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
 from unabridged.history.difference import apply_forward, digest_prefixes, find_exchanged, replace_call_ids, transplant
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX, AppliedRecord, RecordCache, fetch_messages
-from unabridged.marks import marked_ids
+from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
 
 FIRST_KEY_COUNT = 250
@@ -26,7 +26,7 @@ _CLEARED_PREFIX = "cleared: "
 
 def compute_keys(views: Sequence[View], seed: str) -> list[str]:
     """Return the key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
-    keys = digest_prefixes((view.meaning for view in views), seed)
+    keys = digest_prefixes((view.meaning_digest for view in views), seed)
     return [
         f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
         for i, key in enumerate(keys)
@@ -137,14 +137,14 @@ def read_cleared(
     while left:  # once for each clearing that took something out of the same message
         hashes: dict[Scope, dict[int, str]] = {}
         for i, view in left.items():
-            for record in filter(None, map(records.find, marked_ids(view))):
+            for record in filter(None, map(records.find, find_view_record_ids(view))):
                 if (digest := _find_exchanged_hash(record, view)) is not None:
                     hashes.setdefault(record.scope, {})[i] = digest
         left = {}
         for scope, digests in hashes.items():
             originals = fetch_messages(archive, scope, digests.values())
             left |= {i: format_.read(originals[digest]) for i, digest in digests.items()}
-        originals_by_index |= {i: separate_inserted(view).said_by(views[i].origin) for i, view in left.items()}
+        originals_by_index |= {i: separate_inserted(view).with_origin(views[i].origin) for i, view in left.items()}
         left = {i: view for i, view in left.items() if _CLEARED_PREFIX in view.whole_text()}
     return originals_by_index
 
@@ -155,7 +155,7 @@ def _find_exchanged_hash(record: Record, view: View) -> str | None:
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]
     stands_for = find_exchanged(record)
     for j, mark in zip(places, marks, strict=True):
-        if mark == view.meaning and j in stands_for:
+        if mark == view.meaning_digest and j in stands_for:
             return cast("str", record.before[stands_for[j]])
     return None
 

@@ -13,14 +13,14 @@ from itertools import islice
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec, store_rules
-from unabridged.archive.pins import keep_for, kept_for
+from unabridged.archive.pins import read_thread_texts, write_thread_texts
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.authorship import with_origins
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Format, Message, read_at
 from unabridged.history.difference import apply_backward, digest_prefixes, find_exchanged, transplant
-from unabridged.marks import asks_for_summary, framed_id, marked_ids
+from unabridged.marks import find_summary_turn_id, find_view_record_ids, is_summary_question
 from unabridged.messages import View
 
 UNNAMED_THREAD_PREFIX = "from-"
@@ -50,7 +50,7 @@ class ReplayedMessage(NamedTuple):
 
 
 def _to_row(message: Message, view: View) -> ReplayedMessage:
-    return ReplayedMessage(message, view, marked_ids(view))
+    return ReplayedMessage(message, view, find_view_record_ids(view))
 
 
 def find_record(archive: Archive, scope: Scope, record_id: str) -> Record | None:
@@ -102,9 +102,9 @@ def note_undone(archive: Archive, record: Record) -> None:
     """Remember a record that is undone and left no name in the list: the list may still be used, and replayed."""
     if record.data.get("named"):
         return
-    known = kept_for(archive, record.scope, _UNDONE_KEY)
+    known = read_thread_texts(archive, record.scope, _UNDONE_KEY)
     if record.id not in known:
-        keep_for(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MAX_UNDONE_IDS:])
+        write_thread_texts(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MAX_UNDONE_IDS:])
 
 
 def take_back(
@@ -158,7 +158,7 @@ def _fetch_originals(archive: Archive, applied: AppliedRecord, rows: Sequence[Re
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, rows: Sequence[ReplayedMessage]) -> None:
-    place = store_rules.describe(scope) if scope.thread else f"namespace {scope.namespace!r}"
+    place = store_rules.describe_scope(scope) if scope.thread else f"namespace {scope.namespace!r}"
     where = f"in {place} of archive {archive.url}"
     if (stranded := search.find_stranded(rows)) is not None:
         raise ArchiveError(
@@ -166,13 +166,15 @@ def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, row
             "out, so the original can't be rebuilt exactly. Replay the list as it was given back, or pass "
             'unknown="keep".'
         )
-    if any(asks_for_summary(row.view) for row in rows):
+    if any(is_summary_question(row.view) for row in rows):
         raise ArchiveError(
             "the list holds the question before a summary turn and not the turn itself: it was cut off there, so the "
             'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
         )
     views = with_origins([row.view for row in rows])
-    unknown = [i for i in map(framed_id, (v for v in views if v.origin != "tool")) if i and search.is_unknown(i)]
+    unknown = [
+        i for i in map(find_summary_turn_id, (v for v in views if v.origin != "tool")) if i and search.is_unknown(i)
+    ]
     if unknown:
         raise ArchiveError(
             f"the list holds the summary turn of record {unknown[0]}, and there is no such record {where}: was it made "
@@ -239,7 +241,7 @@ class _RecordSearch:
         for row in rows:
             for record_id in row.names:
                 record = None if record_id in self._taken else self._records.find(record_id)
-                if record is not None and row.view.meaning in _marks(record):
+                if record is not None and row.view.meaning_digest in _marks(record):
                     return record
         return None
 
@@ -258,7 +260,7 @@ class _RecordSearch:
     def _list_undone(self) -> list[Record]:
         """Return the records that were undone and left no name, newest first: their lists may still be used."""
         if self._undone is None:
-            records = filter(None, map(self._records.find, kept_for(self._archive, self._scope, _UNDONE_KEY)))
+            records = filter(None, map(self._records.find, read_thread_texts(self._archive, self._scope, _UNDONE_KEY)))
             self._undone = sorted(records, key=_age, reverse=True)
         return self._undone
 
@@ -272,7 +274,7 @@ class _RecordSearch:
 def _find_places(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
-        places.setdefault(row.view.meaning, []).append(i)
+        places.setdefault(row.view.meaning_digest, []).append(i)
     return places
 
 
@@ -281,7 +283,7 @@ def _match_exactly(record: Record, rows: Sequence[ReplayedMessage]) -> AppliedRe
     stop = record.start + len(record.after)
     if (
         len(rows) < stop
-        or record.data.get("result") != digest_prefixes((row.view.meaning for row in rows[:stop]), "")[-1]
+        or record.data.get("result") != digest_prefixes((row.view.meaning_digest for row in rows[:stop]), "")[-1]
     ):
         return None
     return AppliedRecord(record, record.start)
@@ -305,8 +307,8 @@ def _match_by_marks(
         if start + size > len(rows) and not may_be_cut_off:
             return False
         here = ((start + j, mark) for j, mark in zip(came, marks, strict=True) if start + j < len(rows))
-        return all(rows[i].view.meaning == mark for i, mark in here) and all(
-            start + j < len(rows) and rows[start + j].view.meaning == meaning for j, meaning in stayed.items()
+        return all(rows[i].view.meaning_digest == mark for i, mark in here) and all(
+            start + j < len(rows) and rows[start + j].view.meaning_digest == meaning for j, meaning in stayed.items()
         )
 
     starts = [place - came[0] for place in places.get(marks[0], ()) if place >= came[0] and is_there(place - came[0])]

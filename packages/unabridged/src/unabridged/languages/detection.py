@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from unabridged.languages.language_files import language_tables
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 
 _SCRIPT_PATTERNS = {
     "ko": re.compile(r"[\uac00-\ud7af\u1100-\u11ff]"),
@@ -61,7 +61,7 @@ def certain_language(texts: Iterable[str]) -> str:
     return code if certain else ""
 
 
-@remembered
+@cache_by_text
 def _language_of(sample: str) -> tuple[str, bool]:
     """Return the most likely language, and whether it is certain."""
     sample = _CODE_PATTERN.sub(" ", sample)

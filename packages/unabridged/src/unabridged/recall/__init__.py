@@ -6,8 +6,8 @@ message), `results` (what comes back), `tools` for agents.
 
 from __future__ import annotations
 
-from unabridged.archive.references import find, reference
+from unabridged.archive.references import find_part, make_reference
 from unabridged.recall.lookup import original, read, search
 from unabridged.recall.results import Found, Neighbour, Reading, Result
 
-__all__ = ["Found", "Neighbour", "Reading", "Result", "find", "original", "read", "reference", "search"]
+__all__ = ["Found", "Neighbour", "Reading", "Result", "find_part", "make_reference", "original", "read", "search"]

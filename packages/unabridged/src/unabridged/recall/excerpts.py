@@ -21,7 +21,7 @@ from unabridged.archive.protocol import Part
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, detect
 from unabridged.messages import Media, View
-from unabridged.text_tools import neutral, one_line
+from unabridged.text_tools import neutralise_markup, to_one_line
 
 TOOL_OUTPUT: Final = "tool output"
 ATTACHED_MATERIAL: Final = "attached material, nobody's words"
@@ -62,7 +62,7 @@ def split_by_voice(part: Part, format_: Format | None = None) -> list[Attributed
     if view.text:
         pieces.append(AttributedText(whose, view.text))
     pieces += [
-        AttributedText(f"the assistant called {neutral(one_line(c.name, 80))}", _readable(c.arguments))
+        AttributedText(f"the assistant called {neutralise_markup(to_one_line(c.name, 80))}", _readable(c.arguments))
         for c in view.calls
     ]
     pieces += [AttributedText(f"{TOOL_OUTPUT}, an error" if a.error else TOOL_OUTPUT, a.text) for a in view.answers]
@@ -92,7 +92,7 @@ def score_best_stretches(texts: Sequence[str], query: str, width: int = 300) -> 
     A word is worth the more, the fewer of the texts have it in their stretch.
     """
     pattern = _pattern(query)
-    terms_of = [_find_densest(words.fold(text), pattern, width)[0] for text in texts]
+    terms_of = [_find_densest(words.fold_text(text), pattern, width)[0] for text in texts]
     spread = Counter(term for terms in terms_of for term in terms)
     return [sum(log(1 + len(texts) / spread[term]) for term in terms) for terms in terms_of]
 
@@ -124,7 +124,7 @@ def _describe_media(media: Media) -> str:
 
 def _pattern(query: str) -> re.Pattern[str] | None:
     """Compile what to look for in folded text: phrases, names and their parts, the longest first; None for nothing."""
-    parsed = words.parse(query)
+    parsed = words.parse_query(query)
     names = (term for name in parsed.names for term in (name.whole, *name.parts))
     terms = sorted(filter(None, dict.fromkeys((*parsed.phrases, *names))), key=len, reverse=True)[:60]
     return re.compile("|".join(_spell(term) for term in terms)) if terms else None

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
-from unabridged.archive.references import find, reference
+from unabridged.archive.references import find_part, make_reference
 from unabridged.archive.search import search_with_context
 from unabridged.formats import Format, Message
 from unabridged.recall.excerpts import AttributedText, score_best_stretches, split_by_voice
@@ -144,17 +144,17 @@ def read(
     format: Format | None = None,  # noqa: A002 - the word every part uses for it
 ) -> Reading:
     """Return about `page` characters of the archived message with this reference, from `offset` on."""
-    part = find(archive, scope, ref)
+    part = find_part(archive, scope, ref)
     pieces = split_by_voice(part, format)
     length = sum(len(piece.text) for piece in pieces)
     offset = min(max(offset, 0), max(length - 1, 0))
-    ref = reference(scope, part.turn, part.hash)
+    ref = make_reference(scope, part.turn, part.hash)
     return Reading(ref, part.turn, part.role, part.origin, _cut_page(pieces, offset, page), offset, length)
 
 
 def original(archive: Archive, scope: Scope, ref: str | int) -> Message:
     """Return the archived message with this reference as the caller's own object, exactly."""
-    return codec.decode(find(archive, scope, ref).body)
+    return codec.decode(find_part(archive, scope, ref).body)
 
 
 def _cut_page(pieces: Sequence[AttributedText], offset: int, room: int) -> tuple[AttributedText, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from unabridged.archive.protocol import Archive, Hit, Part, Scope
-from unabridged.archive.references import reference
+from unabridged.archive.references import make_reference
 from unabridged.formats import Format
 from unabridged.recall.excerpts import find_best_stretch, split_by_voice
 from unabridged.recall.results import LIVE_LABEL, Found, Neighbour, Result
@@ -163,7 +163,7 @@ class _PassageBuilder:
         pieces = split_by_voice(part, self._format)
         best = find_best_stretch(pieces, self._query, width)
         return Result(
-            ref=hit.ref or ("" if hit.live else reference(self._scope, hit.turn, hit.hash)),
+            ref=hit.ref or ("" if hit.live else make_reference(self._scope, hit.turn, hit.hash)),
             turn=hit.turn,
             role=hit.role,
             origin=hit.origin,
@@ -189,7 +189,7 @@ class _PassageBuilder:
         shown = ", ".join(f"{piece.whose} {quote(piece.text, width)}" for piece in pieces[:2])
         more = f" and {len(pieces) - 2} more" if len(pieces) > 2 else ""
         live = f"{LIVE_LABEL} " if part.hash in self._live_hashes else ""
-        ref = reference(self._scope, part.turn, part.hash)
+        ref = make_reference(self._scope, part.turn, part.hash)
         return Neighbour(part.turn, ref, f"[{part.turn}] {live}{shown}{more}")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed, Ledger
 from unabridged.summary.names import shorten_root
 from unabridged.summary.outcomes import NO_MATCH
-from unabridged.text_tools import head_and_tail, neutral, one_line, quote, with_line_ends
+from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, neutralise_markup, quote, to_one_line
 
 TIMES_SIGN = "\u00d7"
 _SHELL_TOOLS = frozenset(
@@ -65,7 +65,7 @@ class ActionLines:
         """Return how an action ended; "" where its answer says nothing that the deed doesn't."""
         if not action.answered:
             return f" ({self._words['unanswered']})"
-        outcome = quote(head_and_tail(self._short(action.outcome), width))
+        outcome = quote(cut_to_head_and_tail(self._short(action.outcome), width))
         if action.status:
             status = self._words["failed"] if action.status == "error" else action.status
             return f" → {status}" + (f": {outcome}" if action.outcome else "")
@@ -77,7 +77,7 @@ class ActionLines:
         told = f"{_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        return neutral(one_line(with_line_ends(self._short(told)), min(width, _MAX_TARGET_CHARACTERS)))
+        return neutralise_markup(to_one_line(mark_line_ends(self._short(told)), min(width, _MAX_TARGET_CHARACTERS)))
 
     def _short(self, text: str) -> str:
         return shorten_root(text, self._root)

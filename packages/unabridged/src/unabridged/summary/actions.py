@@ -25,8 +25,8 @@ from unabridged.summary.shell import (
     read_command,
     words_of,
 )
-from unabridged.text_cache import remembered
-from unabridged.text_tools import blank_fences, one_line, outline
+from unabridged.text_cache import cache_by_text
+from unabridged.text_tools import blank_fences, outline, to_one_line
 
 TARGET, GIST, DOCUMENT = 300, 600, 2_000
 """Characters of a command or target, of what was written, and of a document, that an action carries."""
@@ -125,9 +125,9 @@ def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
 
 
 def _todo_line(item: dict[str, Any]) -> str:
-    state = one_line(str(item.get("status") or item.get("state") or ""), 20)
+    state = to_one_line(str(item.get("status") or item.get("state") or ""), 20)
     told = next((value for value in item.values() if isinstance(value, str) and value != state), "")
-    return f"- [{state}] {one_line(told, TARGET)}" if state else f"- {one_line(told, TARGET)}"
+    return f"- [{state}] {to_one_line(told, TARGET)}" if state else f"- {to_one_line(told, TARGET)}"
 
 
 def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> ToolUse:
@@ -139,7 +139,7 @@ def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None
     if not status and read.deed in CHANGING_DEEDS and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
-    target, gist = one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
+    target, gist = to_one_line(read.target, TARGET), read.gist.strip()[:DOCUMENT]
     action = Action(turn, read.deed, call.name, target, ended, status, paths, gist, rejection, answer is not None)
     return ToolUse(place, action, read.touched, read.wrote)
 
@@ -166,7 +166,7 @@ def _observes(view: View) -> bool:
     return view.origin == "tool" and view.role == "user" and not view.answers
 
 
-@remembered
+@cache_by_text
 def read_call(arguments: str, tool: str) -> Effect:
     """Return what a call does, whatever the agent's tools are called."""
     values = _values(arguments)
@@ -188,7 +188,7 @@ def read_call(arguments: str, tool: str) -> Effect:
     return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGING_DEEDS else "")
 
 
-@remembered
+@cache_by_text
 def written_action(text: str) -> tuple[str, str, str] | None:
     """Return the action a model wrote into its text, as tool, arguments and the words before it; None without one."""
     if found := _FUNCTION_TAG_PATTERN.search(text):
@@ -323,5 +323,5 @@ def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> st
         )
         if text and text not in shown and (beside or not touched):
             alone = len(values) == 1 and isinstance(value, str)
-            shown.append(one_line(text, 160) if alone else f"{key}={one_line(text, 120)}")
+            shown.append(to_one_line(text, 160) if alone else f"{key}={to_one_line(text, 120)}")
     return " ".join(shown)

@@ -22,7 +22,7 @@ from unabridged.messages import View
 from unabridged.summary.brief import Brief
 from unabridged.summary.headings import level_headings, neutralise_line, without_bare_headings
 from unabridged.summary.names import TextPiece, collect_names, find_paths
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 
 MAX_LISTED = 40
 """Lines that were left out and are listed one by one."""
@@ -167,7 +167,7 @@ def find_citations(line: str) -> Iterator[tuple[int | None, str]]:
             yield (None if number == "said" else int(number)), words
 
 
-@remembered
+@cache_by_text
 def _own(text: str) -> tuple[str, str]:
     """Return a person's own sentences, normalised, twice: as they are, and with other signs in place of quotations."""
     said = list(own_sentences(text))

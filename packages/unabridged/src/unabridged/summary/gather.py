@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from unabridged.authorship import find_rejection, own_words
 from unabridged.languages import detect_language
-from unabridged.marks import is_our_summary
+from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 from unabridged.summary.actions import ToolUse, find_todo, find_tool_uses, is_todo_tool, written_action
 from unabridged.summary.bounds import within_bounds
@@ -66,7 +66,7 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[ToolUse]
     for step in done:
         by_place.setdefault(step.place, []).append(step)
     for i, view in enumerate(views):
-        if view.role == "system" or is_our_summary(view):
+        if view.role == "system" or is_trusted_summary(view):
             continue
         here = by_place.get(i, [])
         yield _spoken(view, turns[i], acts=bool(here))

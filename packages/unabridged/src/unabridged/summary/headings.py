@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 
 from unabridged.languages import fold_case, labels, language_tables
-from unabridged.text_tools import neutral
+from unabridged.text_tools import neutralise_markup
 
 HIGHEST_LEVEL = 3
 """The level of the prose's own headings at most: the summary turn's are of level 2."""
@@ -108,12 +108,12 @@ def _level(heading: str) -> int:
 
 
 def neutralise_line(line: str) -> str:
-    """Return the line as `neutral` leaves it, but with its own hashes, and with what it has as code as it is."""
+    """Return the line as `neutralise_markup` leaves it, but with its own hashes, and with what it has as code as it is."""
     hashes = re.match(r"\s*#{1,6}\s+", line)
     start = hashes.end() if hashes and not _poses_as_ours(line) else 0
     parts = _CODE_PATTERN.split(line[start:])  # every other one is code
     return line[:start] + _END_MARK_PATTERN.sub(
-        "(", "".join(part if i % 2 else neutral(part) for i, part in enumerate(parts))
+        "(", "".join(part if i % 2 else neutralise_markup(part) for i, part in enumerate(parts))
     )
 
 

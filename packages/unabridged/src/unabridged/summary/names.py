@@ -14,10 +14,10 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Literal, NamedTuple
 
-from unabridged.marks import without_ids
+from unabridged.marks import remove_record_ids
 from unabridged.summary.ledger import Deed, File, Name, fade
 from unabridged.summary.shell import TOOL_TABLE, has_extension
-from unabridged.text_cache import remembered
+from unabridged.text_cache import cache_by_text
 
 Voice = Literal["person", "model", "call", "tool", "fault"]
 VOICE_WEIGHTS: dict[Voice, float] = {"person": 1.5, "model": 1.0, "call": 1.0, "fault": 0.5, "tool": 0.1}
@@ -69,7 +69,7 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
     """Return every name in the pieces, with its weight as of its last use."""
     found: dict[str, _Occurrences] = {}
     for piece in pieces:
-        text = without_ids(piece.text)
+        text = remove_record_ids(piece.text)
         if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
             text = text.replace("\\n", "\n").replace("\\t", "\t")
         words = _named(text, piece.voice)
@@ -88,7 +88,7 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
     return tuple(sorted(names, key=lambda name: (name.turn, name.text)))
 
 
-@remembered
+@cache_by_text
 def _named(text: str, voice: Voice) -> frozenset[str]:
     """Return the names in a text."""
     words = {word for word in set(_WORD_PATTERN.findall(text)) if is_name(word)}
@@ -164,7 +164,7 @@ _PATH_PATTERN = re.compile(r"(?<![\w./~+>\])}*$-])[\w.~+-]{0,80}+/[\w./@+-]{2,24
 _FILE_NAME_PATTERN = re.compile(r"(?<![\w./@~+-])[\w@+-][\w.@+-]{0,80}\.[A-Za-z]\w{0,6}(?![\w/(])")
 
 
-@remembered
+@cache_by_text
 def find_paths(text: str, *, by_name: bool) -> frozenset[str]:
     """Return the paths in a text; with `by_name` also file names without a folder."""
     paths = {clean_path(path) for path in set(_PATH_PATTERN.findall(text))}

@@ -8,8 +8,8 @@ import re
 from unabridged.authorship import find_exit_code
 from unabridged.summary.ledger import Deed
 from unabridged.summary.shell import TOOL_TABLE
-from unabridged.text_cache import remembered
-from unabridged.text_tools import head_and_tail, one_line, with_line_ends
+from unabridged.text_cache import cache_by_text
+from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, to_one_line
 
 LIMIT, REPORT = 600, 1_200
 """Characters of an outcome that an action carries, and of what an agent reports to the one that called it."""
@@ -34,7 +34,7 @@ _RETURN_CODE_PATTERN = re.compile(r"\A\s*+<returncode>-?\d+</returncode>\s*+(?:<
 _READING_DEEDS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
-@remembered
+@cache_by_text
 def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, str]:
     """Return the lines that tell how it ended, and its status: `error` or `exit 1` where the protocol says so.
 
@@ -54,12 +54,12 @@ def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) ->
     raised = _RAISED.findall(judged) if not looks or status else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
     if status and (record := _record(body)):
-        return one_line(record, LIMIT), status
+        return to_one_line(record, LIMIT), status
     if status or raised or (tally and _FAILURE_COUNT_PATTERN.search(tally[-1])):
         lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:])
-        return one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), status
+        return to_one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), status
     if tally:
-        return one_line(tally[-1], LIMIT), status
+        return to_one_line(tally[-1], LIMIT), status
     return _shown(body, looks=looks, most=most), status
 
 
@@ -88,9 +88,9 @@ def _shown(body: str, *, looks: bool, most: int) -> str:
     """Return a short result as it is, of a record its beginning; "" where something was merely looked at."""
     body = body.strip()
     if record := _record(body):
-        return one_line(record, LIMIT)
+        return to_one_line(record, LIMIT)
     if len(body) <= (80 if looks else most):
-        return one_line(body)
+        return to_one_line(body)
     if looks:
         return ""
-    return head_and_tail(one_line(with_line_ends(body)), most)
+    return cut_to_head_and_tail(to_one_line(mark_line_ends(body)), most)

@@ -15,7 +15,17 @@ from unabridged.authorship import own_words
 from unabridged.authorship.host_words import is_host_text
 from unabridged.messages import Media, View
 from unabridged.summary.ledger import Action, PersonMessage
-from unabridged.text_tools import Count, fenced, head_and_tail, level, neutral, one_line, quote, sentences, whole_lines
+from unabridged.text_tools import (
+    Count,
+    cut_to_head_and_tail,
+    cut_to_whole_lines,
+    find_common_cap,
+    neutralise_markup,
+    quote,
+    split_sentences,
+    to_one_line,
+    wrap_in_fence,
+)
 
 SHORT_REPLY_TOKENS = 12
 """Tokens of a message that says little without what it answers."""
@@ -55,11 +65,11 @@ def people_in(
             )  # an image may come with a host's words
             text = "\n".join(filter(None, [own, *(describe(m, turn) for m in view.media)]))
             reply = answered if len(text) <= _SHORT_CHARACTERS else ""
-            found.append(PersonMessage(turn, text, one_line(view.speaker, 40), reply))
+            found.append(PersonMessage(turn, text, to_one_line(view.speaker, 40), reply))
             answered = ""
     for action in actions:
         if action.rejection:
-            call = one_line(f"{action.tool} {action.target}", _REJECTION_CHARACTERS)
+            call = to_one_line(f"{action.tool} {action.target}", _REJECTION_CHARACTERS)
             said_in = (
                 turn for turn, view in zip(turns, views, strict=True) if turn > action.turn and _holds(view, action)
             )
@@ -88,8 +98,8 @@ def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) 
             joined[-1] = replace(before, times=times, last=last, reply="")
         elif before is None or message.rejected or message.turn > max(before.turn, before.last):
             joined.append(message)
-    cap = level([len(message.text) for message in joined], MAX_PEOPLE_CHARACTERS)
-    return tuple(replace(m, text=head_and_tail(m.text, cap)) if len(m.text) > cap else m for m in joined)
+    cap = find_common_cap([len(message.text) for message in joined], MAX_PEOPLE_CHARACTERS)
+    return tuple(replace(m, text=cut_to_head_and_tail(m.text, cap)) if len(m.text) > cap else m for m in joined)
 
 
 def _is_same(one: PersonMessage, other: PersonMessage) -> bool:
@@ -100,16 +110,16 @@ def _is_same(one: PersonMessage, other: PersonMessage) -> bool:
 def last_sentences(text: str, limit: int = _REPLY) -> str:
     """Return as many whole sentences from the end of a text as the limit takes; at least the end of the last one."""
     kept = list[str]()
-    for sentence in reversed(sentences(text[-8 * limit :])):
+    for sentence in reversed(split_sentences(text[-8 * limit :])):
         if sum(map(len, kept)) + len(kept) + len(sentence) > limit:
             break
         kept.insert(0, sentence)
-    return " ".join(kept) or head_and_tail(one_line(text[-limit:]), limit)
+    return " ".join(kept) or cut_to_head_and_tail(to_one_line(text[-limit:]), limit)
 
 
 def describe(media: Media, turn: int) -> str:
     """Return an attachment by its kind and name, with the number of its message: `[image plan.png, message 3]`."""
-    name = one_line(media.name, 80).translate(_BRACKET_TABLE)
+    name = to_one_line(media.name, 80).translate(_BRACKET_TABLE)
     return f"[{' '.join(filter(None, [media.kind, name]))}, message {turn}]"
 
 
@@ -144,9 +154,9 @@ def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: M
         others.append(i)
         left -= least
     spare = left + sum(min(lines.sizes[i], MIN_QUOTATION_TOKENS) for i in others)
-    height = level([lines.sizes[i] for i in others], spare)
+    height = find_common_cap([lines.sizes[i] for i in others], spare)
     taken = sum(min(lines.sizes[i], height) for i in others) + sum(lines.heads[i] for i in (*chosen, *others))
-    most = max(quarter, level([lines.sizes[i] for i in chosen], room - taken))  # what the others leave
+    most = max(quarter, find_common_cap([lines.sizes[i] for i in chosen], room - taken))  # what the others leave
     return lines.quote({**dict.fromkeys(others, height), **dict.fromkeys(chosen, most)})
 
 
@@ -203,7 +213,7 @@ class _Lines:
         number = str(message.turn)
         if message.times > 1:
             number = self._words["times"].format(first=message.turn, last=message.last, times=message.times)
-        who = " ".join(filter(None, [self._words["user"], neutral(message.speaker)]))
+        who = " ".join(filter(None, [self._words["user"], neutralise_markup(message.speaker)]))
         if message.rejected:
             who = self._words["rejecting"].format(user=who, call=quote(message.rejected))
         elif message.reply and self._reply and self.sizes[index] - _FENCE_TOKENS <= SHORT_REPLY_TOKENS:
@@ -223,14 +233,14 @@ class _Lines:
         text = self._people[index].text
         if self.sizes[index] > cap:
             text = _shortened(text, max(cap - _FENCE_TOKENS, 1), self._count)
-        plain = "\n" not in text and neutral(text) == text
-        return f"{self._head(index)} \u201c{text}\u201d" if plain else f"{self._head(index)}\n{fenced(text)}"
+        plain = "\n" not in text and neutralise_markup(text) == text
+        return f"{self._head(index)} \u201c{text}\u201d" if plain else f"{self._head(index)}\n{wrap_in_fence(text)}"
 
 
 def _shortened(text: str, tokens: int, count: Count) -> str:
     """Return the beginning and the end of a text within so many tokens: whole lines of it, where it has several."""
     text = "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
     characters = max(1, len(text) * tokens // max(count(text), 1))
-    while characters > 1 and count(short := whole_lines(text, characters)) > tokens:
+    while characters > 1 and count(short := cut_to_whole_lines(text, characters)) > tokens:
         characters = characters * 9 // 10
-    return short if characters > 1 else head_and_tail(text, characters)
+    return short if characters > 1 else cut_to_head_and_tail(text, characters)

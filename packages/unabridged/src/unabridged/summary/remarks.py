@@ -13,7 +13,7 @@ from unabridged.authorship import find_other_summary
 from unabridged.messages import View
 from unabridged.summary.ledger import Remark
 from unabridged.summary.names import TextPiece
-from unabridged.text_tools import one_line, sentences, whole_lines
+from unabridged.text_tools import cut_to_whole_lines, split_sentences, to_one_line
 
 MAX_REMARK_CHARACTERS = 2_000
 """Characters of what the assistant said; of a longer text, lines of its beginning and its end."""
@@ -46,7 +46,7 @@ def find_retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Remark]
     """Yield what summaries of other systems say; of a long one lines of its beginning and its end."""
     for turn, view in zip(turns, views, strict=True):
         if text := find_other_summary(view):
-            yield Remark(turn, whole_lines(text, MAX_SUMMARY_CHARACTERS), SUMMARY_WEIGHT, retold=True)
+            yield Remark(turn, cut_to_whole_lines(text, MAX_SUMMARY_CHARACTERS), SUMMARY_WEIGHT, retold=True)
 
 
 def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
@@ -61,12 +61,14 @@ def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
         weight = CLOSING_WEIGHT if closing and len(text) > _CLOSING_FROM else weight
         announces = text.endswith(_ANNOUNCING_ENDINGS) and not closing
         weight = ANNOUNCED_WEIGHT if announces else weight
-        yield Remark(piece.turn, whole_lines(text, MAX_REMARK_CHARACTERS), weight, closing=closing and not piece.acts)
+        yield Remark(
+            piece.turn, cut_to_whole_lines(text, MAX_REMARK_CHARACTERS), weight, closing=closing and not piece.acts
+        )
 
 
 def _without_announcement(text: str) -> str:
     """Return a text without the sentence at its end that leads up to a call, where there is another."""
-    rest = text.removesuffix(sentences(text)[-1]).rstrip() if text.endswith(_ANNOUNCING_ENDINGS) else ""
+    rest = text.removesuffix(split_sentences(text)[-1]).rstrip() if text.endswith(_ANNOUNCING_ENDINGS) else ""
     return rest or text
 
 
@@ -81,8 +83,8 @@ def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]
         if views[i].origin != "model":
             continue
         text = views[i].text.strip()
-        told = [text] if len(text) <= TALK_LIMIT else sentences(text[:_READ_CHARACTERS])
-        told = [piece for piece in told if len(piece) <= TALK_LIMIT] or [one_line(text, TALK_LIMIT)]
+        told = [text] if len(text) <= TALK_LIMIT else split_sentences(text[:_READ_CHARACTERS])
+        told = [piece for piece in told if len(piece) <= TALK_LIMIT] or [to_one_line(text, TALK_LIMIT)]
         weight, best = max((_rarity_of(piece, rarity), piece) for piece in told)
         found.append(Remark(turns[i], best, weight))
     most = max((remark.weight for remark in found), default=0.0) or 1.0

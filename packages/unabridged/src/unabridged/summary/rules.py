@@ -14,7 +14,7 @@ from unabridged.summary.citations import normalise, says
 from unabridged.summary.headings import under_each
 from unabridged.summary.ledger import PersonMessage, Rule
 from unabridged.summary.originals import OriginalMessages
-from unabridged.text_tools import bare, sentences
+from unabridged.text_tools import remove_bullet, split_sentences
 
 MAX_RULES = 24
 """Rules that one summary may add."""
@@ -70,7 +70,7 @@ def find_rules(
         if lifted := _LIFTED_RULE_PATTERN.fullmatch(normalise(line)):
             lifts.append(lifted)
             continue
-        for sentence in sentences(line.strip(_MARKUP_CHARACTERS)):
+        for sentence in split_sentences(line.strip(_MARKUP_CHARACTERS)):
             plain = _plain(sentence)
             if any(_plain(rule.text) == plain for rule in rules):
                 continue
@@ -91,4 +91,4 @@ def find_rules(
 
 def _plain(sentence: str) -> str:
     """Return a sentence as it is compared: without its bullet, its marks and its last stop."""
-    return " ".join(normalise(bare(sentence.strip())).split()).strip(_MARKUP_CHARACTERS + ".!\u3002\uff01")
+    return " ".join(normalise(remove_bullet(sentence.strip())).split()).strip(_MARKUP_CHARACTERS + ".!\u3002\uff01")

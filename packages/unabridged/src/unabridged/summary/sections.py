@@ -16,7 +16,7 @@ from unabridged.summary.ledger import Action, Deed, File, Ledger
 from unabridged.summary.names import common_root, shorten_root
 from unabridged.summary.people import Quotations, quote_all, quote_newest
 from unabridged.summary.story import Story
-from unabridged.text_tools import Count, indent, neutral, quote
+from unabridged.text_tools import Count, indent, neutralise_markup, quote
 
 _MIN_WEIGHT = 0.02
 """The rank of a name not worth its place: it stood once in a list of a thousand."""
@@ -43,7 +43,7 @@ class Sections:
 
     def heading(self, label: str) -> str:
         """Return the heading with this label; that of the files says which folder is written as an ellipsis."""
-        folder = f" (… = {neutral(self._root)})" if label == "files" and self._root else ""
+        folder = f" (… = {neutralise_markup(self._root)})" if label == "files" and self._root else ""
         return self._labels[label] + folder
 
     def know(self, text: str) -> None:
@@ -136,7 +136,7 @@ class Sections:
             if _base(file) in self.prose:
                 continue
             often = f" {TIMES_SIGN}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
-            text = neutral(shorten_root(file.path, self._root)) + often
+            text = neutralise_markup(shorten_root(file.path, self._root)) + often
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
                 self._left_out["files"] = self._left_out.get("files", 0) + 1
@@ -163,7 +163,7 @@ class Sections:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
                 break
-            found.append(neutral(name.text))
+            found.append(neutralise_markup(name.text))
             room -= cost
         return f"- {' '.join(found)}" if found else ""
 

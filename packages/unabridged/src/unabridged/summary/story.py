@@ -17,7 +17,7 @@ from unabridged.summary.ledger import CHANGING_DEEDS, Action, Ledger, Remark
 from unabridged.summary.outcomes import LIMIT
 from unabridged.summary.people import last_sentences
 from unabridged.summary.remarks import is_talk
-from unabridged.text_tools import Count, indent, neutral, one_line, quote, whole_lines
+from unabridged.text_tools import Count, cut_to_whole_lines, indent, neutralise_markup, quote, to_one_line
 
 _DEED_WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
 _LOOK_WEIGHT, _ERROR_WEIGHT, _RESULT_WEIGHT, _DOCUMENT_WEIGHT = 0.3, 4.0, 0.8, 8.0
@@ -166,7 +166,7 @@ class Story:
 
     def _remark(self, remark: Remark, longest: int) -> str:
         """Return what the assistant said, none of whose lines can pose as one of ours."""
-        text = "\n".join(line for line in whole_lines(remark.text, longest).splitlines() if line.strip())
+        text = "\n".join(line for line in cut_to_whole_lines(remark.text, longest).splitlines() if line.strip())
         who = f"- [{remark.turn}] {self._words[_speaker(remark)]}:"
         return f"{who} {indent(text)}" if "\n" in text else f"{who} {quote(text)}"
 
@@ -185,7 +185,7 @@ class Story:
         """Return a person's line without the words of the assistant that it answers, where they stand right above."""
         head, reply, rest = text.partition(f", {self._words['reply']} \u201c")
         offer, end, said = rest.partition("\u201d:")
-        above = one_line(lines[-1]) if lines and reply and end else ""
+        above = to_one_line(lines[-1]) if lines and reply and end else ""
         return (
             f"{head}:{said}"
             if above and (offer[:_SAME_CHARACTERS] in above or offer[-_SAME_CHARACTERS:] in above)
@@ -199,11 +199,11 @@ class Story:
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
             more = f" +{len(names) - _NAMES_IN_GAP}" if len(names) > _NAMES_IN_GAP else ""
             told.append(
-                f"{self._words[kind]} {', '.join(map(neutral, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
+                f"{self._words[kind]} {', '.join(map(neutralise_markup, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
             )
         acted = any(moment.kind != "assistant" for moment in gap)
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []
-        return [f"  \u2026 [{'-'.join(map(str, turns))}] {one_line('; '.join(told))}".rstrip()] if acted else []
+        return [f"  \u2026 [{'-'.join(map(str, turns))}] {to_one_line('; '.join(told))}".rstrip()] if acted else []
 
 
 def _ranked(moments: Sequence[StoryMoment]) -> Iterator[tuple[float, int, str]]:

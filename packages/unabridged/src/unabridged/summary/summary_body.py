@@ -15,7 +15,7 @@ from unabridged.summary.body_ledger import (
     with_current_todo,
 )  # fmt: skip
 from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
-from unabridged.text_tools import fenced
+from unabridged.text_tools import wrap_in_fence
 from unabridged.tokens.models import model_info
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def write_by_rule(brief: Brief) -> SummaryBody:
 
 def render_pins(pins: Sequence[str]) -> str:
     """Return the host's pinned strings as a part of the summary turn, each byte for byte; "" without any."""
-    return "\n".join([PINS_HEADING, *(fenced(pin) for pin in pins)]) if pins else ""
+    return "\n".join([PINS_HEADING, *(wrap_in_fence(pin) for pin in pins)]) if pins else ""

@@ -33,27 +33,27 @@ def main(timeout: float = HOOK_TIMEOUT_SECONDS) -> None:
     _set_timeout(timeout)
     try:
         if sys.stdin is None:
-            _log("standard input is closed, so there is no event")
-            _end()
+            _try_log_failure("standard input is closed, so there is no event")
+            _exit_immediately()
         elif sys.stdin.isatty():
             print("unabridged hook is called by a coding agent: unabridged install CLIENT sets it up", file=sys.stderr)  # noqa: T201 - for the person who typed it
-            _end()
-        from unabridged_cli.clients.hook.events import answer  # noqa: PLC0415 - what fails to load must not stop a client
+            _exit_immediately()
+        from unabridged_cli.clients.hook.events import answer_hook_event  # noqa: PLC0415 - what fails to load must not stop a client
 
-        if output := answer(sys.stdin.buffer.read()):
+        if output := answer_hook_event(sys.stdin.buffer.read()):
             sys.stdout.write(output)
             sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - a client goes on whatever happens here
-        _log(f"{type(error).__name__}: {error}")
-    _end()
+        _try_log_failure(f"{type(error).__name__}: {error}")
+    _exit_immediately()
 
 
 def _set_timeout(seconds: float) -> None:
     """End this process after so many seconds; by the system itself a little later, should Python not come to it."""
 
     def give_up() -> None:
-        _log(f"given up after {seconds:.0f} s: the next event goes on with what is not archived yet")
-        _end()
+        _try_log_failure(f"given up after {seconds:.0f} s: the next event goes on with what is not archived yet")
+        _exit_immediately()
 
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
@@ -63,7 +63,7 @@ def _set_timeout(seconds: float) -> None:
         signal.alarm(int(seconds) + _GRACE_SECONDS)
 
 
-def _log(reason: str) -> None:
+def _try_log_failure(reason: str) -> None:
     try:
         from unabridged_cli.clients.hook.log import log_failure  # noqa: PLC0415 - see above
 
@@ -72,6 +72,6 @@ def _log(reason: str) -> None:
         pass
 
 
-def _end() -> None:
+def _exit_immediately() -> None:
     """Leave at once: a pipe that nobody reads, or a thread that hangs, must not turn into an exit code."""
     os._exit(0)

@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from unabridged_cli.clients.hook.log import log, log_file
-from unabridged_cli.clients.threads import file_name
+from unabridged_cli.clients.hook.log import log, log_file_path
+from unabridged_cli.clients.threads import thread_to_file_name
 
 BACKGROUND_TIMEOUT_SECONDS: Final = 1_500.0
 _NICENESS: Final = 10
@@ -47,8 +47,8 @@ def lower_priority() -> None:
 
 @contextmanager
 def lock_session(thread: str) -> Iterator[bool]:
-    """Yield whether this is the only process that completes the session. A lock goes with its process."""
-    path = log_file(os.environ).with_name(f"rest-{file_name(thread)}.lock")
+    """Lock the session for this process; yield whether that succeeded. The lock ends with the process."""
+    path = log_file_path(os.environ).with_name(f"rest-{thread_to_file_name(thread)}.lock")
     with lock_file(path) as is_first:
         yield is_first
         if is_first:
@@ -56,8 +56,8 @@ def lock_session(thread: str) -> Iterator[bool]:
 
 
 @contextmanager
-def wait_in_turn(path: Path) -> Iterator[bool]:
-    """Wait until no other process works on what this file is about; yield False if another one waits already."""
+def wait_for_turn(path: Path) -> Iterator[bool]:
+    """Wait for the lock at this path and yield True; yield False at once if another process waits for it already."""
     with ExitStack() as locks:
         with lock_file(path.with_suffix(".next")) as is_first:
             if is_first:

@@ -15,154 +15,154 @@ from typing import Any, Final
 from unabridged.archive.names import check_name
 from unabridged.errors import SettingsError
 from unabridged_cli.clients.hook import background
-from unabridged_cli.clients.hook.log import log, name_session
-from unabridged_cli.clients.hook.transcript import KINDS, HookSession, kind_of
+from unabridged_cli.clients.hook.log import log, set_logged_session
+from unabridged_cli.clients.hook.transcript import TRANSCRIPT_KINDS, HookSession, detect_transcript_kind
 from unabridged_cli.clients.ignore_file import find_ignore_file
-from unabridged_cli.clients.threads import OpenSession, client_process, note_open
+from unabridged_cli.clients.threads import OpenSession, find_client_process, note_open_session
 
-PI_COMPACT: Final = "session_before_compact"
+PI_COMPACT_EVENT: Final = "session_before_compact"
 """The event of pi's that takes a summary of ours."""
-COPY_REST: Final = "Unabridged.CopyRest"
+COPY_REST_EVENT: Final = "Unabridged.CopyRest"
 """The event of the process that does what there was no time for."""
-ARCHIVE_GROWN: Final = "Unabridged.ArchiveGrown"
+ARCHIVE_GROWN_EVENT: Final = "Unabridged.ArchiveGrown"
 """The event of the process that archives what is new in all sessions of a project."""
-_REASONS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
-_LASTING_CLIENTS: Final = [kind.client for kind in KINDS if kind.is_lasting]
+_KNOWN_REASONS: Final = frozenset({"auto", "manual", "startup", "resume", "clear", "compact"})
+_LASTING_CLIENTS: Final = [kind.client for kind in TRANSCRIPT_KINDS if kind.is_lasting]
 
 Event = Mapping[str, Any]
 
 
-def answer(data: bytes) -> str:
+def answer_hook_event(data: bytes) -> str:
     """Return the answer to an event; empty where there is none."""
     event = json.loads(data)
     if not isinstance(event, dict):
         raise TypeError("the event is no JSON object")
     name, source = event.get("hook_event_name"), event.get("source")
-    if (ignore_file := find_ignore_file(_folder_of(event))) is not None:
+    if (ignore_file := find_ignore_file(_read_project_folder(event))) is not None:
         log(f"{event.get('session_id')}: nothing is archived, {ignore_file} is there ({name})")
         return ""
-    if name == ARCHIVE_GROWN:
-        _archive_grown(event)
+    if name == ARCHIVE_GROWN_EVENT:
+        _archive_grown_sessions(event)
         return ""
     if name == "SessionStart":
-        _note(event)
+        _note_event_session(event)
     if name == "SessionEnd" or (name == "SessionStart" and source != "compact"):
-        _archive_grown_later(event)
+        _start_archiving_grown_sessions(event)
     if name == "SessionEnd" or (name == "SessionStart" and source not in {"compact", "resume"}):
         return ""
-    if name not in {"SessionStart", "PreCompact", "PostCompact", PI_COMPACT, COPY_REST}:
+    if name not in {"SessionStart", "PreCompact", "PostCompact", PI_COMPACT_EVENT, COPY_REST_EVENT}:
         log(f"nothing to do for the event {name!r}")
         return ""
-    output = _do(str(name), event)
+    output = _handle_session_event(str(name), event)
     return json.dumps(output) if output else ""
 
 
-def _do(name: str, event: Event) -> dict[str, Any]:
+def _handle_session_event(name: str, event: Event) -> dict[str, Any]:
     """Do what the event asks for; return the answer to the client."""
     from unabridged_cli.clients.hook import actions  # noqa: PLC0415 - a start of the client does without it
 
-    session, reason = find_session(event), reason_of(event)
-    name_session(session.thread)
+    session, reason = find_event_session(event), describe_event(event)
+    set_logged_session(session.thread)
     is_complete, output = True, dict[str, Any]()
     if name == "PreCompact":
-        is_complete = actions.archive_session(session, reason, actions.BEFORE_SECONDS)
+        is_complete = actions.archive_session(session, reason, actions.BEFORE_COMPACTION_SECONDS)
     elif name == "SessionStart":
         is_compacted = event.get("source") == "compact"
-        text, is_complete = actions.describe_for_context(session, reason, is_compacted=is_compacted)
-        output = as_context(text)
+        text, is_complete = actions.build_context_text(session, reason, is_compacted=is_compacted)
+        output = to_context_output(text)
     elif name == "PostCompact":
         actions.check_summary(session, reason, event.get("compact_summary"))
-    elif name == PI_COMPACT:
+    elif name == PI_COMPACT_EVENT:
         summary = actions.summarise(session, reason)
         output = {"compaction": {"summary": summary}} if summary else {}
     else:
         background.lower_priority()
-        actions.complete_session(session, reason)
+        actions.finish_archiving(session, reason)
     if not is_complete and session.kind.is_lasting:
-        rest = {"hook_event_name": COPY_REST, "session_id": session.id, "transcript_path": str(session.path)}
+        rest = {"hook_event_name": COPY_REST_EVENT, "session_id": session.id, "transcript_path": str(session.path)}
         background.start_process(rest)
     return output
 
 
-def as_context(text: str) -> dict[str, Any]:
+def to_context_output(text: str) -> dict[str, Any]:
     """Return the answer that puts this text into the context; an empty one for no text."""
     output = {"hookEventName": "SessionStart", "additionalContext": text}
     return {"hookSpecificOutput": output} if text else {}
 
 
-def reason_of(event: Event) -> str:
+def describe_event(event: Event) -> str:
     """Return which event this was, in the client's words as far as they are known ones."""
-    words = [event[name] for name in ("trigger", "source") if str(event.get(name)) in _REASONS]
+    words = [event[name] for name in ("trigger", "source") if str(event.get(name)) in _KNOWN_REASONS]
     return " ".join([str(event["hook_event_name"]), *words])
 
 
-def _archive_grown_later(event: Event) -> None:
+def _start_archiving_grown_sessions(event: Event) -> None:
     """Have a process of its own archive what is new in the client's sessions of the project; the hook ends at once."""
-    session, path = _session_of(event)
-    client = _client_of(event, path)
+    session, path = _read_session_and_path(event)
+    client = _detect_client(event, path)
     if client in _LASTING_CLIENTS:
         background.start_process({
-            "hook_event_name": ARCHIVE_GROWN, "session_id": session, "transcript_path": str(path or ""),
-            "client": client, "cwd": _folder_of(event), "reason": reason_of(event),
+            "hook_event_name": ARCHIVE_GROWN_EVENT, "session_id": session, "transcript_path": str(path or ""),
+            "client": client, "cwd": _read_project_folder(event), "reason": describe_event(event),
         })  # fmt: skip
 
 
-def _archive_grown(event: Event) -> None:
+def _archive_grown_sessions(event: Event) -> None:
     from unabridged_cli.clients.client import SessionFile  # noqa: PLC0415 - only here
-    from unabridged_cli.clients.hook.grown_sessions import archive_grown  # noqa: PLC0415 - likewise
+    from unabridged_cli.clients.hook.grown_sessions import archive_grown_sessions  # noqa: PLC0415 - likewise
 
-    session, path = _session_of(event)
+    session, path = _read_session_and_path(event)
     background.lower_priority()
-    own = SessionFile(_client_of(event, path), session, path or Path(), 0, 0.0)
-    archive_grown(own, _folder_of(event), str(event.get("reason")))
+    own = SessionFile(_detect_client(event, path), session, path or Path(), 0, 0.0)
+    archive_grown_sessions(own, _read_project_folder(event), str(event.get("reason")))
 
 
 # -- the session -------------------------------------------------------------------------------------------------------
 
 
-def find_session(event: Event) -> HookSession:
+def find_event_session(event: Event) -> HookSession:
     """Return the session that the event is about: the file that it names, or the one that has its id."""
-    session, path = _session_of(event)
-    kind = kind_of(path) if path is not None and path.is_file() else None
+    session, path = _read_session_and_path(event)
+    kind = detect_transcript_kind(path) if path is not None and path.is_file() else None
     if path is None or kind is None:
         raise ValueError(f"no session file of a client that is known for {session}: {path}")
-    return HookSession(kind, session, path, project=_folder_of(event))
+    return HookSession(kind, session, path, project=_read_project_folder(event))
 
 
-def _session_of(event: Event) -> tuple[str, Path | None]:
+def _read_session_and_path(event: Event) -> tuple[str, Path | None]:
     session, path = check_name(event.get("session_id"), "session_id"), event.get("transcript_path")
     if {"/", "\\"}.intersection(session):  # with a / it could name the second thread of another session
         raise SettingsError(f"session_id must have no / and no \\; got {session[:60]!r}")
-    return session, Path(path).expanduser() if isinstance(path, str) and path else _find_file(session)
+    return session, Path(path).expanduser() if isinstance(path, str) and path else _find_session_file(session)
 
 
-def _find_file(session: str) -> Path | None:
+def _find_session_file(session: str) -> Path | None:
     from unabridged_cli.clients import CLIENTS  # noqa: PLC0415 - only a client that names no file needs them
 
     files = (file for client in CLIENTS.values() for file in client.sessions(os.environ))
     return next((file.path for file in files if file.id == session), None)
 
 
-def _note(event: Event) -> None:
+def _note_event_session(event: Event) -> None:
     """Note which session the client has open. Its file may not be there yet: then its name says whose it is."""
-    session, path = _session_of(event)
-    client, folder = _client_of(event, path), _folder_of(event)
-    opened = OpenSession(client, session, folder, str(path or ""), client_process(), time.time())
+    session, path = _read_session_and_path(event)
+    client, folder = _detect_client(event, path), _read_project_folder(event)
+    opened = OpenSession(client, session, folder, str(path or ""), find_client_process(), time.time())
     try:
-        note_open(opened, os.environ)
+        note_open_session(opened, os.environ)
     except OSError as error:  # only the MCP server misses it
         log(f"{opened.thread}: can't note that it is open: {error}")
 
 
-def _client_of(event: Event, path: Path | None) -> str:
+def _detect_client(event: Event, path: Path | None) -> str:
     """Return whose session this is: by its file, else by what the event or the file's name says."""
-    kind = kind_of(path) if path is not None and path.is_file() else None
+    kind = detect_transcript_kind(path) if path is not None and path.is_file() else None
     client = kind.client if kind else event.get("client")
-    if client not in [one.client for one in KINDS]:
+    if client not in [one.client for one in TRANSCRIPT_KINDS]:
         client = "codex" if path is not None and path.name.startswith("rollout-") else "claude-code"
     return str(client)
 
 
-def _folder_of(event: Event) -> str:
+def _read_project_folder(event: Event) -> str:
     folder = event.get("cwd")
     return folder if isinstance(folder, str) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from unabridged.archive.protocol import Archive
-from unabridged_cli.clients.hook.session_copy import newest_record, position_of, store_record
+from unabridged_cli.clients.hook.session_copy import find_newest_record, read_position, store_record
 from unabridged_cli.clients.hook.transcript import HookSession
 
 CLAIMS_KIND: Final = "claims"
@@ -14,13 +14,13 @@ CERTAIN_PREFIX: Final = "the summary quotes the user with words that nobody said
 """How a finding begins that is certain."""
 
 
-def take_certain(archive: Archive, session: HookSession) -> str:
-    """Return what the model has to know of the newest summary, once: a record says that it was told."""
-    record = newest_record(archive, session, CLAIMS_KIND)
+def report_certain_findings(archive: Archive, session: HookSession) -> str:
+    """Return the certain findings about the newest summary as a text for the model, and record that they were given."""
+    record = find_newest_record(archive, session, CLAIMS_KIND)
     notes = record.data["receipt"]["notes"] if record is not None else ()
     certain = [note for note in notes if note.startswith(CERTAIN_PREFIX)]
     if record is None or not certain:
         return ""
     reason, made_of = f"told what {record.id} found", f"told {record.id}"
-    store_record(archive, session, CLAIMS_KIND, position_of(record), reason=reason, made_of=made_of)
+    store_record(archive, session, CLAIMS_KIND, read_position(record), reason=reason, made_of=made_of)
     return "[unabridged] " + "; ".join(certain)

@@ -17,51 +17,57 @@ from unabridged.archive.protocol import Archive
 from unabridged.errors import UnabridgedError
 from unabridged.sessions.files import write_whole
 from unabridged_cli.clients.client import SessionFile
-from unabridged_cli.clients.hook.actions import copy, open_or_use
-from unabridged_cli.clients.hook.background import BACKGROUND_TIMEOUT_SECONDS, lock_session, wait_in_turn
-from unabridged_cli.clients.hook.log import log, log_failure, log_file, name_session
-from unabridged_cli.clients.hook.transcript import HookSession, kind_of
-from unabridged_cli.clients.session_lookup import all_sessions, is_readable, is_same, project_of
+from unabridged_cli.clients.hook.actions import archive_new_messages, use_or_open_archive
+from unabridged_cli.clients.hook.background import BACKGROUND_TIMEOUT_SECONDS, lock_session, wait_for_turn
+from unabridged_cli.clients.hook.log import log, log_failure, log_file_path, set_logged_session
+from unabridged_cli.clients.hook.transcript import HookSession, detect_transcript_kind
+from unabridged_cli.clients.session_lookup import (
+    find_project_folder,
+    is_readable_session,
+    is_same_folder,
+    list_all_sessions,
+)
 
-Sizes = dict[str, int]
+ArchivedSizes = dict[str, int]
 """How many bytes each file had when it was archived, by its path."""
 
 
-def archive_grown(own: SessionFile, folder: str, reason: str) -> None:
-    """Archive what is new in the sessions of a project, this one among them, of its client and of no other.
+def archive_grown_sessions(own: SessionFile, folder: str, reason: str) -> None:
+    """Archive the new messages of every session of this client in a project, including `own`.
 
-    `folder` is the project's where the session's file does not say. Nothing if another process is about to do that.
+    `folder` is the project's folder if the session's file does not name one. Do nothing if another
+    process waits to do it.
     """
-    project = project_of(own) or folder
-    path = sizes_file(own.client, project)
-    with wait_in_turn(path) as is_first:
+    project = find_project_folder(own) or folder
+    path = sizes_file_path(own.client, project)
+    with wait_for_turn(path) as is_first:
         sizes = _read_sizes(path)
-        grown = list(_find_grown(own, project, sizes)) if is_first else []
+        grown = list(_find_grown_sessions(own, project, sizes)) if is_first else []
         if not grown:
             return
-        with open_or_use() as archive:
+        with use_or_open_archive() as archive:
             for session in grown:
-                name_session(session.thread)
-                if _archive(archive, session, reason):
+                set_logged_session(session.thread)
+                if _archive_session_file(archive, session, reason):
                     sizes[str(session.path)] = session.size
                     write_whole(path, [json.dumps(sizes).encode()])
 
 
-def _find_grown(own: SessionFile, project: str, sizes: Sizes) -> Iterator[SessionFile]:
+def _find_grown_sessions(own: SessionFile, project: str, sizes: ArchivedSizes) -> Iterator[SessionFile]:
     """Yield the sessions of the project, newest first, that have another size than when they were archived."""
-    listed = all_sessions(os.environ, own.client)
+    listed = list_all_sessions(os.environ, own.client)
     if own.path.is_file() and own.path not in [session.path for session in listed]:
         listed.append(replace(own, size=own.path.stat().st_size))
     for session in listed:
-        if sizes.get(str(session.path)) == session.size or not is_readable(session):
+        if sizes.get(str(session.path)) == session.size or not is_readable_session(session):
             continue
-        if session.path == own.path or is_same(project_of(session), project):
+        if session.path == own.path or is_same_folder(find_project_folder(session), project):
             yield session
 
 
-def _archive(archive: Archive, file: SessionFile, reason: str) -> bool:
+def _archive_session_file(archive: Archive, file: SessionFile, reason: str) -> bool:
     """Archive what is new in a session; return whether all that its file had when it was listed is there now."""
-    kind = kind_of(file.path)
+    kind = detect_transcript_kind(file.path)
     if kind is None or kind.client != file.client:
         return True  # nothing was said in it yet
     session = HookSession(kind, file.id, file.path)
@@ -69,19 +75,21 @@ def _archive(archive: Archive, file: SessionFile, reason: str) -> bool:
         with lock_session(session.thread) as is_first:
             if not is_first:
                 log(f"{session.thread}: another process is at it")
-            return is_first and copy(archive, session, reason, BACKGROUND_TIMEOUT_SECONDS, is_waited_for=False)
+            return is_first and archive_new_messages(
+                archive, session, reason, BACKGROUND_TIMEOUT_SECONDS, is_waited_for=False
+            )
     except (UnabridgedError, OSError) as error:
         log_failure(f"{type(error).__name__}: {error}")
         return False
 
 
-def sizes_file(client: str, project: str) -> Path:
+def sizes_file_path(client: str, project: str) -> Path:
     """Return where the sizes of this client's sessions of this project are noted."""
     name = sha256(os.path.realpath(project).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return log_file(os.environ).with_name("archived") / f"{client}-{name}.json"
+    return log_file_path(os.environ).with_name("archived") / f"{client}-{name}.json"
 
 
-def _read_sizes(path: Path) -> Sizes:
+def _read_sizes(path: Path) -> ArchivedSizes:
     try:
         value = json.loads(path.read_bytes())
         return {str(name): int(size) for name, size in value.items() if Path(name).exists()}

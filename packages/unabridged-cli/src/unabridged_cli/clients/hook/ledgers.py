@@ -1,7 +1,7 @@
 """The ledger of a session: what all of it leaves behind, carried on from the newest one that is archived.
 
 It is made in blocks. When a client waits and there is no time for all of them, the first and the newest are looked at:
-that ledger is used and not archived. A process that nobody waits for then looks at everything (`carry_on`).
+that ledger is used and not archived. A process that nobody waits for then looks at everything (`complete_ledger`).
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from unabridged.archive.protocol import Archive, RecordData
 from unabridged.messages import View
 from unabridged.summary.gather import gather
 from unabridged.summary.ledger import Ledger, from_json, to_json
-from unabridged_cli.clients.hook.session_copy import newest_record, position_of, short_views_of, store_record
+from unabridged_cli.clients.hook.session_copy import build_short_views, find_newest_record, read_position, store_record
 from unabridged_cli.clients.hook.transcript import (
     FilePosition,
     HookSession,
     Message,
     TranscriptKind,
     TranscriptMessage,
-    position_at,
-    read_from,
+    build_position,
+    read_messages_from,
 )
 
 REMINDER_KIND: Final = "reminder"
 """The kind of a record of what a context was given, or of a ledger."""
 _BLOCK_MESSAGES, _BLOCK_CHARACTERS = 200, 400_000
 """What is gathered at once, about: some of it takes time by its square."""
-_LONGEST_BLOCK: Final = 5
+_MAX_BLOCK_LENGTH: Final = 5
 """How many times that, where nobody speaks at whose words a block could end."""
 _ANSWER_CHARACTERS: Final = 2_000
 """Characters of a tool's answer that count for the size of a block: no more are looked at."""
 _TAIL_BYTES: Final = 8_000_000
 """Bytes at the end of a file that are looked at whole; of what is before, only what people said and were answered."""
-_NEWEST_BLOCKS: Final = 3
+_NEWEST_BLOCKS_READ: Final = 3
 """Blocks that are always looked at, besides the first."""
 _BLOCKS_PER_RECORD: Final = 20
 """Blocks after which a ledger is archived that nobody waits for."""
@@ -46,7 +46,7 @@ NumberedMessage = tuple[int, TranscriptMessage]
 
 
 class SessionLedger(NamedTuple):
-    """What the whole session leaves behind, how far that reaches, and how many messages there was no time for."""
+    """The ledger of a whole session, the position it reaches to, and how many messages were skipped for time."""
 
     ledger: Ledger
     end: FilePosition
@@ -54,37 +54,37 @@ class SessionLedger(NamedTuple):
 
 
 def read_ledger(archive: Archive, session: HookSession, deadline: float) -> SessionLedger:
-    """Return the newest archived ledger with what came since. After `deadline`, only what is newest is looked at."""
-    ledger, position = _newest(archive, session)
-    messages, end = _find_relevant(session, position)
-    blocks = list(blocks_of(messages))
+    """Return the newest archived ledger, extended by later messages; after `deadline` only by the newest ones."""
+    ledger, position = _read_newest_ledger(archive, session)
+    messages, end = _select_relevant_messages(session, position)
+    blocks = list(split_into_blocks(messages))
     unread = 0
     for number, block in enumerate(blocks):
-        if 0 < number < len(blocks) - _NEWEST_BLOCKS and time.monotonic() > deadline:
+        if 0 < number < len(blocks) - _NEWEST_BLOCKS_READ and time.monotonic() > deadline:
             unread += len(block)
         else:
             ledger = _add_block(ledger, session.kind, block)
     return SessionLedger(ledger or Ledger(), end, unread)
 
 
-def carry_on(archive: Archive, session: HookSession, reason: str, deadline: float) -> None:
-    """Archive the ledger of the whole session, every message looked at; what `deadline` leaves is for the next time."""
-    ledger, position = _newest(archive, session)
-    messages = enumerate(read_from(session.path, session.kind, position.offset), position.turn)
+def complete_ledger(archive: Archive, session: HookSession, reason: str, deadline: float) -> None:
+    """Extend the archived ledger by all new messages, saving it now and then; stop at `deadline`."""
+    ledger, position = _read_newest_ledger(archive, session)
+    messages = enumerate(read_messages_from(session.path, session.kind, position.offset), position.turn)
     unsaved: NumberedMessage | None = None
-    for number, block in enumerate(blocks_of(messages), start=1):
+    for number, block in enumerate(split_into_blocks(messages), start=1):
         ledger, unsaved = _add_block(ledger, session.kind, block), block[-1]
         is_late = time.monotonic() > deadline
         if is_late or number % _BLOCKS_PER_RECORD == 0:
-            keep_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
+            archive_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
             unsaved = None
         if is_late:
             return
     if ledger is not None and unsaved is not None:
-        keep_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
+        archive_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
 
 
-def keep_ledger(
+def archive_ledger(
     archive: Archive,
     session: HookSession,
     ledger: Ledger,
@@ -94,7 +94,7 @@ def keep_ledger(
     made_of: str = "",
     unread: int = 0,
 ) -> None:
-    """Archive a ledger that reaches to this position; if it leaves messages out, archive only that it does."""
+    """Archive a ledger that reaches to this position; if messages were skipped, archive only that fact."""
     notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
     turns = [[ledger.first, ledger.end]]
     data: RecordData = {} if unread else {"ledger": to_json(ledger)}
@@ -103,77 +103,79 @@ def keep_ledger(
     )
 
 
-def _newest(archive: Archive, session: HookSession) -> tuple[Ledger | None, FilePosition]:
+def _read_newest_ledger(archive: Archive, session: HookSession) -> tuple[Ledger | None, FilePosition]:
     """Return the newest ledger that is archived, and how far it reaches."""
-    record = newest_record(archive, session, REMINDER_KIND, "ledger")
-    return None if record is None else from_json(record.data["ledger"]), position_of(record)
+    record = find_newest_record(archive, session, REMINDER_KIND, "ledger")
+    return None if record is None else from_json(record.data["ledger"]), read_position(record)
 
 
-def _find_relevant(session: HookSession, position: FilePosition) -> tuple[list[NumberedMessage], FilePosition]:
-    """Return the messages behind a position that are looked at while a client waits, and the position behind all."""
+def _select_relevant_messages(
+    session: HookSession, position: FilePosition
+) -> tuple[list[NumberedMessage], FilePosition]:
+    """Return the messages after a position that are read while a client waits, and the position after the last one."""
     tail = session.path.stat().st_size - _TAIL_BYTES
     older, newer, last = list[NumberedMessage](), list[NumberedMessage](), None
-    for last in enumerate(read_from(session.path, session.kind, position.offset), position.turn):
+    for last in enumerate(read_messages_from(session.path, session.kind, position.offset), position.turn):
         if last[1].end > tail:
             newer.append(last)
-        elif _is_talk(last[1].message):
+        elif _is_without_tools(last[1].message):
             older.append(last)
-    return [*_asked_and_answered(older), *newer], position if last is None else _position_after(session, last)
+    return [*_select_prompts_and_answers(older), *newer], position if last is None else _position_after(session, last)
 
 
 def _position_after(session: HookSession, last: NumberedMessage) -> FilePosition:
     turn, message = last
-    return position_at(session.path, message.end, turn + 1)
+    return build_position(session.path, message.end, turn + 1)
 
 
 def _add_block(ledger: Ledger | None, kind: TranscriptKind, block: Sequence[NumberedMessage]) -> Ledger:
-    """Return the ledger with what a block leaves behind."""
-    views = short_views_of(kind, [message for _, message in block])
-    kept = _without_drafts(views)
+    """Return the ledger extended by what a block of messages contains."""
+    views = build_short_views(kind, [message for _, message in block])
+    kept = _exclude_summary_drafts(views)
     return gather([views[i] for i in kept], prior=ledger, turns=[block[i][0] for i in kept])
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
 
 
-def blocks_of(messages: Iterable[NumberedMessage]) -> Iterator[list[NumberedMessage]]:
+def split_into_blocks(messages: Iterable[NumberedMessage]) -> Iterator[list[NumberedMessage]]:
     """Yield the messages in blocks that end where a person speaks; where none does for long, behind a tool's answer."""
     block: list[NumberedMessage] = []
     size = 0
     for turn, message in messages:
         length = max(len(block) / _BLOCK_MESSAGES, size / _BLOCK_CHARACTERS)
-        is_after_answer = length >= _LONGEST_BLOCK and is_answer(block[-1][1].message)
-        if (is_after_answer and not is_answer(message.message)) or (length >= 1 and _is_persons(message)):
+        is_after_answer = length >= _MAX_BLOCK_LENGTH and is_tool_result(block[-1][1].message)
+        if (is_after_answer and not is_tool_result(message.message)) or (length >= 1 and _is_from_person(message)):
             yield block
             block, size = [], 0
         block.append((turn, message))
-        size += min(message.size, _ANSWER_CHARACTERS) if is_answer(message.message) else message.size
+        size += min(message.size, _ANSWER_CHARACTERS) if is_tool_result(message.message) else message.size
     if block:
         yield block
 
 
-def _is_persons(message: TranscriptMessage) -> bool:
-    return message.origin is None and message.message.get("role") == "user" and _is_talk(message.message)
+def _is_from_person(message: TranscriptMessage) -> bool:
+    return message.origin is None and message.message.get("role") == "user" and _is_without_tools(message.message)
 
 
-def _is_talk(message: Message) -> bool:
-    """Return whether a message only speaks: no call of a tool, and no answer of one."""
-    return message.get("type", "message") == "message" and not _part_types(message) & {"tool_use", "tool_result"}
+def _is_without_tools(message: Message) -> bool:
+    """Return whether a message has text only: no tool call and no tool result."""
+    return message.get("type", "message") == "message" and not _list_part_types(message) & {"tool_use", "tool_result"}
 
 
-def is_answer(message: Message) -> bool:
+def is_tool_result(message: Message) -> bool:
     """Return whether a message is a tool's answer."""
-    return str(message.get("type")).endswith("_output") or "tool_result" in _part_types(message)
+    return str(message.get("type")).endswith("_output") or "tool_result" in _list_part_types(message)
 
 
-def _part_types(message: Message) -> set[Any]:
+def _list_part_types(message: Message) -> set[Any]:
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     return {str(part.get("type")) for part in parts if isinstance(part, dict)}
 
 
-def _asked_and_answered(talk: Sequence[NumberedMessage]) -> list[NumberedMessage]:
-    """Return what people said, and what the assistant said last before they spoke."""
+def _select_prompts_and_answers(talk: Sequence[NumberedMessage]) -> list[NumberedMessage]:
+    """Return the messages of people, and the assistant's last message before each of them."""
     kept: list[NumberedMessage] = []
     is_before_person = True
     for turn, message in reversed(talk):
@@ -183,10 +185,10 @@ def _asked_and_answered(talk: Sequence[NumberedMessage]) -> list[NumberedMessage
     return kept[::-1]
 
 
-def _without_drafts(views: Sequence[View]) -> list[int]:
-    """Return the places of the views without the summaries that the model wrote as one more message.
+def _exclude_summary_drafts(views: Sequence[View]) -> list[int]:
+    """Return the indices of all views except drafts of summaries.
 
-    Codex keeps that message in front of the compaction it was written for. It answers nobody's request.
+    Codex keeps the model's summary as a message in front of the compaction that it was written for.
     """
     drafts = {
         i

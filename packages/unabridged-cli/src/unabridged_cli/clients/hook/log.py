@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from unabridged_cli.clients.client import Environ, folder_from
+from unabridged_cli.clients.client import Environ, folder_from_variable
 
 _MAX_BYTES: Final = 1_000_000
 """Bytes of the log, after which it begins anew; the one before is kept beside it."""
@@ -31,15 +31,15 @@ class HookFailure(NamedTuple):
     reason: str
 
 
-def log_file(environ: Environ) -> Path:
+def log_file_path(environ: Environ) -> Path:
     """Return where the hook writes what it did, and what went wrong."""
-    return folder_from(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "hook.log"
+    return folder_from_variable(environ, "XDG_STATE_HOME", ".local", "state") / "unabridged" / "hook.log"
 
 
 def log(line: str) -> None:
     """Add a line to the log. Where that can't be, nobody can be told: it is lost, and nothing else is."""
     with suppress(OSError):
-        path = log_file(os.environ)
+        path = log_file_path(os.environ)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the folders above it as the user has them
         if path.exists() and path.stat().st_size > _MAX_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -52,8 +52,8 @@ def log(line: str) -> None:
             os.close(handle)
 
 
-def name_session(thread: str) -> None:
-    """Let every failure that is logged from now on name this session."""
+def set_logged_session(thread: str) -> None:
+    """Set the session that all failures logged from now on refer to."""
     _current_thread[0] = thread
 
 
@@ -62,16 +62,16 @@ def log_failure(reason: str) -> None:
     log(f"{_current_thread[0]}: failed: {reason}" if _current_thread[0] else f"failed: {reason}")
 
 
-def open_failures(environ: Environ) -> list[HookFailure]:
-    """Return what went wrong in the last days and was not made good since, newest first, the newest of each session.
+def find_unresolved_failures(environ: Environ) -> list[HookFailure]:
+    """Return the failures of the last days that no later success has resolved, newest first, one for each session.
 
-    It is made good when the session was archived later; where no session is known, when any was.
+    A failure is resolved when its session was archived later; without a known session, when any session was.
     """
     failures: dict[str, HookFailure] = {}
-    for line in _read_lines(log_file(environ)):
+    for line in _read_log_lines(log_file_path(environ)):
         moment, thread, failed, text = line.groups(default="")
         if failed:
-            failures[thread] = HookFailure(_seconds(moment), thread, text)
+            failures[thread] = HookFailure(_parse_timestamp(moment), thread, text)
         elif _ARCHIVED_PATTERN.match(text):
             failures.pop(thread, None)
             failures.pop("", None)
@@ -79,7 +79,7 @@ def open_failures(environ: Environ) -> list[HookFailure]:
     return sorted(recent, key=lambda failure: -failure.time)
 
 
-def _read_lines(path: Path) -> list[re.Match[str]]:
+def _read_log_lines(path: Path) -> list[re.Match[str]]:
     texts = []
     for each in (path.with_suffix(".log.1"), path):
         with suppress(OSError):
@@ -87,7 +87,7 @@ def _read_lines(path: Path) -> list[re.Match[str]]:
     return [line for line in map(_LINE_PATTERN.fullmatch, texts) if line is not None]
 
 
-def _seconds(stamp: str) -> float:
+def _parse_timestamp(stamp: str) -> float:
     try:
         return calendar.timegm(time.strptime(stamp, _TIME_FORMAT))
     except ValueError:

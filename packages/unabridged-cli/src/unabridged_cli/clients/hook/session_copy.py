@@ -24,14 +24,14 @@ from unabridged_cli.clients.hook.transcript import (
     HookSession,
     TranscriptKind,
     TranscriptMessage,
-    as_text,
-    is_at,
-    line_of,
+    build_position,
+    matches_position,
     parse_line,
-    position_at,
-    project_in,
-    read_from,
-    time_in,
+    parse_line_time,
+    read_message_line,
+    read_messages_from,
+    read_project,
+    to_text_message,
 )
 
 COPY_KIND: Final = "copy"
@@ -56,7 +56,7 @@ class CopyProgress(NamedTuple):
 
 
 class SessionFacts(NamedTuple):
-    """What every copy says of its session, for those who list sessions without reading them."""
+    """Facts about a session that every copy record stores, so that listing sessions need not read their messages."""
 
     project: str = ""
     """The folder that the client works in; empty when neither file nor event says so."""
@@ -64,76 +64,78 @@ class SessionFacts(NamedTuple):
     """Turn and time (Unix, or None) of each summary of the client's so far."""
 
 
-def session_facts(copy: Record) -> SessionFacts:
+def read_session_facts(copy: Record) -> SessionFacts:
     """Return the facts that a copy has."""
     facts = copy.data.get("session") or {}
     return SessionFacts(str(facts.get("project") or ""), facts.get("compactions") or ())
 
 
-def copy_new(
+def copy_new_messages(
     archive: Archive, session: HookSession, reason: str, deadline: float, *, is_waited_for: bool = True
 ) -> CopyProgress:
-    """Archive what is new, stretch by stretch, until all is there or `deadline` (monotonic time) has passed.
+    """Archive the new messages in batches, until all are archived or `deadline` (monotonic time) has passed.
 
-    `is_waited_for`: a message that alone may take longer than anybody waits ends it, too.
+    `is_waited_for`: stop as well in front of a message that alone would take too long.
     """
-    newest = newest_record(archive, session, COPY_KIND)
-    start = position = position_of(newest)
-    facts = session_facts(newest) if newest else SessionFacts()
-    for stretch in _stretches(read_from(session.path, session.kind, position.offset), position.offset):
-        if is_waited_for and _is_long(session.kind, stretch[0]):
+    newest = find_newest_record(archive, session, COPY_KIND)
+    start = position = read_position(newest)
+    facts = read_session_facts(newest) if newest else SessionFacts()
+    for stretch in _split_into_stretches(
+        read_messages_from(session.path, session.kind, position.offset), position.offset
+    ):
+        if is_waited_for and _is_long_message(session.kind, stretch[0]):
             return CopyProgress(position.turn - start.turn, is_complete=False)
-        facts = _add_facts(facts, session, position.turn, stretch)
+        facts = _update_facts(facts, session, position.turn, stretch)
         position = _store_stretch(archive, session, position, stretch, reason=reason, facts=facts)
         if time.monotonic() > deadline:
             return CopyProgress(position.turn - start.turn, is_complete=False)
     return CopyProgress(position.turn - start.turn, is_complete=True)
 
 
-def _is_long(kind: TranscriptKind, message: TranscriptMessage) -> bool:
+def _is_long_message(kind: TranscriptKind, message: TranscriptMessage) -> bool:
     """Return whether a message has more text than is archived while a client waits; an image is not indexed."""
     return (
         message.size > _LONG_MESSAGE_BYTES and len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE_BYTES
     )
 
 
-def scope_of(session: HookSession) -> Scope:
+def session_scope(session: HookSession) -> Scope:
     """Return where in the archive the session is."""
     return Scope(session.namespace or DEFAULT_NAMESPACE, session.thread)
 
 
-def newest_position(archive: Archive, session: HookSession, kind: str) -> FilePosition:
-    """Return how far the newest record of this kind reaches that the file agrees with; the beginning without one."""
-    return position_of(newest_record(archive, session, kind))
+def find_newest_position(archive: Archive, session: HookSession, kind: str) -> FilePosition:
+    """Return the position that the newest valid record of this kind reaches to; the start of the file without one."""
+    return read_position(find_newest_record(archive, session, kind))
 
 
-def position_of(record: Record | None) -> FilePosition:
+def read_position(record: Record | None) -> FilePosition:
     """Return how far a record reaches."""
     return FilePosition() if record is None else FilePosition.from_json(record.data.get("place"))
 
 
-def newest_record(archive: Archive, session: HookSession, kind: str, key: str = "place") -> Record | None:
-    """Return the newest record of this kind that has this key, and that the file agrees with.
+def find_newest_record(archive: Archive, session: HookSession, kind: str, key: str = "place") -> Record | None:
+    """Return the newest record of this kind that has this key and still matches the file; None without one.
 
-    A client may take lines back.
+    A client may remove lines from its file, so older records may match where the newest does not.
     """
-    for record in islice(archive.newest(scope_of(session)), _MAX_RECORDS_READ):
-        if record.kind == kind and key in record.data and is_at(session.path, position_of(record)):
+    for record in islice(archive.newest(session_scope(session)), _MAX_RECORDS_READ):
+        if record.kind == kind and key in record.data and matches_position(session.path, read_position(record)):
             return record
     return None
 
 
-def views_of(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
-    """Return what the messages say, each with its origin; one that can't be read says nothing."""
+def build_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
+    """Return a view of each message, with its origin; an empty view for a message that can't be read."""
     views = _read_views(kind, stretch)
-    short = [_shorten(view) for view in views]
-    judged = _with_origins(short, stretch)
-    return [judged[i] if short[i] is view else view.said_by(judged[i].origin) for i, view in enumerate(views)]
+    short = [_shorten_view(view) for view in views]
+    judged = _assign_origins(short, stretch)
+    return [judged[i] if short[i] is view else view.with_origin(judged[i].origin) for i, view in enumerate(views)]
 
 
-def short_views_of(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
-    """Return the same of the beginnings and ends of long texts, and the beginnings of long answers."""
-    return _with_origins([_shorten(view) for view in _read_views(kind, stretch)], stretch)
+def build_short_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
+    """Return views with origins in which long texts and long tool results are shortened."""
+    return _assign_origins([_shorten_view(view) for view in _read_views(kind, stretch)], stretch)
 
 
 def _read_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
@@ -141,16 +143,16 @@ def _read_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> l
     return [_read_view(read, message.message) for message in stretch]
 
 
-def _with_origins(views: Sequence[View], stretch: Sequence[TranscriptMessage]) -> list[View]:
+def _assign_origins(views: Sequence[View], stretch: Sequence[TranscriptMessage]) -> list[View]:
     # These clients call tools by the protocol: no turn has to be judged by the one before it.
     return with_origins(views, {"calls": 1}, [message.origin for message in stretch])
 
 
-def _shorten(view: View) -> View:
+def _shorten_view(view: View) -> View:
     """Return what is needed of the view to judge its origin: that takes time by every character."""
     if len(view.text) > _MAX_TEXT_CHARACTERS:
         text = f"{view.text[: _MAX_TEXT_CHARACTERS // 2]}\n\n…\n\n{view.text[-_MAX_TEXT_CHARACTERS // 2 :]}"
-        view = replace(view, text=text, starts=())
+        view = replace(view, text=text, block_starts=())
     if any(len(answer.text) > _MAX_ANSWER_CHARACTERS for answer in view.answers):
         answers = tuple(replace(answer, text=answer.text[:_MAX_ANSWER_CHARACTERS]) for answer in view.answers)
         view = replace(view, answers=answers)
@@ -166,7 +168,7 @@ def _read_view(read: Any, message: dict[str, Any]) -> View:
     return view
 
 
-def _stretches(messages: Iterator[TranscriptMessage], offset: int) -> Iterator[list[TranscriptMessage]]:
+def _split_into_stretches(messages: Iterator[TranscriptMessage], offset: int) -> Iterator[list[TranscriptMessage]]:
     stretch: list[TranscriptMessage] = []
     for message in messages:
         if stretch and message.size > _LONG_MESSAGE_BYTES:  # a stretch begins with it, which copy_new looks at
@@ -190,8 +192,8 @@ def _store_stretch(
     facts: SessionFacts,
 ) -> FilePosition:
     """Archive these messages; return the position behind them."""
-    end = position_at(session.path, stretch[-1].end, start.turn + len(stretch))
-    parts, data = parts_of(session, stretch, start.turn), RecordData(session=facts._asdict())
+    end = build_position(session.path, stretch[-1].end, start.turn + len(stretch))
+    parts, data = build_parts(session, stretch, start.turn), RecordData(session=facts._asdict())
     turns = [[start.turn, end.turn]]
     store_record(
         archive, session, COPY_KIND, end, reason=reason, made_of=str(start), turns=turns, parts=parts, data=data
@@ -199,33 +201,33 @@ def _store_stretch(
     return end
 
 
-def parts_of(session: HookSession, stretch: Sequence[TranscriptMessage], first: int) -> list[Part]:
+def build_parts(session: HookSession, stretch: Sequence[TranscriptMessage], first: int) -> list[Part]:
     """Return these messages as they are archived; `first` is the turn of the first."""
     parts = []
-    for turn, (message, view) in enumerate(zip(stretch, views_of(session.kind, stretch), strict=True), start=first):
+    for turn, (message, view) in enumerate(zip(stretch, build_views(session.kind, stretch), strict=True), start=first):
         try:
             body = codec.encode(message.message)
         except ArchiveError:  # brackets inside brackets, deeper than can be archived as what they are
-            body = codec.encode(as_text(line_of(session.path, message)))
+            body = codec.encode(to_text_message(read_message_line(session.path, message)))
         parts.append(Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text()))
     return parts
 
 
-def _add_facts(
+def _update_facts(
     facts: SessionFacts, session: HookSession, turn: int, stretch: Sequence[TranscriptMessage]
 ) -> SessionFacts:
     """Return the facts with those of the messages from this turn on."""
     compactions = list(facts.compactions)
     for i, message in enumerate(stretch):
-        line = (parse_line(line_of(session.path, message)) or {}) if message.origin == "summary" else None
+        line = (parse_line(read_message_line(session.path, message)) or {}) if message.origin == "summary" else None
         if line is not None and line.get("type") != "branch_summary":  # pi's, of what was left
-            compactions.append([turn + i, time_in(line)])
-    return SessionFacts(facts.project or _project_of(session), compactions)
+            compactions.append([turn + i, parse_line_time(line)])
+    return SessionFacts(facts.project or _find_project(session), compactions)
 
 
-def _project_of(session: HookSession) -> str:
+def _find_project(session: HookSession) -> str:
     """Return the project's folder as every store takes it, and no longer than a path can be."""
-    folder = project_in(session.path) or session.project
+    folder = read_project(session.path) or session.project
     return folder.encode("utf-8", "replace").decode().replace("\0", "?")[:4_096]
 
 
@@ -247,7 +249,7 @@ def store_record(
     `made_of` is what it was made of besides. No list of messages leads to it: it changed none.
     """
     key = sha256(f"{kind} {position} {made_of}".encode("utf-8", "surrogatepass")).hexdigest()
-    scope, now = scope_of(session), time.time()
+    scope, now = session_scope(session), time.time()
     receipt: dict[str, Any] = {
         "id": key[:12], **scope._asdict(), "archive": archive.url, "kind": kind, "reason": reason, "created": now,
         "turns": [list(span) for span in turns], "notes": list(notes), "summariser": "model-free",

@@ -15,8 +15,8 @@ from unabridged.archive.protocol import Archive
 from unabridged.summary.citations import find_unfounded, normalise
 from unabridged.text_tools import quote
 from unabridged_cli.clients.hook.findings import CERTAIN_PREFIX, CLAIMS_KIND
-from unabridged_cli.clients.hook.session_copy import COPY_KIND, newest_position, store_record, views_of
-from unabridged_cli.clients.hook.transcript import HookSession, lines_of, read_from
+from unabridged_cli.clients.hook.session_copy import COPY_KIND, build_views, find_newest_position, store_record
+from unabridged_cli.clients.hook.transcript import HookSession, read_json_lines, read_messages_from
 
 _MAX_FILE_BYTES: Final = 40_000_000
 """Bytes of a session file that is read whole for this."""
@@ -38,32 +38,32 @@ _FORK_LINES: Final = 200
 """Lines in which a fork is looked for."""
 
 
-def check(archive: Archive, session: HookSession, summary: str) -> tuple[str, ...]:
-    """Archive what the summary says and the record does not, and return it: a sentence each.
+def record_findings(archive: Archive, session: HookSession, summary: str) -> tuple[str, ...]:
+    """Archive the differences between the summary and the session, and return them, a sentence each.
 
-    An empty `summary` is the newest one: Codex hands out no summary, it is in the session file.
+    If `summary` is empty, read the newest one from the session file: Codex does not hand its summary out.
     """
     obstacle = _find_obstacle(session)
-    text = summary.strip() or ("" if obstacle else _newest_summary(session))
+    text = summary.strip() or ("" if obstacle else _read_newest_summary(session))
     if not text and not obstacle:
         return ()
-    findings = [f"not checked: {obstacle}"] if obstacle else _compare(session.path, text)
-    position = newest_position(archive, session, COPY_KIND)
+    findings = [f"not checked: {obstacle}"] if obstacle else _compare_summary(session.path, text)
+    position = find_newest_position(archive, session, COPY_KIND)
     store_record(archive, session, CLAIMS_KIND, position, reason="PostCompact", made_of=text, notes=findings)
     return tuple(findings)
 
 
-def _compare(path: Path, summary: str) -> list[str]:
-    record = _read_record(path, summary)
-    certain = find_certain(summary, record)
+def _compare_summary(path: Path, summary: str) -> list[str]:
+    record = _read_session_text(path, summary)
+    certain = find_invented_quotes(summary, record)
     names, quoted = find_unfounded(summary, [record])
     # A quotation that is reported already is reported once.
     quoted = [q for q in quoted if not any(quote(q.strip('"'), _MAX_FINDING_CHARACTERS)[1:-1] in c for c in certain)]
     found = {"named in the summary and not in the record": names, "quoted in it and not in the record": quoted}
-    return [*certain, *(f"{what}: {_list_findings(which)}" for what, which in found.items() if which)]
+    return [*certain, *(f"{what}: {_join_findings(which)}" for what, which in found.items() if which)]
 
 
-def _list_findings(findings: Sequence[str]) -> str:
+def _join_findings(findings: Sequence[str]) -> str:
     return ", ".join(quote(finding, _MAX_FINDING_CHARACTERS) for finding in findings[:_MAX_FINDINGS])
 
 
@@ -71,18 +71,18 @@ def _find_obstacle(session: HookSession) -> str:
     """Return why the summary can't be compared with the session file; empty where it can."""
     if session.path.stat().st_size > _MAX_FILE_BYTES:
         return f"the session file has more than {_MAX_FILE_BYTES:,} bytes"
-    if _is_continued(session):
+    if _continues_another_file(session):
         return "the session goes on from another file, of which the summary may speak"
     return ""
 
 
-def _is_continued(session: HookSession) -> bool:
+def _continues_another_file(session: HookSession) -> bool:
     """Return whether the session begins with a summary, was forked, or hangs on a line that is not in its file."""
-    first = next(read_from(session.path, session.kind, 0), None)
+    first = next(read_messages_from(session.path, session.kind, 0), None)
     if first is None or first.origin == "summary":
         return True
     seen: set[str] = set()
-    for line in lines_of(session.path, _FORK_LINES):
+    for line in read_json_lines(session.path, _FORK_LINES):
         payload = line.get("payload")
         if any(line.get(name) or (isinstance(payload, dict) and payload.get(name)) for name in _FORK_FIELDS):
             return True
@@ -93,25 +93,31 @@ def _is_continued(session: HookSession) -> bool:
     return False
 
 
-def _newest_summary(session: HookSession) -> str:
-    summaries = [message for message in read_from(session.path, session.kind, 0) if message.origin == "summary"]
-    return views_of(session.kind, summaries[-1:])[0].text if summaries else ""
+def _read_newest_summary(session: HookSession) -> str:
+    summaries = [
+        message for message in read_messages_from(session.path, session.kind, 0) if message.origin == "summary"
+    ]
+    return build_views(session.kind, summaries[-1:])[0].text if summaries else ""
 
 
-def find_certain(summary: str, record: str) -> list[str]:
-    """Return a sentence on what is listed as the user's words and is nowhere: not in what anybody or anything said."""
-    invented = [words for words in _listed_quotes(summary) if any(part not in record for part in _quoted_parts(words))]
-    return [CERTAIN_PREFIX + _list_findings(invented)] if invented else []
+def find_invented_quotes(summary: str, record: str) -> list[str]:
+    """Return a sentence that names quotations which the summary ascribes to the user and which nobody said."""
+    invented = [
+        words for words in _find_listed_quotes(summary) if any(part not in record for part in _split_quotation(words))
+    ]
+    return [CERTAIN_PREFIX + _join_findings(invented)] if invented else []
 
 
-def _read_record(path: Path, summary: str) -> str:
+def _read_session_text(path: Path, summary: str) -> str:
     """Return every text in the session file, whatever line it is in, but for the summary itself."""
-    tail = _plain(summary)[-_TAIL_CHARACTERS:]
-    texts = (text for line in lines_of(path) for text in _texts(line))
-    return normalise("\n".join(text for text in texts if len(text) < len(tail) or tail not in _plain(text))).lower()
+    tail = _normalise_text(summary)[-_TAIL_CHARACTERS:]
+    texts = (text for line in read_json_lines(path) for text in _iterate_json_strings(line))
+    return normalise(
+        "\n".join(text for text in texts if len(text) < len(tail) or tail not in _normalise_text(text))
+    ).lower()
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iterate_json_strings(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value, in order."""
     waiting = [value]
     while waiting:
@@ -124,11 +130,11 @@ def _texts(value: Any) -> Iterator[str]:
             waiting += reversed(item)
 
 
-def _plain(text: str) -> str:
+def _normalise_text(text: str) -> str:
     return normalise(_TAG_PATTERN.sub(" ", text))
 
 
-def _listed_quotes(summary: str) -> Iterator[str]:
+def _find_listed_quotes(summary: str) -> Iterator[str]:
     """Yield what is in quotation marks in the list of the user's messages."""
     lines = [normalise(line) for line in summary.split("\n")]
     start = next((i + 1 for i, line in enumerate(lines) if _USER_LIST_PATTERN.match(line)), len(lines))
@@ -139,8 +145,8 @@ def _listed_quotes(summary: str) -> Iterator[str]:
             return
 
 
-def _quoted_parts(words: str) -> Iterator[str]:
-    """Yield the stretches of a quotation between what was left out of it, those that are long enough to tell."""
+def _split_quotation(words: str) -> Iterator[str]:
+    """Yield the parts of a quotation between its ellipses that are long enough to be compared."""
     for part in _ELLIPSIS_PATTERN.split(words):
         plain = part.strip(_PUNCTUATION).lower()
         if len(plain.split()) >= _MIN_WORDS and '"' not in plain:

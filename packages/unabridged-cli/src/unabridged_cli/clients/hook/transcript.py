@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from unabridged_cli.clients.threads import thread_of
+from unabridged_cli.clients.threads import build_session_thread
 
 if TYPE_CHECKING:
     from unabridged.messages import Origin
@@ -33,7 +33,7 @@ _OUR_TEXTS_BEGIN: Final = "[unabridged"
 
 
 Message = dict[str, Any]
-ReadMessage = tuple[Message, "Origin | None"]
+MessageAndOrigin = tuple[Message, "Origin | None"]
 """A message, and whose words it is where its line says so."""
 
 
@@ -73,8 +73,8 @@ class TranscriptKind(NamedTuple):
     client: str
     format: str
     """Name of the wire format of its messages."""
-    owns: Callable[[dict[str, Any]], bool]
-    read: Callable[[dict[str, Any]], ReadMessage | None]
+    recognises: Callable[[dict[str, Any]], bool]
+    read: Callable[[dict[str, Any]], MessageAndOrigin | None]
     """Returns the message of a line; None for a line without one."""
     is_lasting: bool = True
     """Whether its file stays when the hook is done."""
@@ -94,46 +94,48 @@ class HookSession(NamedTuple):
     @property
     def thread(self) -> str:
         """Return its name in the archive."""
-        return thread_of(self.kind.client, self.id)
+        return build_session_thread(self.kind.client, self.id)
 
 
-def position_at(path: Path, offset: int, turn: int) -> FilePosition:
-    """Return the position at this offset of the file."""
-    return FilePosition(offset, turn, _digest_before(path, offset))
+def build_position(path: Path, offset: int, turn: int) -> FilePosition:
+    """Return the position at this offset, with a digest of the bytes before it."""
+    return FilePosition(offset, turn, _hash_bytes_before(path, offset))
 
 
-def is_at(path: Path, position: FilePosition) -> bool:
-    """Return whether the file, as far as the position says, still is the one that was read: it may have grown."""
+def matches_position(path: Path, position: FilePosition) -> bool:
+    """Return whether the file up to this position is unchanged; it may have grown after it."""
     if position.offset == 0:
         return True
     try:
         is_long_enough = path.stat().st_size >= position.offset
-        return is_long_enough and _digest_before(path, position.offset) == position.digest
+        return is_long_enough and _hash_bytes_before(path, position.offset) == position.digest
     except OSError:
         return False
 
 
-def _digest_before(path: Path, offset: int) -> str:
+def _hash_bytes_before(path: Path, offset: int) -> str:
     with path.open("rb") as stream:
         stream.seek(max(offset - _DIGEST_BYTES, 0))
         return sha256(stream.read(min(offset, _DIGEST_BYTES))).hexdigest()
 
 
-def kind_of(path: Path) -> TranscriptKind | None:
+def detect_transcript_kind(path: Path) -> TranscriptKind | None:
     """Return whose session file this is, by its first lines; None for one that we don't know."""
-    kinds = (kind for line in lines_of(path, _PROBED_LINES) for kind in KINDS if kind.owns(line))
+    kinds = (
+        kind for line in read_json_lines(path, _PROBED_LINES) for kind in TRANSCRIPT_KINDS if kind.recognises(line)
+    )
     return next(kinds, None)
 
 
-def lines_of(path: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
+def read_json_lines(path: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
     """Yield every line that is a JSON object, among the first so many."""
     with path.open("rb") as stream:
         yield from filter(None, map(parse_line, islice(stream, count)))
 
 
-def project_in(path: Path) -> str:
+def read_project(path: Path) -> str:
     """Return the folder that the first lines of the file say the client works in; empty when they say none."""
-    for line in lines_of(path, _PROBED_LINES):
+    for line in read_json_lines(path, _PROBED_LINES):
         payload = line.get("payload")
         folder = line.get("cwd") or (payload.get("cwd") if isinstance(payload, dict) else None)
         if isinstance(folder, str) and folder:
@@ -141,7 +143,7 @@ def project_in(path: Path) -> str:
     return ""
 
 
-def time_in(line: dict[str, Any]) -> float | None:
+def parse_line_time(line: dict[str, Any]) -> float | None:
     """Return when a line was written (Unix time), where it says so."""
     with suppress(KeyError, TypeError, ValueError, OverflowError):
         written = datetime.fromisoformat(line["timestamp"])
@@ -149,7 +151,7 @@ def time_in(line: dict[str, Any]) -> float | None:
     return None
 
 
-def read_from(path: Path, kind: TranscriptKind, offset: int) -> Iterator[TranscriptMessage]:
+def read_messages_from(path: Path, kind: TranscriptKind, offset: int) -> Iterator[TranscriptMessage]:
     """Yield every message whose line begins at `offset` or behind it.
 
     The last line is left for the next time if it does not end: the client may be about to write the rest of it.
@@ -166,25 +168,25 @@ def read_from(path: Path, kind: TranscriptKind, offset: int) -> Iterator[Transcr
                 yield TranscriptMessage(*message, start, offset)
 
 
-def line_of(path: Path, message: TranscriptMessage) -> bytes:
+def read_message_line(path: Path, message: TranscriptMessage) -> bytes:
     """Return the line of a message, as it is in the file."""
     with path.open("rb") as stream:
         stream.seek(message.start)
         return stream.read(message.size)
 
 
-def as_text(raw: bytes) -> Message:
-    """Return a line that can't be read, or not be archived as what it says, as a message that has its text."""
+def to_text_message(raw: bytes) -> Message:
+    """Return a line that can't be read as a user message that contains the line's raw text."""
     return {"role": "user", "content": raw.decode("utf-8", "backslashreplace").strip()}
 
 
-def _read_message(raw: bytes, kind: TranscriptKind) -> ReadMessage | None:
+def _read_message(raw: bytes, kind: TranscriptKind) -> MessageAndOrigin | None:
     """Return the message of a line. One that its client did not write like this is the host's, and not lost."""
     line = parse_line(raw)
     if line is not None:
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             return kind.read(line)
-    return (as_text(raw), "host") if raw.strip(_BLANK_BYTES) else None
+    return (to_text_message(raw), "host") if raw.strip(_BLANK_BYTES) else None
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
@@ -199,12 +201,12 @@ def parse_line(raw: bytes) -> dict[str, Any] | None:
 # -- Claude Code -------------------------------------------------------------------------------------------------------
 
 
-def _owns_claude_code(line: dict[str, Any]) -> bool:
+def _is_claude_code_line(line: dict[str, Any]) -> bool:
     has_ids = not {"sessionId", "parentUuid", "leafUuid", "isSidechain"}.isdisjoint(line)
     return isinstance(line.get("type"), str) and (has_ids or line["type"] == "file-history-snapshot")
 
 
-def _read_claude_code(line: dict[str, Any]) -> ReadMessage | None:
+def _read_claude_code_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     """Return a user or assistant line of the main thread, or what a person typed while the assistant was at work."""
     if line.get("isSidechain") or line.get("isApiErrorMessage"):
         return None
@@ -216,14 +218,16 @@ def _read_claude_code(line: dict[str, Any]) -> ReadMessage | None:
     read = {"role": line["type"], "content": message["content"]}
     if line["type"] == "assistant":
         return read, None
-    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _origin_of(read)
+    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _detect_host_origin(
+        read
+    )
 
 
-def _read_queued_prompt(attachment: Any) -> ReadMessage | None:
+def _read_queued_prompt(attachment: Any) -> MessageAndOrigin | None:
     if not isinstance(attachment, dict) or attachment.get("type") != "queued_command" or not attachment.get("prompt"):
         return None
     read = {"role": "user", "content": attachment["prompt"]}
-    return read, _origin_of(read) if attachment.get("commandMode") in {None, "prompt"} else "host"
+    return read, _detect_host_origin(read) if attachment.get("commandMode") in {None, "prompt"} else "host"
 
 
 # -- Codex -------------------------------------------------------------------------------------------------------------
@@ -234,11 +238,11 @@ _HOST_TEXTS_BEGIN: Final = (
 _UNSENT_ITEM_TYPES: Final = frozenset({"ghost_snapshot", "other"})
 
 
-def _owns_codex(line: dict[str, Any]) -> bool:
+def _is_codex_line(line: dict[str, Any]) -> bool:
     return isinstance(line.get("payload"), dict) and isinstance(line.get("type"), str)
 
 
-def _read_codex(line: dict[str, Any]) -> ReadMessage | None:
+def _read_codex_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     """Return an item of the conversation, or the summary of a compaction."""
     payload = line.get("payload")
     if not isinstance(payload, dict):
@@ -249,10 +253,10 @@ def _read_codex(line: dict[str, Any]) -> ReadMessage | None:
         return ({"type": "message", "role": "user", "content": [part]}, "summary") if text else None
     if line.get("type") != "response_item" or payload.get("type") in _UNSENT_ITEM_TYPES:
         return None
-    return payload, _origin_of(payload)
+    return payload, _detect_host_origin(payload)
 
 
-def _origin_of(message: Message) -> Origin | None:
+def _detect_host_origin(message: Message) -> Origin | None:
     """Return the host where a user turn begins as its own texts do; None where nothing says whose words it is."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
@@ -264,37 +268,37 @@ def _origin_of(message: Message) -> Origin | None:
 # -- pi ----------------------------------------------------------------------------------------------------------------
 
 
-def _owns_pi(line: dict[str, Any]) -> bool:
+def _is_pi_line(line: dict[str, Any]) -> bool:
     body = line.get("message") if line.get("type") == "message" else None
     return (line.get("type") == "session" and "cwd" in line) or (isinstance(body, dict) and "role" in body)
 
 
-def _read_pi(line: dict[str, Any]) -> ReadMessage | None:
+def _read_pi_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     """Return an entry as pi sends it; one that it does not send is no message."""
     from unabridged.sessions.pi import to_anthropic  # noqa: PLC0415 - the others need nothing of it
 
     message, origin = next(iter(to_anthropic(line)), (None, None))
-    return None if message is None or not message["content"] else (message, origin or _origin_of(message))
+    return None if message is None or not message["content"] else (message, origin or _detect_host_origin(message))
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------------
 
 
-def _owns_opencode(line: dict[str, Any]) -> bool:
+def _is_opencode_line(line: dict[str, Any]) -> bool:
     return isinstance(line.get("opencode"), str) and "role" in line
 
 
-def _read_opencode(line: dict[str, Any]) -> ReadMessage | None:
+def _read_opencode_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     """Return a message as our plugin writes it: opencode has its own in a database."""
     read = {"role": "assistant" if line["role"] == "assistant" else "user", "content": line["content"]}
     origin = line.get("from")
-    return read, "summary" if origin == "summary" else "host" if origin == "host" else _origin_of(read)
+    return read, "summary" if origin == "summary" else "host" if origin == "host" else _detect_host_origin(read)
 
 
-KINDS: Final = (
-    TranscriptKind("codex", "openai-responses", _owns_codex, _read_codex),
-    TranscriptKind("claude-code", "anthropic", _owns_claude_code, _read_claude_code),
-    TranscriptKind("opencode", "anthropic", _owns_opencode, _read_opencode, is_lasting=False),
-    TranscriptKind("pi", "anthropic", _owns_pi, _read_pi),
+TRANSCRIPT_KINDS: Final = (
+    TranscriptKind("codex", "openai-responses", _is_codex_line, _read_codex_line),
+    TranscriptKind("claude-code", "anthropic", _is_claude_code_line, _read_claude_code_line),
+    TranscriptKind("opencode", "anthropic", _is_opencode_line, _read_opencode_line, is_lasting=False),
+    TranscriptKind("pi", "anthropic", _is_pi_line, _read_pi_line),
 )
 """In the order in which a line is looked at."""

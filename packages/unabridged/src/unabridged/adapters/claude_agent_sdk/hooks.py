@@ -11,9 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 from unabridged.archive.names import Name, check_name
-from unabridged.archive.opening import archive_of
+from unabridged.archive.opening import open_or_keep_archive
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive
 
 Event = Mapping[str, Any]
@@ -34,7 +34,7 @@ def compaction_hooks(
 
     The archive is the user's own; or the one that a URL names; or one that you opened, and close.
     """
-    with needed("claude-agent-sdk", "compaction_hooks"):
+    with check_framework("claude-agent-sdk", "compaction_hooks"):
         from claude_agent_sdk import HookMatcher  # noqa: PLC0415 - only this needs it
 
         from unabridged_cli.clients.hook import HOOK_TIMEOUT_SECONDS  # noqa: PLC0415 - likewise
@@ -46,10 +46,10 @@ def compaction_hooks(
 
 def compaction_callback(archive: str | Archive | None = None, *, namespace: Name = DEFAULT_NAMESPACE) -> Callback:
     """Return the callback by itself, for matchers of your own. `namespace` says whose sessions these are."""
-    with needed("claude-agent-sdk", "compaction_callback"):
+    with check_framework("claude-agent-sdk", "compaction_callback"):
         from unabridged_cli.clients.hook.callback import HOOK_TIMEOUT_SECONDS, answer_event  # noqa: PLC0415 - only this needs it
 
-    space, store = check_name(namespace, "namespace"), archive_of(archive)
+    space, store = check_name(namespace, "namespace"), open_or_keep_archive(archive)
 
     async def answer(event: Event, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         """Return the answer to the client; an empty one where there is nothing to say, or something went wrong."""

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from unabridged.adapters.kit import Newest
+from unabridged.adapters.kit import BoundedMapping
 from unabridged.archive import codec
 from unabridged.archive.names import Name, check_name
-from unabridged.archive.opening import archive_of
+from unabridged.archive.opening import open_or_keep_archive
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.formats import FORMATS
 from unabridged.messages import View
@@ -55,9 +55,9 @@ class ArchiveSessionStore:
     """
 
     def __init__(self, archive: str | Archive | None = None, *, namespace: Name = NAMESPACE) -> None:
-        self._archive = archive_of(archive)
+        self._archive = open_or_keep_archive(archive)
         self._namespace = check_name(namespace, "namespace")
-        self._stored: Newest[str, _StoredLines] = Newest(_MAX_SESSIONS)
+        self._stored: BoundedMapping[str, _StoredLines] = BoundedMapping(_MAX_SESSIONS)
         self._lock = threading.Lock()
         """One batch after the other: the SDK needs them kept in the order of its calls."""
 
@@ -71,11 +71,11 @@ class ArchiveSessionStore:
 
     async def list_sessions(self, project_key: str) -> list[Any]:
         """Return the sessions of a project, each with when it was written last, in milliseconds."""
-        return await asyncio.to_thread(lambda: list(self._listed(project_key)))
+        return await asyncio.to_thread(lambda: list(self._list_sessions(project_key)))
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
         """Return what the SDK shows of each session in a list, as it was folded from its lines."""
-        return await asyncio.to_thread(lambda: list(self._summaries(project_key)))
+        return await asyncio.to_thread(lambda: list(self._list_summaries(project_key)))
 
     async def delete(self, key: Key) -> None:
         """Remove a session with those of its sub-agents; with a `subpath`, only that one."""
@@ -96,22 +96,22 @@ class ArchiveSessionStore:
 
     def _append(self, scope: Scope, entries: list[Entry], is_main: bool) -> None:
         with self._lock:
-            stored = self._stored_in(scope)
+            stored = self._read_stored_lines(scope)
             fresh = [entry for entry in entries if entry.get("uuid") is None or entry["uuid"] not in stored.uuids]
             if not fresh:
                 return
-            parts = [_part(entry, stored.count + number) for number, entry in enumerate(fresh)]
-            self._archive.store(_record(self._archive, scope, parts), parts)
+            parts = [_make_part(entry, stored.count + number) for number, entry in enumerate(fresh)]
+            self._archive.store(_make_record(self._archive, scope, parts), parts)
             stored.count += len(fresh)
-            stored.uuids |= _uuids(fresh)
+            stored.uuids |= _collect_uuids(fresh)
             if is_main:
-                self._fold(scope, fresh)
+                self._fold_summary(scope, fresh)
 
-    def _stored_in(self, scope: Scope) -> _StoredLines:
+    def _read_stored_lines(self, scope: Scope) -> _StoredLines:
         """Return the lines that the thread has, read once; remembered for the sessions that were written to last."""
         if (stored := self._stored.get(scope.thread)) is None:
             lines = self._load(scope) or []
-            stored = _StoredLines(len(lines), _uuids(lines))
+            stored = _StoredLines(len(lines), _collect_uuids(lines))
         self._stored[scope.thread] = stored
         return stored
 
@@ -119,9 +119,9 @@ class ArchiveSessionStore:
         records = [record for record in self._archive.records(scope) if record.kind == _RECORD_KIND]
         names = [str(name) for record in records for name in record.before]
         bodies = self._archive.bodies(scope, list(dict.fromkeys(names)))
-        return list(_once(codec.decode(bodies[name]) for name in names)) or None
+        return list(_drop_repeated_lines(codec.decode(bodies[name]) for name in names)) or None
 
-    def _listed(self, project_key: str) -> Iterator[dict[str, Any]]:
+    def _list_sessions(self, project_key: str) -> Iterator[dict[str, Any]]:
         for thread in self._archive.threads(self._namespace):
             names = thread.split("/")
             if len(names) != 2 or unquote(names[0]) != project_key:
@@ -130,23 +130,23 @@ class ArchiveSessionStore:
             if written is not None:
                 yield {"session_id": unquote(names[1]), "mtime": int(written * 1000)}
 
-    def _summaries(self, project_key: str) -> Iterator[dict[str, Any]]:
-        for session in self._listed(project_key):
+    def _list_summaries(self, project_key: str) -> Iterator[dict[str, Any]]:
+        for session in self._list_sessions(project_key):
             scope = self._scope({"project_key": project_key, "session_id": session["session_id"]})
-            kept = self._archive.remembered(self._namespace, _note(scope))
+            kept = self._archive.remembered(self._namespace, _summary_note_key(scope))
             if kept:
                 yield {**session, "data": kept["data"]}
 
-    def _fold(self, scope: Scope, entries: list[Entry]) -> None:
-        """Carry on what the SDK shows of the session, with its own function."""
+    def _fold_summary(self, scope: Scope, entries: list[Entry]) -> None:
+        """Update the stored summary of the session with new lines, using the SDK's own function."""
         from claude_agent_sdk import fold_session_summary  # noqa: PLC0415 - the SDK calls us, so it is there
 
         project, session = map(unquote, scope.thread.split("/"))
-        kept = self._archive.remembered(self._namespace, _note(scope))
+        kept = self._archive.remembered(self._namespace, _summary_note_key(scope))
         before: Any = {"session_id": session, "mtime": 0, "data": kept["data"]} if kept else None
         key: Any = {"project_key": project, "session_id": session}
         folded = fold_session_summary(before, key, entries)
-        self._archive.remember(self._namespace, _note(scope), {"data": folded["data"]})
+        self._archive.remember(self._namespace, _summary_note_key(scope), {"data": folded["data"]})
 
     def _delete(self, scope: Scope) -> None:
         with self._lock:
@@ -154,20 +154,20 @@ class ArchiveSessionStore:
                 if thread == scope.thread or thread.startswith(f"{scope.thread}/"):
                     self._archive.forget(Scope(self._namespace, thread))
                     self._stored.pop(thread, None)
-            self._archive.remember(self._namespace, _note(scope), {})
+            self._archive.remember(self._namespace, _summary_note_key(scope), {})
 
 
-def _uuids(lines: Sequence[Entry]) -> set[str]:
+def _collect_uuids(lines: Sequence[Entry]) -> set[str]:
     return {str(line["uuid"]) for line in lines if line.get("uuid") is not None}
 
 
-def _note(scope: Scope) -> str:
+def _summary_note_key(scope: Scope) -> str:
     """Return the name under which the summary of a session is remembered."""
     return f"session {scope.thread}"
 
 
-def _once(entries: Iterator[Entry]) -> Iterator[Entry]:
-    """Yield the lines, of those with the same `uuid` the first: two processes may have brought it."""
+def _drop_repeated_lines(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Yield the lines, skipping each whose `uuid` came before: two processes may have stored the same line."""
     uuids = set[str]()
     for entry in entries:
         name = entry.get("uuid")
@@ -176,13 +176,13 @@ def _once(entries: Iterator[Entry]) -> Iterator[Entry]:
             yield entry
 
 
-def _part(entry: Entry, line: int) -> Part:
+def _make_part(entry: Entry, line: int) -> Part:
     body = codec.encode(entry)
-    view = _view(entry)
+    view = _read_entry_view(entry)
     return Part(codec.digest(body), body, line, view.role, view.origin, view.whole_text())
 
 
-def _view(entry: Entry) -> View:
+def _read_entry_view(entry: Entry) -> View:
     """Return the words of a message's line; nothing for any other line, and for one that can't be read."""
     message = entry.get("message")
     if entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
@@ -193,7 +193,7 @@ def _view(entry: Entry) -> View:
     return View("user", "host")
 
 
-def _record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
+def _make_record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Record:
     """Return one batch; its key is its own, for lines without a `uuid` may be the same again."""
     now, key = time.time(), secrets.token_hex(16)
     first, last = parts[0].turn, parts[-1].turn + 1

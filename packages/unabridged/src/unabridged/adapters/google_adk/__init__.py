@@ -7,9 +7,9 @@
 What a model is sent is compacted; the session keeps every event.
 """
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 
-with needed("google-adk", __name__):
+with check_framework("google-adk", __name__):
     from unabridged.adapters.google_adk.plugin import AdkContents, CompactionPlugin, RecallTool
 
 __all__ = ["AdkContents", "CompactionPlugin", "RecallTool"]

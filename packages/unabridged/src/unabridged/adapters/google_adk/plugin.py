@@ -23,7 +23,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from unabridged.adapters import kit
-from unabridged.adapters.google_adk.summariser import ask_whole, model_of, own_model, summariser
+from unabridged.adapters.google_adk.summariser import ask_unstreamed, find_agent_model, make_own_model, to_summariser
 from unabridged.archive.names import check_name
 from unabridged.archive.protocol import Scope
 from unabridged.compactor import Compaction
@@ -102,11 +102,11 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
         **keywords: Any,
     ) -> None:
         super().__init__(name)
-        self._namespace = namespace if namespace is not None else _tenant
-        keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
+        self._namespace = namespace if namespace is not None else _build_namespace
+        keywords["model"] = to_summariser(keywords.get("model", kit.AGENT_MODEL))
         keywords["on_event"] = otel(also=keywords.get("on_event"))
         self.engine = kit.Engine(AdkContents(), host_state=host_state, **keywords)
-        self._open: kit.Newest[tuple[str, int], _OpenRequest] = kit.Newest(_MAX_OPEN_REQUESTS)
+        self._open_requests: kit.BoundedMapping[tuple[str, int], _OpenRequest] = kit.BoundedMapping(_MAX_OPEN_REQUESTS)
 
     def tools(self) -> list[RecallTool]:
         """Return the recall tools: with them an agent searches and reads what left its context."""
@@ -118,23 +118,23 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
         """Replace the request's contents by what fits."""
         if llm_request.previous_interaction_id:
             return  # the provider keeps the conversation: this is only what is new of it
-        if self.engine.ready:
-            request = self._request(callback_context, llm_request)
+        if self.engine.is_ready:
+            request = self._make_request(callback_context, llm_request)
         else:  # the first one opens the archive, for which the event loop does not wait
-            request = await asyncio.to_thread(self._request, callback_context, llm_request)
+            request = await asyncio.to_thread(self._make_request, callback_context, llm_request)
         fitted = await kit.arun(request.fit())
         if fitted.messages is not request.messages:
             llm_request.contents = list(fitted.messages)
-        self._open[_key(callback_context)] = _OpenRequest(request, fitted)
+        self._open_requests[_build_call_key(callback_context)] = _OpenRequest(request, fitted)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Learn from the usage that the model reports."""
-        sent = self._open.get(_key(callback_context))
+        sent = self._open_requests.get(_build_call_key(callback_context))
         if sent is None:
             return
         sent.is_answered = True
         if not llm_response.partial:
-            del self._open[_key(callback_context)]
+            del self._open_requests[_build_call_key(callback_context)]
             sent.request.observe(sent.fitted, llm_response.usage_metadata)
 
     async def on_model_error_callback(
@@ -144,7 +144,7 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
 
         It comes in one piece: a callback has no stream. What was answered in part is not asked again.
         """
-        sent = self._open.pop(_key(callback_context), None)
+        sent = self._open_requests.pop(_build_call_key(callback_context), None)
         if sent is None or sent.is_answered:
             return None
         try:
@@ -159,11 +159,11 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
         llm_request.contents = list(shorter.messages)
         try:
             callback_context.get_invocation_context().increment_llm_call_count()
-            response = await ask_whole(await model_of(callback_context), llm_request)
+            response = await ask_unstreamed(await find_agent_model(callback_context), llm_request)
         except Exception as second:  # noqa: BLE001 - the caller gets the first refusal, with a note of this one
             error.add_note(f"It was sent once more, shorter: {type(second).__name__}: {second}")
             return None
-        self._open[_key(callback_context)] = _OpenRequest(sent.request, shorter)
+        self._open_requests[_build_call_key(callback_context)] = _OpenRequest(sent.request, shorter)
         return response
 
     async def close(self) -> None:
@@ -207,7 +207,7 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
             context.session, "" if is_root else agent.name, context.isolation_scope or context.branch or ""
         )
 
-    def _request(self, context: CallbackContext, asked: LlmRequest) -> kit.Request:
+    def _make_request(self, context: CallbackContext, asked: LlmRequest) -> kit.Request:
         scope, config = self._scope_of(context), asked.config
         read = (*(config.tools or ()), config.response_schema, config.response_json_schema)
         recall = any(isinstance(tool, RecallTool) for tool in asked.tools_dict.values())
@@ -216,24 +216,24 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
             kit.Agent(asked.model, recall=recall),
             thread=scope.thread,
             namespace=scope.namespace,
-            system=_plain(config.system_instruction),
-            tools=[_plain(value) for value in read if value],
+            system=_to_plain_data(config.system_instruction),
+            tools=[_to_plain_data(value) for value in read if value],
             values=context.state.to_dict(),
-            own=own_model(context, asked),
+            own=make_own_model(context, asked),
         )
 
 
-def _key(context: CallbackContext) -> tuple[str, int]:
+def _build_call_key(context: CallbackContext) -> tuple[str, int]:
     """Return the key of one call of a model: its callbacks share the actions of the event that it will become."""
     return context.invocation_id, id(context.actions)
 
 
-def _tenant(session: Session) -> str:
+def _build_namespace(session: Session) -> str:
     """Return app and user: session ids are unique for one user of one app only."""
     return f"{quote(session.app_name, safe='')}/{quote(session.user_id, safe='')}"
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_data(value: Any) -> Any:
     """Return an instruction, a tool or a schema as it is sent."""
     has_data = hasattr(value, "model_dump") and not isinstance(value, type)
-    return value.model_dump(mode="json", exclude_none=True) if has_data else kit.schema_of(value)
+    return value.model_dump(mode="json", exclude_none=True) if has_data else kit.to_schema(value)

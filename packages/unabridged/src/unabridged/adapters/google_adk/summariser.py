@@ -21,23 +21,23 @@ _PASSED_SETTINGS = ("http_options", "labels", "model_armor_config", "safety_sett
 """Fields of a request's configuration that hold for its summary too: its routing, and what its provider may do."""
 
 
-def summariser(model: Any) -> Any:
+def to_summariser(model: Any) -> Any:
     """Return what `Compactor(model)` takes: the same, unless it is a model of ADK's."""
     return NamedModel(model.model, partial(ask_model, model)) if isinstance(model, BaseLlm) else model
 
 
-def own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
+def make_own_model(context: CallbackContext, asked: LlmRequest) -> OwnModel:
     """Return what asks the model that the agent is about to ask."""
     values = {name: getattr(asked.config, name, None) for name in _PASSED_SETTINGS}
     shared = {name: copy(value) for name, value in values.items() if value is not None}  # models change the headers
 
     async def ask_it(ask: Ask) -> Reply:
-        return await ask_model(await model_of(context), ask, asked.model, **shared)
+        return await ask_model(await find_agent_model(context), ask, asked.model, **shared)
 
     return ask_it
 
 
-async def model_of(context: CallbackContext) -> BaseLlm:
+async def find_agent_model(context: CallbackContext) -> BaseLlm:
     """Return the model of the agent that makes a request; every agent that makes one has a model."""
     agent: Any = context.get_invocation_context().agent
     model: BaseLlm = await agent.canonical_model_async(context)
@@ -52,7 +52,7 @@ async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config:
         contents=[types.Content(role="user", parts=[types.Part(text=ask.instruction)])],
         config=types.GenerateContentConfig(system_instruction=ask.system, max_output_tokens=ask.max_tokens, **config),
     )
-    answer = await ask_whole(model, asked)
+    answer = await ask_unstreamed(model, asked)
     parts = (answer.content.parts or []) if answer is not None and answer.content else []
     text = "".join(part.text for part in parts if part.text and not part.thought)
     calls = sum(part.function_call is not None for part in parts)
@@ -61,7 +61,7 @@ async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config:
     return Reply(text, stop_of(stop), used, calls, model=name)
 
 
-async def ask_whole(model: BaseLlm, asked: LlmRequest) -> LlmResponse | None:
+async def ask_unstreamed(model: BaseLlm, asked: LlmRequest) -> LlmResponse | None:
     """Return the model's response in one piece; None where it yields none."""
     answer: LlmResponse | None = None
     async for response in model.generate_content_async(asked, stream=False):

@@ -6,78 +6,78 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | for | there is |
 | --- | --- |
 | compactors on one archive, a request fitted, observed and repeated once | `Engine`, `Agent`, `Request` |
-| the same for a streamed response, open or not | `Stream`, `stream`, `astream`, `watch`, `awatch` |
-| one text for sync and async callers | `Steps`, `run`, `arun`, `in_both_forms`, `method`, `blocking`, `hosts` |
-| the conversation's name | `thread`, `current_thread`, `sub_thread` |
-| the host's own state in a summary turn | `Engine(host_state=...)`, `Request.values`, `current_values` |
+| the same for a streamed response, open or not | `Stream`, `stream`, `astream`, `stream_fitted`, `astream_fitted` |
+| one text for sync and async callers | `Steps`, `run`, `arun`, `make_sync_and_async`, `call_method`, `call_in_thread`, `call_host` |
+| the conversation's name | `thread`, `current_thread`, `name_sub_thread` |
+| the host's own state in a summary turn | `Engine(host_state=...)`, `Request.values`, `current_host_values` |
 | messages that the framework itself reads, pinned | `with_pins` |
 | a model of the framework's as the writer of summaries | `NamedModel` |
-| the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `with_own_model` |
+| the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `set_own_model` |
 | texts pinned to a thread | `PinMethods` |
-| recall tools | `SEARCH_TOOL`, `READ_TOOL`, `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `only_what_left` |
-| the fields of a request to a provider | `Endpoint` and its instances, `Body`, `longest` |
-| their values, as a model is shown them | `listed`, `schema_of`, `has_recall` |
-| events as data, for the framework's own tracing | `event_data`, `tell_both`, `collected_events`, `why_not` |
-| what the summariser used, for the framework's own count | `summaries_used` |
-| a list of the host's that follows a compaction | `change_between`, `follow_change`, `identity` |
-| originals that the host keeps, as compactions left them | `as_recorded` |
-| what an adapter remembers, the newest of it | `Newest` |
+| recall tools | `SEARCH_TOOL`, `READ_TOOL`, `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `limit_to_removed_messages` |
+| the fields of a request to a provider | `Endpoint` and its instances, `Body`, `find_max_length` |
+| their values, as a model is shown them | `to_list`, `to_schema`, `has_recall` |
+| events as data, for the framework's own tracing | `event_data`, `combine_listeners`, `collect_events`, `explain_no_compaction` |
+| what the summariser used, for the framework's own count | `sum_summariser_usage` |
+| a list of the host's that follows a compaction | `change_between`, `follow_change`, `name_by_identity` |
+| originals that the host keeps, as compactions left them | `apply_recorded_compactions` |
+| what an adapter remembers, the newest of it | `BoundedMapping` |
 """
 
-from unabridged.adapters.kit.applied_records import as_recorded
-from unabridged.adapters.kit.bounded_mapping import Newest
+from unabridged.adapters.kit.applied_records import apply_recorded_compactions
+from unabridged.adapters.kit.bounded_mapping import BoundedMapping
 from unabridged.adapters.kit.endpoints import (
     CHAT_ENDPOINT,
     MESSAGES_ENDPOINT,
     RESPONSES_ENDPOINT,
     Body,
     Endpoint,
+    find_max_length,
     has_recall,
-    listed,
-    longest,
-    schema_of,
+    to_list,
+    to_schema,
 )
 from unabridged.adapters.kit.engine import (
     Agent,
     Engine,
-    Exchanged,
+    ExchangeResult,
     PinMethods,
     Request,
-    about,
-    current_values,
+    current_host_values,
+    set_host_values,
     with_pins,
 )
 from unabridged.adapters.kit.events import (
-    collect_event,
-    collected_events,
+    add_collected_event,
+    collect_events,
+    combine_listeners,
     event_data,
-    summaries_used,
-    tell_both,
-    why_not,
+    explain_no_compaction,
+    sum_summariser_usage,
 )
-from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, with_own_model
-from unabridged.adapters.kit.pending_changes import PendingChange, change_between, follow_change, identity
+from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, set_own_model
+from unabridged.adapters.kit.pending_changes import PendingChange, change_between, follow_change, name_by_identity
 from unabridged.adapters.kit.recall import (
     READ_TOOL,
     SEARCH_TOOL,
     TOOL_DESCRIPTIONS,
     TOOL_PARAMETERS,
+    limit_to_removed_messages,
     look_up,
-    only_what_left,
 )
-from unabridged.adapters.kit.streams import ResponseEventStream, Stream, astream, awatch, stream, watch
+from unabridged.adapters.kit.streams import ResponseEventStream, Stream, astream, astream_fitted, stream, stream_fitted
 from unabridged.adapters.kit.sync_async import (
     Step,
     Steps,
     arun,
-    blocking,
-    hosts,
-    in_both_forms,
-    in_event_loop,
-    method,
+    call_host,
+    call_in_thread,
+    call_method,
+    is_in_event_loop,
+    make_sync_and_async,
     run,
 )
-from unabridged.adapters.kit.threads import current_thread, sub_thread, thread
+from unabridged.adapters.kit.threads import current_thread, name_sub_thread, thread
 
 __all__ = [
     "AGENT_MODEL",
@@ -91,11 +91,11 @@ __all__ = [
     "Agent",
     "AgentsModel",
     "Body",
+    "BoundedMapping",
     "Endpoint",
     "Engine",
-    "Exchanged",
+    "ExchangeResult",
     "NamedModel",
-    "Newest",
     "OwnModel",
     "PendingChange",
     "PinMethods",
@@ -104,38 +104,38 @@ __all__ = [
     "Step",
     "Steps",
     "Stream",
-    "about",
+    "add_collected_event",
+    "apply_recorded_compactions",
     "arun",
-    "as_recorded",
     "astream",
-    "awatch",
-    "blocking",
+    "astream_fitted",
+    "call_host",
+    "call_in_thread",
+    "call_method",
     "change_between",
-    "collect_event",
-    "collected_events",
+    "collect_events",
+    "combine_listeners",
+    "current_host_values",
     "current_thread",
-    "current_values",
     "event_data",
+    "explain_no_compaction",
+    "find_max_length",
     "follow_change",
     "has_recall",
-    "hosts",
-    "identity",
-    "in_both_forms",
-    "in_event_loop",
-    "listed",
-    "longest",
+    "is_in_event_loop",
+    "limit_to_removed_messages",
     "look_up",
-    "method",
-    "only_what_left",
+    "make_sync_and_async",
+    "name_by_identity",
+    "name_sub_thread",
     "run",
-    "schema_of",
+    "set_host_values",
+    "set_own_model",
     "stream",
-    "sub_thread",
-    "summaries_used",
-    "tell_both",
+    "stream_fitted",
+    "sum_summariser_usage",
     "thread",
-    "watch",
-    "why_not",
-    "with_own_model",
+    "to_list",
+    "to_schema",
     "with_pins",
 ]

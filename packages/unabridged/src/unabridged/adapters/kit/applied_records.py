@@ -12,11 +12,10 @@ from unabridged.history.lookup import apply_record
 from unabridged.history.replay import fetch_messages
 
 
-def as_recorded(archive: Archive, scope: Scope, messages: list[Any], format_: Format) -> list[Any]:
-    """Return the original conversation as the thread's newest compaction left it, with what came since.
-
-    Whichever model it was made for; nothing new is compacted. A compaction of a list that has changed since is not
-    applied: then the one before it is, or the very list is returned.
+def apply_recorded_compactions(archive: Archive, scope: Scope, messages: list[Any], format_: Format) -> list[Any]:
+    """Return the original conversation with the thread's recorded compactions applied, and all messages since.
+    Nothing new is compacted. A compaction of a list that has changed since is skipped: then the one before it is
+    applied, or the very list is returned.
     """
     for record in archive.newest(scope):
         result = _apply_lineage(archive, record, messages, format_)
@@ -35,17 +34,20 @@ def _apply_lineage(archive: Archive, record: Record, messages: list[Any], format
         lineage.append(before)
     result = messages
     for one in reversed(lineage):
-        if one.start + len(one.before) > len(result) or not _holds_removed(archive, one, result, format_):
+        if one.start + len(one.before) > len(result) or not _has_removed_messages(archive, one, result, format_):
             return None
         result = apply_record(archive, one, result, format_)
     stop = record.start + len(record.after)
-    meanings = (format_.read(message).meaning for message in result[:stop])
+    meanings = (format_.read(message).meaning_digest for message in result[:stop])
     return result if digest_prefixes(meanings, "")[-1] == record.data.get("result") else None
 
 
-def _holds_removed(archive: Archive, record: Record, messages: list[Any], format_: Format) -> bool:
+def _has_removed_messages(archive: Archive, record: Record, messages: list[Any], format_: Format) -> bool:
     """Return whether the list has the messages that the record took out, to the letter or with the same meaning."""
     went = [(hash_, messages[record.start + i]) for i, hash_ in enumerate(record.before) if isinstance(hash_, str)]
     differs = [(hash_, message) for hash_, message in went if codec.digest(codec.encode(message)) != hash_]
     originals = fetch_messages(archive, record.scope, [hash_ for hash_, _ in differs])
-    return all(format_.read(originals[hash_]).meaning == format_.read(message).meaning for hash_, message in differs)
+    return all(
+        format_.read(originals[hash_]).meaning_digest == format_.read(message).meaning_digest
+        for hash_, message in differs
+    )

@@ -9,8 +9,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Newest(OrderedDict[K, V]):
-    """The newest entries, at most `most`; writing an entry makes it the newest."""
+class BoundedMapping(OrderedDict[K, V]):
+    """Map keys to values and keep only the `most` entries written last."""
 
     def __init__(self, most: int = 10_000) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def set_within(variable: ContextVar[T], value: T) -> Iterator[T]:
+def set_temporarily(variable: ContextVar[T], value: T) -> Iterator[T]:
     """Set the variable to this value within, and to what it was before at the end."""
     token = variable.set(value)
     try:

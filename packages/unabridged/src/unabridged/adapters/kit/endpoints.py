@@ -22,58 +22,58 @@ class Endpoint:
     format: Format
     messages: str = "messages"
     system: str = ""
-    read: tuple[str, ...] = ("tools",)
+    model_fields: tuple[str, ...] = ("tools",)
     """What the model reads besides messages and system prompt."""
-    answer: tuple[str, ...] = ("max_tokens",)
+    max_tokens_fields: tuple[str, ...] = ("max_tokens",)
     """What says how long the answer may be."""
-    kept: tuple[str, ...] = ()
+    keeping_fields: tuple[str, ...] = ()
     """With any of these, the provider keeps the conversation, and the request has only what is new."""
 
-    def conversation(self, body: Body) -> list[Any]:
+    def read_messages(self, body: Body) -> list[Any]:
         """Return the messages of the request."""
         messages = body.get(self.messages)
-        return [self.format.text("user", messages)] if isinstance(messages, str) else listed(messages) or []
+        return [self.format.text("user", messages)] if isinstance(messages, str) else to_list(messages) or []
 
     def with_messages(self, body: Body, messages: list[Any]) -> Body:
         """Return the request with these messages."""
         return {**body, self.messages: messages}
 
-    def prompt(self, body: Body) -> Any:
+    def read_system_prompt(self, body: Body) -> Any:
         """Return the system prompt; None where it has none, or one among its messages."""
-        return listed(body.get(self.system)) or None
+        return to_list(body.get(self.system)) or None
 
-    def schemas(self, body: Body) -> Any:
+    def read_schemas(self, body: Body) -> Any:
         """Return all else that the model reads; None for nothing."""
-        parts = [part for name in self.read if (part := schema_of(listed(body.get(name))))]
+        parts = [part for name in self.model_fields if (part := to_schema(to_list(body.get(name))))]
         if len(parts) == 1 and isinstance(parts[0], list):
             return parts[0]
         return [item for part in parts for item in (part if isinstance(part, list) else [part])] or None
 
     def max_tokens(self, body: Body) -> int | None:
         """Return the longest answer that the request asks for; None where it does not say."""
-        return longest(body.get(name) for name in self.answer)
+        return find_max_length(body.get(name) for name in self.max_tokens_fields)
 
     def agent(self, body: Body, tools: Any) -> Agent:
         """Return the model that the request names, and whether it can follow a reference."""
         name = body.get("model")
         return Agent(name if isinstance(name, str) else None, recall=has_recall(tools))
 
-    def kept_by(self, body: Body) -> str | None:
+    def find_keeping_field(self, body: Body) -> str | None:
         """Return the field by which the provider keeps the conversation; None where it does not."""
-        return next((name for name in self.kept if body.get(name)), None)
+        return next((name for name in self.keeping_fields if body.get(name)), None)
 
-    def whole(self, body: Body) -> Body:
+    def with_lists(self, body: Body) -> Body:
         """Return the request with lists in place of what can be read only once."""
-        names = [name for name in (self.messages, self.system, *self.read) if name in body]
-        return {**body, **{name: listed(body[name]) for name in names}}
+        names = [name for name in (self.messages, self.system, *self.model_fields) if name in body]
+        return {**body, **{name: to_list(body[name]) for name in names}}
 
 
-def longest(values: Iterable[Any]) -> int | None:
+def find_max_length(values: Iterable[Any]) -> int | None:
     """Return the largest of those that are a length; None where none is."""
     return max((value for value in values if type(value) is int and value > 0), default=None)
 
 
-def listed(value: Any) -> Any:
+def to_list(value: Any) -> Any:
     """Return an iterable as a list; texts, objects and lists as they are."""
     if isinstance(value, list | str | bytes | Mapping) or not isinstance(value, Iterable):
         return value
@@ -81,21 +81,21 @@ def listed(value: Any) -> Any:
 
 
 @cache
-def _schema_of(kind: Any) -> Any:
+def _build_schema(kind: Any) -> Any:
     return kind.model_json_schema()
 
 
-def schema_of(value: Any) -> Any:
+def to_schema(value: Any) -> Any:
     """Return what the model is shown of a class that its answer should be of; anything else as it is."""
-    return _schema_of(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
+    return _build_schema(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
 
 
 def has_recall(tools: Any) -> bool:
     """Return whether the tools can follow a reference."""
-    return any(READ_TOOL in _names_of(tool) for tool in tools or () if isinstance(tool, Mapping))
+    return any(READ_TOOL in _list_tool_names(tool) for tool in tools or () if isinstance(tool, Mapping))
 
 
-def _names_of(tool: Body) -> list[Any]:
+def _list_tool_names(tool: Body) -> list[Any]:
     function = tool.get("function")
     declared = [one.get("name") for one in tool.get("function_declarations") or () if isinstance(one, Mapping)]
     return [function.get("name") if isinstance(function, Mapping) else tool.get("name"), *declared]
@@ -103,17 +103,17 @@ def _names_of(tool: Body) -> list[Any]:
 
 CHAT_ENDPOINT = Endpoint(
     FORMATS[OpenAIChat.name],
-    read=("tools", "functions", "response_format"),
-    answer=("max_completion_tokens", "max_tokens"),
+    model_fields=("tools", "functions", "response_format"),
+    max_tokens_fields=("max_completion_tokens", "max_tokens"),
 )
 RESPONSES_ENDPOINT = Endpoint(
     FORMATS[OpenAIResponses.name],
     messages="input",
     system="instructions",
-    read=("tools", "text", "text_format"),
-    answer=("max_output_tokens",),
-    kept=("previous_response_id", "conversation"),
+    model_fields=("tools", "text", "text_format"),
+    max_tokens_fields=("max_output_tokens",),
+    keeping_fields=("previous_response_id", "conversation"),
 )
 MESSAGES_ENDPOINT = Endpoint(
-    FORMATS[Anthropic.name], system="system", read=("tools", "output_config"), kept=("thread",)
+    FORMATS[Anthropic.name], system="system", model_fields=("tools", "output_config"), keeping_fields=("thread",)
 )

@@ -18,11 +18,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
-from unabridged.adapters.kit.bounded_mapping import Newest
-from unabridged.adapters.kit.context import set_within
-from unabridged.adapters.kit.events import collect_event, tell_both
-from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, with_own_model
-from unabridged.adapters.kit.sync_async import Steps, hosts, in_event_loop, method
+from unabridged.adapters.kit.bounded_mapping import BoundedMapping
+from unabridged.adapters.kit.context import set_temporarily
+from unabridged.adapters.kit.events import add_collected_event, combine_listeners
+from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, set_own_model
+from unabridged.adapters.kit.sync_async import Steps, call_host, call_method, is_in_event_loop
 from unabridged.archive import open_archive
 from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
@@ -72,29 +72,29 @@ class Engine:
         **keywords: Any,
     ) -> None:
         if host_state is not None:
-            keywords["state"] = lambda _: None if (values := current_values()) is None else host_state(values)
+            keywords["state"] = lambda _: None if (values := current_host_values()) is None else host_state(values)
         if unknown := sorted(set(keywords) - _COMPACTOR_KEYWORDS):
             raise TypeError(f"unexpected argument {unknown[0]!r}: choose from those of Compactor")
         self.format = format_
         self.namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
-        self._keywords = {**keywords, "on_event": tell_both(collect_event, keywords.get("on_event"))}
+        self._keywords = {**keywords, "on_event": combine_listeners(add_collected_event, keywords.get("on_event"))}
         self._archive_argument = archive
         self._archive: Archive | None = None
-        self._compactors: Newest[Agent, Compactor] = Newest(_MAX_COMPACTORS)
+        self._compactors: BoundedMapping[Agent, Compactor] = BoundedMapping(_MAX_COMPACTORS)
         self._lock = threading.RLock()
-        if not in_event_loop():
+        if not is_in_event_loop():
             self.start()
 
     def start(self) -> None:
         """Open the archive and make the first compactor, which raises what is wrong with the keywords."""
-        self.for_records()
+        self.compactor_for_records()
 
-    def for_records(self) -> Compactor:
+    def compactor_for_records(self) -> Compactor:
         """Return a compactor for replay and undo, which need no model's window: not knowing one is no warning."""
         is_named = self._keywords.get("agent") or self._keywords.get("window")
         return self.compactor_for(Agent(window=None if is_named else FALLBACK_WINDOW))
 
-    def make(self, agent: Agent) -> Compactor:
+    def make_compactor(self, agent: Agent) -> Compactor:
         """Return a new compactor for this model, on `self.archive`."""
         keywords = {**self._keywords, "agent": self._keywords.get("agent") or agent.name}
         keywords["window"] = keywords.get("window") or agent.window
@@ -124,7 +124,7 @@ class Engine:
             return self._archive
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the next request needs no file to be opened."""
         return bool(self._compactors)
 
@@ -137,7 +137,7 @@ class Engine:
         with self._lock:
             compactor = self._compactors.get(agent)
         if compactor is None:  # without the lock: what was learned of a model is read from the archive
-            compactor = self.make(agent)
+            compactor = self.make_compactor(agent)
         with self._lock:
             self._compactors[agent] = compactor = self._compactors.get(agent) or compactor
             return compactor
@@ -186,18 +186,18 @@ class PinMethods:
 
     def pin(self, text: str, *, thread: Name, namespace: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
-        self.engine.for_records().pin(text, thread=thread, namespace=namespace)
+        self.engine.compactor_for_records().pin(text, thread=thread, namespace=namespace)
 
     def unpin(self, text: str, *, thread: Name, namespace: Name | None = None) -> bool:
         """Take a pin away from the next compaction on; return whether there was one with this text."""
-        return self.engine.for_records().unpin(text, thread=thread, namespace=namespace)
+        return self.engine.compactor_for_records().unpin(text, thread=thread, namespace=namespace)
 
     def pins(self, *, thread: Name, namespace: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
-        return self.engine.for_records().pins(thread=thread, namespace=namespace)
+        return self.engine.compactor_for_records().pins(thread=thread, namespace=namespace)
 
 
-class Exchanged(NamedTuple, Generic[R]):
+class ExchangeResult(NamedTuple, Generic[R]):
     """A request as it was sent, and its response."""
 
     fitted: Compaction
@@ -226,7 +226,7 @@ class Request:
     """Makes the host's own error of one that says that nothing fits; its `__cause__` is what the provider said."""
 
     @property
-    def named(self) -> dict[str, Any]:
+    def compactor_options(self) -> dict[str, Any]:
         """Return what goes to the compactor beside the messages."""
         named = {"thread": self.thread, "namespace": self.namespace, "system": self.system, "tools": self.tools}
         return named if self.max_tokens is None else {**named, "max_tokens": self.max_tokens}
@@ -234,14 +234,14 @@ class Request:
     def fit(self) -> Steps[Compaction]:
         """Return the messages as they should be sent."""
         try:
-            with about(self.values), with_own_model(self.own):
-                done: Compaction | None = yield method(
-                    self.compactor, "compact" if self.force else "fit", self.messages, **self.named
+            with set_host_values(self.values), set_own_model(self.own):
+                done: Compaction | None = yield call_method(
+                    self.compactor, "compact" if self.force else "fit", self.messages, **self.compactor_options
                 )
         except WontFit as wont:
-            self._raise(wont, wont.__cause__)
+            self._raise_wont_fit(wont, wont.__cause__)
         same = Compaction(self.messages, changed=False, tokens_before=0, tokens_after=0, thread=self.thread or "")
-        return self._report(done or same)
+        return self._notify_fitted(done or same)
 
     def shorten(self, fitted: Compaction, error: Any) -> Steps[Compaction]:
         """Return what to send in place of a request that was refused as too long.
@@ -250,20 +250,20 @@ class Request:
         """
         refusal = error if isinstance(error, BaseException) else None
         try:
-            with about(self.values), with_own_model(self.own):
-                shorter: Compaction = yield method(self.compactor, "overflowed", fitted, error)
+            with set_host_values(self.values), set_own_model(self.own):
+                shorter: Compaction = yield call_method(self.compactor, "overflowed", fitted, error)
         except WontFit as wont:
-            self._raise(wont, refusal)
+            self._raise_wont_fit(wont, refusal)
         if not shorter.changed and refusal is not None:
             raise refusal
-        return self._report(shorter)
+        return self._notify_fitted(shorter)
 
-    def _raise(self, wont: WontFit, cause: BaseException | None) -> NoReturn:
+    def _raise_wont_fit(self, wont: WontFit, cause: BaseException | None) -> NoReturn:
         wont.__cause__ = cause
         error = wont if self.as_host_error is None else self.as_host_error(wont)
         raise error from error.__cause__
 
-    def _report(self, fitted: Compaction) -> Compaction:
+    def _notify_fitted(self, fitted: Compaction) -> Compaction:
         if self.on_fitted is not None:
             self.on_fitted(fitted)
         return fitted
@@ -273,24 +273,24 @@ class Request:
         if report is not None:
             self.compactor.observe(fitted, report)
 
-    def exchange(self, send: Callable[[list[Any]], Any]) -> Steps[Exchanged[Any]]:
+    def exchange(self, send: Callable[[list[Any]], Any]) -> Steps[ExchangeResult[Any]]:
         """Send what fits and return it with the response; once more, shorter, when the provider says it is too long."""
         fitted = yield from self.fit()
         try:
-            response = yield hosts(send, fitted.messages)
+            response = yield call_host(send, fitted.messages)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             fitted = yield from self.shorten(fitted, error)
-            response = yield hosts(send, fitted.messages)
+            response = yield call_host(send, fitted.messages)
         self.observe(fitted, response)
-        return Exchanged(fitted, response)
+        return ExchangeResult(fitted, response)
 
 
-def about(values: Any) -> AbstractContextManager[Any]:
-    """Make this the host's state that a compaction within may show."""
-    return set_within(_host_values, values)
+def set_host_values(values: Any) -> AbstractContextManager[Any]:
+    """Set the host's values that a compaction inside the `with` block may show in its summary."""
+    return set_temporarily(_host_values, values)
 
 
-def current_values() -> Any:
+def current_host_values() -> Any:
     """Return the host's state that a compaction may show; None outside of one."""
     return _host_values.get()
 

@@ -8,19 +8,19 @@ from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from unabridged.adapters.kit.context import set_within
+from unabridged.adapters.kit.context import set_temporarily
 from unabridged.events import Compacted, Event, Failed, Unchanged
 from unabridged.tokens.calibrate import Usage
 
 _collected: ContextVar[Any] = ContextVar("unabridged_events", default=None)
 
 
-def collected_events() -> AbstractContextManager[list[Event]]:
-    """Return a context with a list of all events of compactions that are begun within; `collect_event` fills it."""
-    return set_within(_collected, [])
+def collect_events() -> AbstractContextManager[list[Event]]:
+    """Return a context with a list of all events of compactions that are begun within; `add_collected_event` fills it."""
+    return set_temporarily(_collected, [])
 
 
-def collect_event(event: Event) -> None:
+def add_collected_event(event: Event) -> None:
     """Add the event to the list of whoever collects; an adapter's `on_event` calls it."""
     if (events := _collected.get()) is not None:
         events.append(event)
@@ -28,15 +28,15 @@ def collect_event(event: Event) -> None:
 
 def event_data(event: Event) -> dict[str, Any]:
     """Return the event as plain data: its kind and every field but those that hold messages, which have no repr."""
-    data = {field.name: _plain(getattr(event, field.name)) for field in fields(event) if field.repr}
+    data = {field.name: _to_plain_value(getattr(event, field.name)) for field in fields(event) if field.repr}
     return {"type": "unabridged", "event": type(event).__name__.lower(), **data}
 
 
 Listener = Callable[[Event], object]
 
 
-def tell_both(first: Listener | None, then: Listener | None) -> Callable[[Event], None]:
-    """Return a listener that hands each event to both, such as the caller's and the framework's; either may be None."""
+def combine_listeners(first: Listener | None, then: Listener | None) -> Callable[[Event], None]:
+    """Return a listener that passes each event to both listeners; either may be None."""
 
     def tell(event: Event) -> None:
         for listener in (first, then):
@@ -46,13 +46,13 @@ def tell_both(first: Listener | None, then: Listener | None) -> Callable[[Event]
     return tell
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def summaries_used(events: Sequence[Event]) -> tuple[int, Usage]:
+def sum_summariser_usage(events: Sequence[Event]) -> tuple[int, Usage]:
     """Return how many answers the summariser gave in these events, usable or not, and the tokens of them all."""
     costs = [event.receipt.cost for event in events if isinstance(event, Compacted)]
     costs += [dict(event.cost) for event in events if isinstance(event, Failed) and not event.goes_on]
@@ -60,7 +60,7 @@ def summaries_used(events: Sequence[Event]) -> tuple[int, Usage]:
     return total.pop("calls"), Usage(**total)
 
 
-def why_not(events: Sequence[Event]) -> str:
+def explain_no_compaction(events: Sequence[Event]) -> str:
     """Return why nothing was compacted, in words for whoever asked for it."""
     for event in events:
         if isinstance(event, Failed) and not event.goes_on:

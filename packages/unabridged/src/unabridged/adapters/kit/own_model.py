@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Any, Final
 
-from unabridged.adapters.kit.context import set_within
+from unabridged.adapters.kit.context import set_temporarily
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.model_calls import LateBoundModel
 from unabridged.errors import SummaryFailed
@@ -28,14 +28,14 @@ _own_model: ContextVar[Any] = ContextVar("unabridged_own_model", default=None)
 _UNKNOWN_MODEL_REASON: Final = "the agent's own model is not known here, it comes with each request of the agent"
 
 
-class _Default(Enum):
+class _ModelDefault(Enum):
     AGENT_MODEL = "the agent's own model"
 
     def __repr__(self) -> str:
         return self.name
 
 
-AGENT_MODEL: Final = _Default.AGENT_MODEL
+AGENT_MODEL: Final = _ModelDefault.AGENT_MODEL
 """The default of an adapter's `model`: the model that the request goes to. None is something else: no model at all."""
 
 
@@ -71,7 +71,7 @@ class AgentsModel(LateBoundModel):
         """Return why there is no model to ask now; "" where there is one."""
         return _UNKNOWN_MODEL_REASON if _own_model.get() is None else ""
 
-    def current(self) -> Any:
+    def current_model(self) -> Any:
         """Return the model of the request; raise `SummaryFailed` where there is none."""
         if (own := _own_model.get()) is None:
             raise SummaryFailed(_UNKNOWN_MODEL_REASON)
@@ -79,10 +79,10 @@ class AgentsModel(LateBoundModel):
 
     async def __call__(self, ask: Ask) -> Reply:
         """Return the reply of the request's model."""
-        reply: Reply = await self.current()(ask)
+        reply: Reply = await self.current_model()(ask)
         return reply
 
 
-def with_own_model(own: Any) -> AbstractContextManager[Any]:
-    """Make this the agent's own model within."""
-    return set_within(_own_model, own)
+def set_own_model(own: Any) -> AbstractContextManager[Any]:
+    """Set the agent's own model for the `with` block."""
+    return set_temporarily(_own_model, own)

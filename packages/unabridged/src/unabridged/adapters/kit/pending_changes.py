@@ -8,12 +8,12 @@ from typing import Any, TypedDict, TypeVar
 M = TypeVar("M")
 
 
-def own_id(message: Any) -> str | None:
+def read_message_id(message: Any) -> str | None:
     """Return the id that the framework gave the message."""
     return getattr(message, "id", None)
 
 
-def identity(message: Any) -> str | None:
+def name_by_identity(message: Any) -> str | None:
     """Return a name for the very object, where messages have no ids: good as long as the lists are referenced."""
     return str(id(message))
 
@@ -26,10 +26,12 @@ class PendingChange(TypedDict):
     """Ids of all messages that the compaction looked at or put in: a list that has followed it is not changed again."""
 
 
-Named = Callable[[Any], str | None]
+MessageNamer = Callable[[Any], str | None]
 
 
-def change_between(before: Sequence[Any], after: Sequence[Any], named: Named = own_id) -> PendingChange | None:
+def change_between(
+    before: Sequence[Any], after: Sequence[Any], named: MessageNamer = read_message_id
+) -> PendingChange | None:
     """Return the change from one list to another, of messages that `named` tells apart; None when they are equal."""
     known = {name: message for message in before if (name := named(message))}
 
@@ -42,7 +44,7 @@ def change_between(before: Sequence[Any], after: Sequence[Any], named: Named = o
     return None if order == list(known) else {"order": order, "known": [*known, *new]}
 
 
-def follow_change(messages: Sequence[M], change: PendingChange, named: Named = own_id) -> list[M]:
+def follow_change(messages: Sequence[M], change: PendingChange, named: MessageNamer = read_message_id) -> list[M]:
     """Return the host's messages after the compaction: its own objects in the new order, with all it did not look at.
 
     A message the compaction never saw (somebody left it out of the request, or it came since) keeps its place.

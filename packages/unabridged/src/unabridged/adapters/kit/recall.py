@@ -9,10 +9,10 @@ from typing import Any, cast
 from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
 from unabridged.history.replay import RecordCache, find_applied_record
-from unabridged.marks import marked_ids
+from unabridged.marks import find_view_record_ids
 from unabridged.recall.tools import READ_TOOL, SEARCH_TOOL, TOOL_DESCRIPTIONS, TOOL_PARAMETERS, tools
 
-__all__ = ["READ_TOOL", "SEARCH_TOOL", "TOOL_DESCRIPTIONS", "TOOL_PARAMETERS", "look_up", "only_what_left"]
+__all__ = ["READ_TOOL", "SEARCH_TOOL", "TOOL_DESCRIPTIONS", "TOOL_PARAMETERS", "limit_to_removed_messages", "look_up"]
 
 
 def look_up(
@@ -24,18 +24,17 @@ def look_up(
     return tools(archive, scope, format=format_).call(name, arguments)
 
 
-def only_what_left(
+def limit_to_removed_messages(
     archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str] = ()
 ) -> Archive:
-    """Return the archive as one that holds, of the thread, only what left this list and the lists it was made from.
-
-    For hosts where another conversation may have had the thread's name before: a checkpoint was deleted, or two
-    programs share an archive. `also` are ids of records that the list does not show.
+    """Return a view of the archive with only those messages of the thread that compactions removed from this list.
+    For hosts where another conversation may have had the thread's name before. `also` are ids of records that the list
+    does not show.
     """
-    return cast("Archive", _RemovedOnly(archive, scope, messages, format_, also))
+    return cast("Archive", _RemovedMessagesArchive(archive, scope, messages, format_, also))
 
 
-class _RemovedOnly:
+class _RemovedMessagesArchive:
     """An archive whose messages are those that left a list; all else is the archive's own.
 
     The records are read when something is asked for: what the archive raises is then the tool's answer.
@@ -52,7 +51,7 @@ class _RemovedOnly:
         records = RecordCache(self._archive, self._scope)
         views = [self._format.read(message) for message in self._messages]
         applied = find_applied_record(self._archive, self._scope, views, records)
-        names = [*self._also, *(name for view in views for name in marked_ids(view))]
+        names = [*self._also, *(name for view in views for name in find_view_record_ids(view))]
         by_id = {record.id: record for name in names if (record := records.find(name)) is not None}
         if applied is not None:
             by_id[applied.record.id] = applied.record
@@ -65,7 +64,7 @@ class _RemovedOnly:
         return lineage
 
     @cached_property
-    def _hashes(self) -> set[str]:
+    def _removed_hashes(self) -> set[str]:
         return {item for record in self._find_records() for item in record.before if isinstance(item, str)}
 
     def __getattr__(self, name: str) -> Any:
@@ -73,18 +72,18 @@ class _RemovedOnly:
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the best matches among them."""
-        asked = limit
+        asked_limit = limit
         while True:  # what is not among them may match better
-            hits = self._archive.search(scope, query, asked)
-            own = [hit for hit in hits if hit.hash in self._hashes]
-            if len(own) >= limit or len(hits) < asked:
+            hits = self._archive.search(scope, query, asked_limit)
+            own = [hit for hit in hits if hit.hash in self._removed_hashes]
+            if len(own) >= limit or len(hits) < asked_limit:
                 return own[:limit]
-            asked *= 4
+            asked_limit *= 4
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return those of them with these turns."""
-        return [part for part in self._archive.parts(scope, first, last) if part.hash in self._hashes]
+        return [part for part in self._archive.parts(scope, first, last) if part.hash in self._removed_hashes]
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the bodies of those of them with these hashes."""
-        return self._archive.bodies(scope, [item for item in hashes if item in self._hashes])
+        return self._archive.bodies(scope, [item for item in hashes if item in self._removed_hashes])

@@ -17,7 +17,7 @@ from unabridged.errors import WontFit
 class Stream:
     """Reads the items of one kind of stream; a subclass for each kind."""
 
-    def says(self, item: Any) -> bool:  # noqa: ARG002 - for those that can tell
+    def begins_answer(self, item: Any) -> bool:  # noqa: ARG002 - for those that can tell
         """Return whether the model has begun to answer: what comes before is kept back, it may end in a refusal."""
         return True
 
@@ -35,7 +35,7 @@ class ResponseEventStream(Stream):
 
     STARTING = frozenset({"response.created", "response.queued", "response.in_progress"})
 
-    def says(self, item: Any) -> bool:
+    def begins_answer(self, item: Any) -> bool:
         """Return whether the model has begun to answer."""
         return getattr(item, "type", None) not in self.STARTING
 
@@ -56,26 +56,26 @@ class _StreamState:
     """What came of one stream so far: items kept back, and the newest report of its usage."""
 
     def __init__(self, kind: Stream, *, last: bool = False) -> None:
-        self.kind, self.last = kind, last
+        self.kind, self.is_last = kind, last
         self.items: list[Any] | None = []
         """None as soon as the model has begun to answer."""
         self.report: Any = None
 
-    def take(self, item: Any) -> list[Any]:
+    def add_item(self, item: Any) -> list[Any]:
         """Return the items to hand on now; raise `StreamRefused` when a first stream says the request is too long."""
         if (report := self.kind.usage(item)) is not None:
             self.report = report
         if self.items is None:
             return [item]
-        if not self.last and self.kind.refuses(item):
+        if not self.is_last and self.kind.refuses(item):
             raise StreamRefused(item)
         self.items.append(item)
-        if not self.kind.says(item):
+        if not self.kind.begins_answer(item):
             return []
         ready, self.items = self.items, None
         return ready
 
-    def refusal(self, error: Exception) -> list[Any]:
+    def refused_items(self, error: Exception) -> list[Any]:
         """Return the items of a stream that was refused, as the provider sent them."""
         return [*(self.items or ()), error.item] if isinstance(error, StreamRefused) else []
 
@@ -85,32 +85,32 @@ def stream(request: Request, open_stream: Callable[[list[Any]], Iterator[Any]], 
 
     It is learned from even if it is left early. A refusal among the items is shown where nothing can be shortened.
     """
-    yield from watch(request, run(request.fit()), None, open_stream, kind)
+    yield from stream_fitted(request, run(request.fit()), None, open_stream, kind)
 
 
-def watch(
+def stream_fitted(
     request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Iterator[Any]], kind: Stream
 ) -> Iterator[Any]:
-    """Do as `stream` for a response to what `fitted` says: `opened` already, or None."""
+    """Yield the items of the response to `fitted`, which is `opened` already or None; if refused, retry shorter."""
     state = _StreamState(kind)
     try:
         try:
-            yield from _take_items(open_stream(fitted.messages) if opened is None else opened, state)
+            yield from _read_items(open_stream(fitted.messages) if opened is None else opened, state)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            shorter = run(_shorten(request, fitted, state, error))
+            shorter = run(_shorten_refused(request, fitted, state, error))
             if shorter is None:
-                yield from state.refusal(error)
+                yield from state.refused_items(error)
                 return
-            fitted, state = shorter, _StreamState(kind, last=True)
-            yield from _take_items(open_stream(fitted.messages), state)
+            fitted, state = shorter, _StreamState(kind, is_last=True)
+            yield from _read_items(open_stream(fitted.messages), state)
     finally:
         request.observe(fitted, state.report)
 
 
-def _take_items(opened: Any, state: _StreamState) -> Iterator[Any]:
+def _read_items(opened: Any, state: _StreamState) -> Iterator[Any]:
     try:
         for item in opened:
-            yield from state.take(item)
+            yield from state.add_item(item)
         yield from state.items or ()
     finally:
         if (close := getattr(opened, "close", None)) is not None:
@@ -120,41 +120,41 @@ def _take_items(opened: Any, state: _StreamState) -> Iterator[Any]:
 
 async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kind: Stream) -> AsyncGenerator[Any, None]:
     """Do as `stream` for an event loop; `open_stream` returns an async iterator, or an awaitable of one."""
-    async with aclosing(awatch(request, await arun(request.fit()), None, open_stream, kind)) as items:
+    async with aclosing(astream_fitted(request, await arun(request.fit()), None, open_stream, kind)) as items:
         async for item in items:
             yield item
 
 
-async def awatch(
+async def astream_fitted(
     request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Any], kind: Stream
 ) -> AsyncGenerator[Any, None]:
-    """Do as `watch` for an event loop; `opened` may be awaited yet."""
+    """Do as `stream_fitted` for an event loop; `opened` may be awaited yet."""
     state = _StreamState(kind)
     try:
         try:
             first = open_stream(fitted.messages) if opened is None else opened
-            async with aclosing(_atake_items(first, state)) as items:
+            async with aclosing(_aread_items(first, state)) as items:
                 async for item in items:
                     yield item
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            shorter = await arun(_shorten(request, fitted, state, error))
+            shorter = await arun(_shorten_refused(request, fitted, state, error))
             if shorter is None:
-                for item in state.refusal(error):
+                for item in state.refused_items(error):
                     yield item
                 return
-            fitted, state = shorter, _StreamState(kind, last=True)
-            async with aclosing(_atake_items(open_stream(fitted.messages), state)) as items:
+            fitted, state = shorter, _StreamState(kind, is_last=True)
+            async with aclosing(_aread_items(open_stream(fitted.messages), state)) as items:
                 async for item in items:
                     yield item
     finally:
         request.observe(fitted, state.report)
 
 
-async def _atake_items(opening: Any, state: _StreamState) -> AsyncGenerator[Any, None]:
+async def _aread_items(opening: Any, state: _StreamState) -> AsyncGenerator[Any, None]:
     opened = await opening if inspect.isawaitable(opening) else opening
     try:
         async for item in opened:
-            for ready in state.take(item):
+            for ready in state.add_item(item):
                 yield ready
         for ready in state.items or ():
             yield ready
@@ -164,7 +164,9 @@ async def _atake_items(opening: Any, state: _StreamState) -> AsyncGenerator[Any,
                 await close()
 
 
-def _shorten(request: Request, fitted: Compaction, state: _StreamState, error: Exception) -> Steps[Compaction | None]:
+def _shorten_refused(
+    request: Request, fitted: Compaction, state: _StreamState, error: Exception
+) -> Steps[Compaction | None]:
     """Return what to send in place of a refused request; None where the stream's own refusal is all there is.
 
     Raise the error itself once the model has begun to answer.

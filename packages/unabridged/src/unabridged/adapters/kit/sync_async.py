@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """A call that may block, and the function that is awaited in its place in an event loop."""
 
     function: Callable[..., Any]
-    awaited: Any
+    async_function: Any
     arguments: tuple[Any, ...]
     options: dict[str, Any]
 
@@ -26,18 +26,18 @@ Steps = Generator[Step, Any, T]
 """Work that yields each call that may block, and gets what it returned."""
 
 
-def method(owner: Any, name: str, /, *arguments: Any, **options: Any) -> Step:
-    """Return a call of a method whose async form has an `a` before its name, as compactors and graphs have them."""
+def call_method(owner: Any, name: str, /, *arguments: Any, **options: Any) -> Step:
+    """Return a step that calls a method whose async form is named with an `a` in front."""
     return Step(getattr(owner, name), getattr(owner, f"a{name}", None), arguments, options)
 
 
-def blocking(function: Callable[..., Any], *arguments: Any) -> Step:
-    """Return a call of a function without an async form: it runs beside the event loop."""
+def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Step:
+    """Return a step that calls a sync function; in an event loop it runs in a thread."""
     return Step(function, partial(asyncio.to_thread, function), arguments, {})
 
 
-def hosts(function: Callable[..., Any], *arguments: Any) -> Step:
-    """Return a call of the host's function, which is sync for sync callers and async for async ones."""
+def call_host(function: Callable[..., Any], *arguments: Any) -> Step:
+    """Return a step that calls the host's function, which is sync for sync callers and async for async ones."""
     return Step(function, function, arguments, {})
 
 
@@ -48,10 +48,10 @@ def run(steps: Steps[T]) -> T:
 
 async def arun(steps: Steps[T]) -> T:
     """Carry out the work without blocking the event loop; return its result."""
-    return await adrive(steps, lambda step: step.awaited(*step.arguments, **step.options))
+    return await adrive(steps, lambda step: step.async_function(*step.arguments, **step.options))
 
 
-def in_both_forms(work: Callable[P, Steps[T]]) -> tuple[Callable[P, T], Callable[P, Coroutine[Any, Any, T]]]:
+def make_sync_and_async(work: Callable[P, Steps[T]]) -> tuple[Callable[P, T], Callable[P, Coroutine[Any, Any, T]]]:
     """Return the work as a function, and as one that does not block the event loop."""
 
     @wraps(work)
@@ -67,7 +67,7 @@ def in_both_forms(work: Callable[P, Steps[T]]) -> tuple[Callable[P, T], Callable
     return sync_form, async_form
 
 
-def in_event_loop() -> bool:
+def is_in_event_loop() -> bool:
     """Return whether an event loop runs in this thread, so that nothing here may wait."""
     try:
         asyncio.get_running_loop()

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
-from unabridged.adapters.kit.context import set_within
+from unabridged.adapters.kit.context import set_temporarily
 from unabridged.archive.names import Name, check_name, is_name
 
 _thread_name: ContextVar[Any] = ContextVar("unabridged_thread", default=None)
@@ -15,7 +15,7 @@ _thread_name: ContextVar[Any] = ContextVar("unabridged_thread", default=None)
 
 def thread(name: Name) -> AbstractContextManager[str]:
     """Make this the thread of calls within that name none; each task and each thread of the program has its own."""
-    return set_within(_thread_name, check_name(name))
+    return set_temporarily(_thread_name, check_name(name))
 
 
 def current_thread() -> str | None:
@@ -23,14 +23,14 @@ def current_thread() -> str | None:
     return _thread_name.get()  # type: ignore[no-any-return]
 
 
-def sub_thread(thread: str, first_id: str | None, remembered: object = None) -> str:
-    """Return a name for a sub-agent's conversation in its parent's thread: `remembered`, else by its first message.
+def name_sub_thread(thread: str, first_id: str | None, remembered_name: object = None) -> str:
+    """Return a name for a sub-agent's conversation in its parent's thread: `remembered_name`, else by its first message.
 
     Only names inside the run's own thread are believed: what is remembered in messages may come from anyone.
     """
     if not first_id:
         return thread
-    if isinstance(remembered, str) and remembered.startswith(f"{thread}/") and is_name(remembered):
-        return remembered
+    if isinstance(remembered_name, str) and remembered_name.startswith(f"{thread}/") and is_name(remembered_name):
+        return remembered_name
     name = f"{thread}/{first_id}"
     return name if is_name(name) else f"{thread}/{hashlib.sha256(first_id.encode('utf-8', 'replace')).hexdigest()[:16]}"

@@ -10,9 +10,9 @@ does besides), `tools`, `factories`, `stored_threads`. The rest is in `adapters.
 
 from __future__ import annotations
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 
-with needed("langchain", __name__):
+with check_framework("langchain", __name__):
     from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize, TriggerClause
 
     from unabridged.adapters.langchain.arguments import SummarizationDefaults, compute_summarization_defaults

@@ -17,17 +17,17 @@ from unabridged.settings import Measure, Settings, parse_keep, parse_trigger
 
 log = logging.getLogger("unabridged")
 
-DEFAULT: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepcopy__": lambda self, _: self})()
+NOT_PASSED: Final = type("Default", (), {"__repr__": lambda _: "DEFAULT", "__deepcopy__": lambda self, _: self})()
 """Stands for an argument that was not passed: it adapts to the model. None is something else: never by itself."""
 
-MESSAGES_KEPT: Final = 20
+DEFAULT_KEPT_MESSAGES: Final = 20
 """Messages that LangChain's class keeps when only a trigger is passed."""
 DEFAULTS_WITH_WINDOW: dict[str, Any] = {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)}
 DEFAULTS_WITHOUT_WINDOW: dict[str, Any] = {"trigger": ("tokens", 170_000), "keep": ("messages", 6)}
 
 _DEPRECATED_ARGUMENTS: dict[str, tuple[str, str, Any]] = {
     "max_tokens_before_summary": ("trigger", "tokens", None),
-    "messages_to_keep": ("keep", "messages", ("messages", MESSAGES_KEPT)),
+    "messages_to_keep": ("keep", "messages", ("messages", DEFAULT_KEPT_MESSAGES)),
 }
 """Former names of LangChain's: the argument that each stands for, its unit, and the value that counts as not passed."""
 
@@ -49,11 +49,11 @@ def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefault
             "keep": ("fraction", 0.10),
             "truncate_args_settings": dict(DEFAULTS_WITH_WINDOW),
         }
-    arguments = {"trigger": ("messages", MESSAGES_KEPT), "keep": ("messages", MESSAGES_KEPT)}
+    arguments = {"trigger": ("messages", DEFAULT_KEPT_MESSAGES), "keep": ("messages", DEFAULT_KEPT_MESSAGES)}
     return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), "truncate_args_settings": arguments}
 
 
-class Chosen(NamedTuple):
+class ChosenSettings(NamedTuple):
     """The settings that the arguments come to; `settings` None means the defaults that fit the model."""
 
     settings: Settings | None
@@ -68,42 +68,42 @@ class Chosen(NamedTuple):
         return replace(settings, recall=True) if recall else settings
 
 
-def settings_of(
+def settings_from_arguments(
     arguments: Mapping[str, Any],
     *,
     settings: Settings | None,
     window: int | None,
     has_model: bool,
     old: Mapping[str, Any],
-) -> Chosen:
+) -> ChosenSettings:
     """Return the settings these arguments come to; raise `SettingsError` for what contradicts itself.
 
     `window` is what is known now, `has_model` whether there is a model that could have said it, `old` what came under
     names that LangChain and Deep Agents no longer use.
     """
     own = deepcopy(arguments["trigger"])  # the caller's list may change later
-    trigger, keep = _take_old_names(own, arguments["keep"], old)
+    trigger, keep = _apply_deprecated_arguments(own, arguments["keep"], old)
     if arguments["state"] not in {"replaced", "kept"}:
         raise SettingsError(f'state must be "replaced" or "kept"; got {arguments["state"]!r}')
     if settings is not None:
         if not isinstance(settings, Settings):
             raise SettingsError(f"settings must be Settings(...); got {settings!r}")
-        if trigger is not DEFAULT or keep is not DEFAULT:
+        if trigger is not NOT_PASSED or keep is not NOT_PASSED:
             raise SettingsError("trigger and keep stand in the settings already: give either, not both")
-        return Chosen(settings, settings.trigger, settings.keep)
+        return ChosenSettings(settings, settings.trigger, settings.keep)
     prompt = arguments["summary_prompt"]
     more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": arguments["trim"]}
     more = {name: value for name, value in more.items() if value is not None}
     defaults = DEFAULTS_WITHOUT_WINDOW if window is None else DEFAULTS_WITH_WINDOW
-    if trigger is DEFAULT and keep is DEFAULT:
+    if trigger is NOT_PASSED and keep is NOT_PASSED:
         trigger, keep = defaults.values()
         if not more:
-            return Chosen(None, trigger, keep)
-    elif keep is DEFAULT:
-        keep = _below(trigger)
-    elif trigger is DEFAULT:
+            return ChosenSettings(None, trigger, keep)
+    elif keep is NOT_PASSED:
+        keep = _choose_keep_below(trigger)
+    elif trigger is NOT_PASSED:
         trigger = defaults["trigger"]
-    trigger, keep = make_workable(trigger, keep)
+    trigger, keep = lower_keep_below_trigger(trigger, keep)
     chosen = Settings(trigger=trigger, keep=keep, **more)
     fraction = any("fraction" in condition for condition in parse_trigger(trigger)) or "fraction" in dict(
         parse_keep(keep)
@@ -113,10 +113,10 @@ def settings_of(
             "a fraction needs the model's window, which neither its profile nor its name tells: give window=…, "
             'profile={"max_input_tokens": …} to the chat model, or absolute tokens'
         )
-    return Chosen(chosen, trigger, keep)
+    return ChosenSettings(chosen, trigger, keep)
 
 
-def make_workable(trigger: Any, keep: Any) -> tuple[Any, Any]:
+def lower_keep_below_trigger(trigger: Any, keep: Any) -> tuple[Any, Any]:
     """Return trigger and keep, with a `keep` that is not below the trigger lowered to a third of it, with a warning."""
     try:
         Settings(trigger=trigger, keep=keep)
@@ -144,27 +144,27 @@ def is_default_prompt(prompt: str | None) -> bool:
     return prompt is None or (prompt.startswith(own) and prompt.endswith("{messages}\n</messages>"))
 
 
-def _take_old_names(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
+def _apply_deprecated_arguments(trigger: Any, keep: Any, deprecated: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return trigger and keep with the values of LangChain's former names, each with a warning."""
     sizes = {"trigger": trigger, "keep": keep}
     for name, value in deprecated.items():
         if name == "summary_prefix":
-            _warn("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
+            _warn_deprecated("summary_prefix has no meaning here and is ignored: a summary turn says itself what it is")
         elif name in _DEPRECATED_ARGUMENTS:
             size, unit, unset = _DEPRECATED_ARGUMENTS[name]
-            _warn(f"{name} is deprecated: use {size}=({unit!r}, value)")
-            if value is not None and (sizes[size] is DEFAULT or sizes[size] == unset):
+            _warn_deprecated(f"{name} is deprecated: use {size}=({unit!r}, value)")
+            if value is not None and (sizes[size] is NOT_PASSED or sizes[size] == unset):
                 sizes[size] = (unit, value)
         else:
             raise TypeError(f"SummarizationMiddleware got an unexpected argument: {name}")
     return sizes["trigger"], sizes["keep"]
 
 
-def _warn(text: str) -> None:
+def _warn_deprecated(text: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=5)
 
 
-def _below(trigger: Any) -> Any:
+def _choose_keep_below(trigger: Any) -> Any:
     """Return LangChain's 20 messages, or fewer where the trigger counts fewer: keep must stay below it."""
     counts = [int(condition["messages"]) for condition in parse_trigger(trigger) if "messages" in condition]
-    return ("messages", max(1, min([MESSAGES_KEPT, *(count // 2 for count in counts)])))
+    return ("messages", max(1, min([DEFAULT_KEPT_MESSAGES, *(count // 2 for count in counts)])))

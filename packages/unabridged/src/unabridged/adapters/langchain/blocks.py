@@ -36,17 +36,17 @@ def call_id(block: dict[str, Any]) -> str:
     return str(block.get("call_id") or block.get("id") or "")
 
 
-def media_of(block: dict[str, Any]) -> Media | None:
+def read_block_media(block: dict[str, Any]) -> Media | None:
     """Return the image, sound, film or file in a block; None where it has text or is anything else."""
     kind = block.get("type")
     if kind == "text-plain" and not block.get("text"):
-        return _standard("file", block)
+        return _read_standard_media("file", block)
     if kind in _MEDIA_KINDS and "source" not in block and "file" not in block:
-        return _standard(kind, block)
+        return _read_standard_media(kind, block)
     return read_media(block)
 
 
-def _standard(kind: str, block: dict[str, Any]) -> Media:
+def _read_standard_media(kind: str, block: dict[str, Any]) -> Media:
     """Return LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
     mime = str(block.get("mime_type") or "")
     source = next((str(block[key]) for key in _SOURCE_FIELDS if block.get(key)), "")
@@ -57,7 +57,7 @@ def _standard(kind: str, block: dict[str, Any]) -> Media:
     return Media(shown, mime, source, str(extras.get("detail") or ""), str(name))
 
 
-def thinking_of(block: dict[str, Any]) -> Reasoning:
+def read_thinking_block(block: dict[str, Any]) -> Reasoning:
     """Return a thinking block of Anthropic, Bedrock, Google or OpenAI, or LangChain's standard one."""
     inner = block.get("reasoning_content")
     if isinstance(inner, dict):
@@ -81,7 +81,7 @@ def read_call_block(block: dict[str, Any]) -> Call:
     return Call(call_id(block), str(block.get("name") or ""), as_json(arguments or {}))
 
 
-def with_call_text(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
+def with_call_arguments(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
     """Return the copy of a call with the arguments the call has now."""
     text = new_texts.get(call_id(block))
     if text is None:

@@ -48,10 +48,10 @@ class ChatSummariser:
         model: Runnable[Any, AIMessage] = self.model
         if ask.tools:
             model = self.model.bind_tools(ask.tools)
-        return reply_of(model.invoke(messages_of(ask), internal_config()), self.name)
+        return reply_from_message(model.invoke(messages_from_ask(ask), internal_config()), self.name)
 
 
-class AgentsChat(AgentsModel):
+class AgentChatSummariser(AgentsModel):
     """Asks the chat model of the request that is being compacted, as `ChatSummariser` asks one that was named."""
 
     live_format = FORMAT.name
@@ -62,7 +62,7 @@ class AgentsChat(AgentsModel):
 
     def __call__(self, ask: Ask) -> Reply:  # type: ignore[override] # a chat model has a sync form, asked in a thread
         """Return the reply of the request's model."""
-        return ChatSummariser(self.current())(ask)
+        return ChatSummariser(self.current_model())(ask)
 
 
 def summariser_of(model: Any, trim: int | None = None) -> Callable[[Any], Any] | None:
@@ -83,18 +83,20 @@ def summariser_of(model: Any, trim: int | None = None) -> Callable[[Any], Any] |
     def summarise(ask: Ask) -> Reply:
         if ask.again:
             return Reply("", model=name)
-        answer = _run(runnable, newest(list(ask.gone), trim) if ask.gone else messages_of(ask))
+        answer = _invoke_runnable(
+            runnable, keep_newest_messages(list(ask.gone), trim) if ask.gone else messages_from_ask(ask)
+        )
         if isinstance(answer, BaseMessage):
-            reply = reply_of(answer, name)
-            return replace(reply, text=cut(reply.text, ask.budget))
+            reply = reply_from_message(answer, name)
+            return replace(reply, text=cut_to_tokens(reply.text, ask.budget))
         if not isinstance(answer, str):
             raise TypeError(f"a summarizer returns a str or a message; got {type(answer).__name__}")
-        return Reply(cut(answer, ask.budget), model=name)
+        return Reply(cut_to_tokens(answer, ask.budget), model=name)
 
     return summarise
 
 
-def newest(messages: list[BaseMessage], most: int | None) -> list[BaseMessage]:
+def keep_newest_messages(messages: list[BaseMessage], most: int | None) -> list[BaseMessage]:
     """Return the newest messages of at most so many tokens, and at least one; all with None."""
     kept = len(messages)
     while most is not None and kept > 0 and (most := most - count_tokens_approximately([messages[kept - 1]])) >= 0:
@@ -102,7 +104,7 @@ def newest(messages: list[BaseMessage], most: int | None) -> list[BaseMessage]:
     return messages if most is None else messages[min(kept, len(messages) - 1) :]
 
 
-def cut(text: str, tokens: int) -> str:
+def cut_to_tokens(text: str, tokens: int) -> str:
     """Return as many lines from the beginning as so many tokens hold, or the beginning of the first; all with 0."""
     most = int(tokens * CUT_FRACTION)
     if not tokens or estimate(text) <= most:
@@ -115,7 +117,7 @@ def cut(text: str, tokens: int) -> str:
     return whole
 
 
-def _run(runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Any:
+def _invoke_runnable(runnable: Runnable[Any, Any], messages: list[BaseMessage]) -> Any:
     """Call `invoke`; a function that is only async has none, and gets an event loop of its own in this thread."""
     if getattr(runnable, "func", True) is True and hasattr(runnable, "afunc"):
         import asyncio  # noqa: PLC0415 - for functions without a sync form only
@@ -129,7 +131,7 @@ def internal_config() -> RunnableConfig:
     return {"tags": [TAG_NOSTREAM], "metadata": {SOURCE_KEY: SUMMARY_SOURCE, **internal_call_metadata()}}
 
 
-def messages_of(ask: Ask) -> list[BaseMessage]:
+def messages_from_ask(ask: Ask) -> list[BaseMessage]:
     """Return the ask as messages: in suffix mode the live prompt's own objects, and the instruction last."""
     system: Sequence[BaseMessage] = ()
     if isinstance(ask.system, BaseMessage):
@@ -139,7 +141,7 @@ def messages_of(ask: Ask) -> list[BaseMessage]:
     return [*system, *ask.messages, HumanMessage(content=ask.instruction)]
 
 
-def reply_of(message: BaseMessage, name: str = "") -> Reply:
+def reply_from_message(message: BaseMessage, name: str = "") -> Reply:
     """Return what a chat model's message says, why it stopped, and what it used."""
     view = FORMAT.read(message)
     reason = next((message.response_metadata[key] for key in _STOP_FIELDS if message.response_metadata.get(key)), None)
@@ -162,7 +164,7 @@ def model_name(model: Any) -> str | None:
     return None
 
 
-def window_of(model: Any) -> int | None:
+def find_window(model: Any) -> int | None:
     """Return the most tokens a chat model takes: by its profile, else by its name; None when neither is known."""
     profile = getattr(model, "profile", None)
     window = profile.get("max_input_tokens") if isinstance(profile, dict) else None
@@ -172,6 +174,6 @@ def window_of(model: Any) -> int | None:
     return info.window if info else None
 
 
-def window_of_writer(writer: Any) -> int | None:
+def find_writer_window(writer: Any) -> int | None:
     """Return the most tokens that whoever writes the summaries takes; None where nobody knows."""
-    return window_of(writer) if isinstance(writer, BaseChatModel) else UNBOUNDED_TOKENS
+    return find_window(writer) if isinstance(writer, BaseChatModel) else UNBOUNDED_TOKENS

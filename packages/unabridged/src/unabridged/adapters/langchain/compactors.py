@@ -17,9 +17,9 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.config import get_stream_writer
 
-from unabridged.adapters.kit import Agent, Engine, Newest, Request, event_data, tell_both
-from unabridged.adapters.langchain.arguments import Chosen
-from unabridged.adapters.langchain.chat_models import AgentsChat
+from unabridged.adapters.kit import Agent, BoundedMapping, Engine, Request, combine_listeners, event_data
+from unabridged.adapters.langchain.arguments import ChosenSettings
+from unabridged.adapters.langchain.chat_models import AgentChatSummariser
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
@@ -44,7 +44,7 @@ class AskedModel(NamedTuple):
     model: Any = None
 
 
-class LastAsked:
+class LastAskedModels:
     """The model that was asked last in each thread, for compactions without a request.
 
     A thread without a request so far has the model of all others, as long as there was only one. Of several, nobody
@@ -56,7 +56,7 @@ class LastAsked:
         self._only: AskedModel | None = AskedModel(named)
         self.newest_model: Any = None
         """The chat model that was asked last, in whichever thread."""
-        self._threads: Newest[str, AskedModel] = Newest()
+        self._threads: BoundedMapping[str, AskedModel] = BoundedMapping()
         self._lock = threading.Lock()
 
     def remember(self, thread: str | None, asked: AskedModel) -> None:
@@ -80,7 +80,7 @@ class RequestWontFit(WontFit, ContextOverflowError):  # noqa: N818 - reads as wh
     """`WontFit` that hosts also catch as LangChain's `ContextOverflowError`."""
 
 
-def as_langchains(wont: WontFit) -> RequestWontFit:
+def to_langchain_error(wont: WontFit) -> RequestWontFit:
     """Return the error that LangChain has for it, with the same sizes and cause."""
     error = RequestWontFit(overhead=wont.overhead, floor=wont.floor, budget=wont.budget, window=wont.window)
     error.__cause__ = wont.__cause__
@@ -103,11 +103,11 @@ class Compactors(Engine):
     model writes the summaries.
     """
 
-    agents_model = AgentsChat
+    agents_model = AgentChatSummariser
 
     def __init__(
         self,
-        chosen: Chosen,
+        chosen: ChosenSettings,
         *,
         window: int | None,
         known_window: int | None,
@@ -122,18 +122,18 @@ class Compactors(Engine):
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
         super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
-        self.count_with(counter)
+        self.set_token_counter(counter)
 
     def start(self) -> None:
         """Open the archive; only the calls name their models."""
         _ = self.archive
 
-    def count_with(self, counter: Callable[..., int] | None) -> None:
+    def set_token_counter(self, counter: Callable[..., int] | None) -> None:
         """Count tokens with this function of LangChain's kind from now on; with None, or its default, with our own."""
         with self._lock:
             self._compactors.clear()
             own = counter is None or counter is count_tokens_approximately
-            self._keywords["counter"] = None if own or counter is None else counter_of(counter)
+            self._keywords["counter"] = None if own or counter is None else adapt_token_counter(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
         """Return the compactor for the model of this name, whose window is the caller's, or else this one.
@@ -158,13 +158,13 @@ class Compactors(Engine):
             self._compactors.clear()  # with what they remember of the thread
         return gone
 
-    def teach(self, request: Request, agent: str | None) -> None:
+    def teach_new_compactor(self, request: Request, agent: str | None) -> None:
         """Let a new compactor learn from the usage that the first list it sees reports."""
         if request.compactor not in self._taught:
             self._taught.add(request.compactor)
-            learn(request, agent or "")
+            learn_from_reported_usage(request, agent or "")
 
-    def schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
+    def tool_schemas(self, tools: Sequence[Any], response_format: Any = None) -> list[Any]:
         """Return the tools as a provider is shown them; the same list as long as the tools are the same."""
         specs = getattr(response_format, "schema_specs", None) or ()
         shown = [*tools, *(spec.json_schema for spec in specs)]
@@ -177,17 +177,17 @@ class Compactors(Engine):
         return self._schemas[key][1]
 
 
-def learn(request: Request, agent: str) -> None:
+def learn_from_reported_usage(request: Request, agent: str) -> None:
     """Learn from the last usage that the list itself reports: the provider said it to an earlier process."""
     messages = request.messages
-    index = next((i for i in range(len(messages) - 1, 0, -1) if _reports(messages[i], agent)), 0)
+    index = next((i for i in range(len(messages) - 1, 0, -1) if _reports_usage(messages[i], agent)), 0)
     if index:
-        before = request.compactor.plan(messages[:index], **request.named)
+        before = request.compactor.plan(messages[:index], **request.compactor_options)
         counted = Compaction(messages, False, before.tokens, before.tokens, "", estimate=before.tokens)
         request.observe(counted, messages[index].usage_metadata)
 
 
-def _reports(message: BaseMessage, agent: str) -> bool:
+def _reports_usage(message: BaseMessage, agent: str) -> bool:
     """Return whether it reports what a request took, as this model counts; another model counts otherwise."""
     if not isinstance(message, AIMessage) or not message.usage_metadata:
         return False
@@ -195,7 +195,7 @@ def _reports(message: BaseMessage, agent: str) -> bool:
     return not (model and agent) or model.startswith(agent) or agent.startswith(model)
 
 
-def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], int]:
+def adapt_token_counter(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], int]:
     """Return LangChain's kind of token counter, of messages and perhaps tools, as the engine's."""
     try:
         takes_tools = "tools" in inspect.signature(token_counter).parameters
@@ -212,7 +212,7 @@ def counter_of(token_counter: Callable[..., int]) -> Callable[[list[Any], Any], 
     return count
 
 
-def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
+def make_event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
     """Return what hands each event on; the host's stream gets them only when asked for, without any content."""
 
     def write(event: Event) -> None:
@@ -222,4 +222,4 @@ def event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) 
         with suppress(RuntimeError):  # and there are no callbacks
             dispatch_custom_event(f"unabridged.{data['event']}", data)
 
-    return tell_both(on_event, write if stream else None)
+    return combine_listeners(on_event, write if stream else None)

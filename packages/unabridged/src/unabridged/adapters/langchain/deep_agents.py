@@ -13,21 +13,21 @@ from langchain.agents.middleware.summarization import SummarizationMiddleware as
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
 from unabridged.adapters.langchain.format import FORMAT, SOURCE_KEY, SUMMARY_SOURCE
-from unabridged.adapters.langchain.graph_state import thread_of
+from unabridged.adapters.langchain.graph_state import find_run_thread
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
 from unabridged.formats.fields import same_objects
 from unabridged.settings import parse_keep, parse_trigger
 
 if TYPE_CHECKING:
-    from unabridged.adapters.langchain.compactors import Compactors, LastAsked
+    from unabridged.adapters.langchain.compactors import Compactors, LastAskedModels
 
 CLIPPING_KEYS = ("trigger", "keep", "max_length", "truncation_text")
 CLIPPED_TOOLS = ("write_file", "edit_file")
 """The tools whose arguments are clipped."""
 CLIPPED_TO_CHARACTERS = 20
 """Characters that stay of a clipped argument."""
-Counter = Callable[[list[BaseMessage]], int]
+MessageTokenCounter = Callable[[list[BaseMessage]], int]
 """Counts the tokens of messages, as LangChain's `token_counter` does."""
 
 
@@ -42,28 +42,32 @@ class Clipping(NamedTuple):
     max_length: int = 2_000
     text: str = "...(argument truncated)"
 
-    def clip(self, messages: list[BaseMessage], tokens: int, window: int, count: Counter) -> list[BaseMessage]:
+    def clip(
+        self, messages: list[BaseMessage], tokens: int, window: int, count: MessageTokenCounter
+    ) -> list[BaseMessage]:
         """Return the messages as they are sent: the very list when nothing is clipped; `count` counts the newest."""
         measure, value = self.trigger
-        have, bound = (len(messages), value) if measure == "messages" else (tokens, _tokens(self.trigger, window))
+        have, bound = (
+            (len(messages), value) if measure == "messages" else (tokens, _size_in_tokens(self.trigger, window))
+        )
         if have < bound:
             return messages
-        older = self._older(messages, window, count)
-        new = [self._clip(m) if i < older else m for i, m in enumerate(messages)]
+        older = self._count_older(messages, window, count)
+        new = [self._clip_message(m) if i < older else m for i, m in enumerate(messages)]
         return messages if same_objects(new, messages) else new
 
-    def _older(self, messages: Sequence[BaseMessage], window: int, count: Counter) -> int:
+    def _count_older(self, messages: Sequence[BaseMessage], window: int, count: MessageTokenCounter) -> int:
         """Return how many messages are not among the newest that are left alone."""
         if self.keep[0] == "messages":
             return max(0, len(messages) - int(self.keep[1]))
-        room = _tokens(self.keep, window)
+        room = _size_in_tokens(self.keep, window)
         for i in range(len(messages) - 1, -1, -1):
             room -= count([messages[i]])
             if room < 0:
                 return i + 1
         return 0
 
-    def _clip(self, message: BaseMessage) -> BaseMessage:
+    def _clip_message(self, message: BaseMessage) -> BaseMessage:
         if not isinstance(message, AIMessage) or FORMAT.read(message).reasoning:  # signed thinking covers its calls
             return message
         ids = {call["id"] for call in message.tool_calls if call["name"] in CLIPPED_TOOLS}
@@ -71,18 +75,18 @@ class Clipping(NamedTuple):
             return message
 
         def edit(slot: Slot, text: str) -> str:
-            return self._shorter(text) if slot.kind == "call" and slot.id in ids else text
+            return self._shorten_arguments(text) if slot.kind == "call" and slot.id in ids else text
 
         return FORMAT.edit(message, edit)  # type: ignore[no-any-return] # a format's messages are anybody's
 
-    def _shorter(self, arguments: str) -> str:
+    def _shorten_arguments(self, arguments: str) -> str:
         values = json.loads(arguments)
         long = {key for key, value in values.items() if isinstance(value, str) and len(value) > self.max_length}
         values |= {key: values[key][:CLIPPED_TO_CHARACTERS] + self.text for key in long}
         return json.dumps(values, ensure_ascii=False) if long else arguments
 
 
-def clipping_of(settings: Any) -> Clipping | None:
+def parse_clipping(settings: Any) -> Clipping | None:
     """Return Deep Agents' `truncate_args_settings`, checked; None where it clips nothing."""
     if settings is None:
         return None
@@ -103,14 +107,14 @@ def clipping_of(settings: Any) -> Clipping | None:
     return Clipping(conditions[0], keep, most, str(settings.get("truncation_text", Clipping._field_defaults["text"])))
 
 
-def _tokens(size: tuple[str, float], window: int) -> int:
+def _size_in_tokens(size: tuple[str, float], window: int) -> int:
     return max(1, int(size[1] * window if size[0] == "fraction" else size[1]))
 
 
 # -- Deep Agents' own tool beside our middleware ----------------------------------------------------------------------
 
 
-def event_in(state: Any, messages: Sequence[BaseMessage]) -> bool:
+def has_compaction_event(state: Any, messages: Sequence[BaseMessage]) -> bool:
     """Return whether Deep Agents' own tool (or its middleware, before this one replaced it) has left a compaction.
 
     One that its owner has applied to the request already is its owner's.
@@ -122,7 +126,7 @@ def event_in(state: Any, messages: Sequence[BaseMessage]) -> bool:
     return summary is not None and not any(message is summary or message == summary for message in messages[:2])
 
 
-class Partner:
+class DeepAgentsPartner:
     """The methods that Deep Agents' own `SummarizationToolMiddleware` calls on its middleware.
 
     It decides by the same trigger as with its own, and leaves its event in the state. The summary is written by the
@@ -131,7 +135,7 @@ class Partner:
 
     model: Any
     compactors: Compactors
-    last_asked: LastAsked
+    last_asked: LastAskedModels
     backend: Any
 
     @property
@@ -140,7 +144,7 @@ class Partner:
 
     @property
     def _lc_helper(self) -> LangChainsOwn[Any, Any]:
-        agent, asked = self.last_asked.find(thread_of([]))
+        agent, asked = self.last_asked.find(find_run_thread([]))
         model = next((one for one in (self.model, asked, self.last_asked.newest_model) if one is not None), None)
         if model is None:
             raise SettingsError(

@@ -35,9 +35,9 @@ def create_agent(
     It goes behind to-dos, files and sub-agents, and before prompt caching, tool-call patching and human-in-the-loop.
     The agent gets `search_history` and `read_history` with it, so old results are cleared below the trigger too.
     """
-    own = _middleware(model, summarization, init=init_chat_model)
+    own = _make_middleware(model, summarization, init=init_chat_model)
     stack = list(middleware) if own is None else place_in_stack(own, middleware)
-    return langchains_create_agent(model, tools, middleware=_with_recall(stack), **options)
+    return langchains_create_agent(model, tools, middleware=_add_recall_tools(stack), **options)
 
 
 def create_deep_agent(
@@ -64,12 +64,12 @@ def create_deep_agent(
         raise NotInstalled("create_deep_agent", "deepagents", error) from error
 
     backend = backend if backend is not None else StateBackend()
-    own = _middleware(model, summarization, backend=backend) or NoSummarization()
+    own = _make_middleware(model, summarization, backend=backend) or NoSummarization()
     specs: list[Any] = [dict(spec) if isinstance(spec, dict) else spec for spec in subagents or ()]
     for spec in specs:
         if isinstance(spec, dict) and "runnable" not in spec and "graph_id" not in spec:
-            spec["middleware"] = _in_place(own, spec.get("middleware") or ())
-    stack = _in_place(own, middleware)
+            spec["middleware"] = _place_for_deep_agents(own, spec.get("middleware") or ())
+    stack = _place_for_deep_agents(own, middleware)
     return deep(model, tools, middleware=stack, subagents=specs or None, backend=backend, **options)
 
 
@@ -88,7 +88,7 @@ def create_summarization_tool_middleware(
     model: Any, backend: Any, *, system_prompt: str | None = None, **options: Any
 ) -> SummarizationToolMiddleware:
     """Return the tools alone, as Deep Agents' factory of this name: the middleware behind them is not in the stack."""
-    chat = _deep_model(model) if isinstance(model, str) else model
+    chat = _make_deep_agents_model(model) if isinstance(model, str) else model
     return SummarizationToolMiddleware(
         create_summarization_middleware(chat, backend, **options), system_prompt=system_prompt
     )
@@ -114,23 +114,23 @@ class NoSummarization(AgentMiddleware[Any, Any, Any]):
 def place_in_stack(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
     """Return the stack with ours in front of the first that must come after it; as it is when one of ours is there."""
     stack = list(middleware)
-    if any(_compacts(one) for one in stack):
+    if any(_is_summarization(one) for one in stack):
         return stack
     at = next((i for i, one in enumerate(stack) if one.name.endswith(_MIDDLEWARE_AFTER_OURS)), len(stack))
     return [*stack[:at], own, *stack[at:]]
 
 
-def _in_place(own: Any, middleware: Sequence[Any]) -> list[Any]:
+def _place_for_deep_agents(own: Any, middleware: Sequence[Any]) -> list[Any]:
     """Return middleware for Deep Agents, which replaces what has its own's name: ours, or nothing beside a subclass."""
     stack = list(middleware)
-    if not any(_compacts(one) for one in stack):
+    if not any(_is_summarization(one) for one in stack):
         stack = [own, *stack]
     elif not any(one.name == MIDDLEWARE_NAME for one in stack):
         stack = [NoSummarization(), *stack]
-    return _with_recall(stack)
+    return _add_recall_tools(stack)
 
 
-def _with_recall(stack: list[Any]) -> list[Any]:
+def _add_recall_tools(stack: list[Any]) -> list[Any]:
     """Return the stack, with the recall tools where one of ours compacts and nobody has brought them."""
     own = next((one for one in stack if isinstance(one, SummarizationMiddleware)), None)
     if own is None or any(isinstance(one, SummarizationToolMiddleware) for one in stack):
@@ -138,19 +138,19 @@ def _with_recall(stack: list[Any]) -> list[Any]:
     return [*stack, SummarizationToolMiddleware(own, compact=False)]
 
 
-def _compacts(middleware: Any) -> bool:
+def _is_summarization(middleware: Any) -> bool:
     return middleware.name == MIDDLEWARE_NAME or isinstance(middleware, SummarizationMiddleware)
 
 
-def _deep_model(name: str) -> BaseChatModel:
+def _make_deep_agents_model(name: str) -> BaseChatModel:
     """Return the chat model that Deep Agents makes of this name: its provider profile tells address, key and more."""
     from deepagents._models import resolve_model  # noqa: PLC0415 - users of LangChain alone don't have it
 
     return resolve_model(name)
 
 
-def _middleware(
-    model: Any, summarization: Any, init: Callable[[str], BaseChatModel] = _deep_model, **more: Any
+def _make_middleware(
+    model: Any, summarization: Any, init: Callable[[str], BaseChatModel] = _make_deep_agents_model, **more: Any
 ) -> SummarizationMiddleware | None:
     """Return the middleware for the argument; plain settings ask the agent's own model for summaries.
 

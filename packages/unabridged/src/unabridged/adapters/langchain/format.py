@@ -25,11 +25,11 @@ from unabridged.adapters.langchain.blocks import (
     call_id,
     is_call,
     is_untyped_text,
-    media_of,
+    read_block_media,
     read_call_block,
+    read_thinking_block,
     replace_call_ids,
-    thinking_of,
-    with_call_text,
+    with_call_arguments,
 )
 from unabridged.formats import DEFAULT
 from unabridged.formats.anthropic import resets
@@ -69,17 +69,17 @@ class LangChain(Format):
         blocks.add_all(message.content)
         if isinstance(message, ToolMessage | FunctionMessage):
             failed = isinstance(message, ToolMessage) and message.status == "error"
-            view = blocks.answer_view(_answered_call(message), is_error=failed)
+            view = blocks.answer_view(_answered_call_id(message), is_error=failed)
         else:
-            role, origin = _role(message)
+            role, origin = _read_role(message)
             speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
             view = blocks.view(role, origin, speaker=speaker)
         if isinstance(message, AIMessage):
             own = [block for block in blocks.others if word(block, "type") == "compaction"]
             view = replace(
                 view,
-                calls=_calls(message) or tuple(blocks.calls),
-                reasoning=_reasoning(message),
+                calls=_read_calls(message) or tuple(blocks.calls),
+                reasoning=_read_reasoning(message),
                 opaque=bool(own),
                 resets=any(map(resets, own)),
             )
@@ -106,7 +106,7 @@ class LangChain(Format):
         new_texts: dict[str, str] = {}
         editor = Editor(edit, spoken=SPOKEN_TYPES)
         if isinstance(message, ToolMessage | FunctionMessage):
-            slot = Slot("answer", _answered_call(message))
+            slot = Slot("answer", _answered_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
         elif isinstance(message, AIMessage):
             editor = editor._replace(spoken=_TEXT_TYPES)
@@ -119,12 +119,12 @@ class LangChain(Format):
         if content is not message.content:
             changed["content"] = content
         if "tool_calls" in changed and "tool_calls" in message.additional_kwargs:
-            changed["additional_kwargs"] = _without_calls(message)
+            changed["additional_kwargs"] = _fields_without_calls(message)
         return message.model_copy(update=changed) if changed else message
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
-        if not isinstance(message, AIMessage) or not _reasoning(message):
+        if not isinstance(message, AIMessage) or not _read_reasoning(message):
             return message
         content: Any = message.content
         if not isinstance(content, str):
@@ -149,7 +149,7 @@ class LangChain(Format):
             "tool_calls": [call for call in kept if isinstance(call["args"], dict)],
             "invalid_tool_calls": [call for call in kept if not isinstance(call["args"], dict)],
             "content": content,
-            "additional_kwargs": _without_calls(raw),
+            "additional_kwargs": _fields_without_calls(raw),
         }
         return raw.model_copy(update=update)
 
@@ -161,7 +161,7 @@ class LangChain(Format):
 FORMAT = LangChain()
 
 
-def _role(message: BaseMessage) -> tuple[Role, Origin]:
+def _read_role(message: BaseMessage) -> tuple[Role, Origin]:
     if isinstance(message, AIMessage):
         return "assistant", "model"
     if isinstance(message, SystemMessage):
@@ -192,36 +192,36 @@ class _LangChainBlocks(Content):
 
     def read_media(self, part: Any) -> Media | None:
         """Return the media that the block is, in LangChain's own shapes too."""
-        return media_of(part)
+        return read_block_media(part)
 
 
-def _answered_call(message: ToolMessage | FunctionMessage) -> str:
+def _answered_call_id(message: ToolMessage | FunctionMessage) -> str:
     """Return the id of the call that is answered; an old function's is made of its name."""
     return message.tool_call_id if isinstance(message, ToolMessage) else f"{LEGACY_CALL_PREFIX}{message.name}"
 
 
-def _without_calls(message: AIMessage) -> dict[str, Any]:
+def _fields_without_calls(message: AIMessage) -> dict[str, Any]:
     """Return the fields beside the content, without the provider's copy of the calls: some would send that instead."""
     return {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
 
 
-def _calls(message: AIMessage) -> tuple[Call, ...]:
+def _read_calls(message: AIMessage) -> tuple[Call, ...]:
     """Return all calls, also those with arguments that did not parse: both are answered by a tool message."""
     calls = [Call(call["id"] or "", call["name"], as_json(call["args"])) for call in message.tool_calls]
     return (*calls, *(Call(c["id"] or "", c["name"] or "", c["args"] or "") for c in message.invalid_tool_calls))
 
 
-def _reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
+def _read_reasoning(message: AIMessage) -> tuple[Reasoning, ...]:
     thoughts: list[Reasoning] = []
     if not isinstance(message.content, str):
         blocks = [b for b in message.content if isinstance(b, dict) and b.get("type") in THINKING_TYPES]
-        thoughts += [thinking_of(block) for block in blocks]
+        thoughts += [read_thinking_block(block) for block in blocks]
     for key in _REASONING_KEYS:
         kept = message.additional_kwargs.get(key)
         if isinstance(kept, str) and kept:
             thoughts.append(Reasoning(kept))
         elif isinstance(kept, dict):
-            thoughts.append(thinking_of(kept))
+            thoughts.append(read_thinking_block(kept))
     return tuple(thoughts)
 
 
@@ -245,11 +245,11 @@ def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, mo
 def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
     kind = word(block, "type")
     if model and is_call(block):
-        return with_call_text(block, new_texts)
+        return with_call_arguments(block, new_texts)
     if model and (kind in THINKING_TYPES or kind == "compaction"):
         return block
     if is_untyped_text(block):
         return with_field(block, "text", editor.part(block["text"]))
     if isinstance(block, str) or kind in editor.spoken:
         return editor.part(block)
-    return editor.other_part(block, media_of(block))
+    return editor.other_part(block, read_block_media(block))

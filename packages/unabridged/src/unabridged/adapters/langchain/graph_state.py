@@ -11,8 +11,8 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from unabridged.adapters.kit import PendingChange, sub_thread
-from unabridged.adapters.langchain.message_names import Names, name_by_text
+from unabridged.adapters.kit import PendingChange, name_sub_thread
+from unabridged.adapters.langchain.message_names import MessageNames, name_by_text
 from unabridged.archive.names import check_name
 from unabridged.formats.fields import get
 
@@ -30,7 +30,7 @@ _THREAD_KEY = "unabridged_thread"
 _TODO_MARKS = {"completed": "x", "in_progress": "~"}
 
 
-def last(_: Any, new: Any) -> Any:
+def keep_newer(_: Any, new: Any) -> Any:
     """Return the newer value: of two middleware of ours in one step the outer one, which saw more, comes last."""
     return new
 
@@ -38,9 +38,9 @@ def last(_: Any, new: Any) -> Any:
 class SummarizationState(AgentState[Any]):
     """The agent's state, and a compaction that the messages have yet to follow: ours, or one of Deep Agents' own."""
 
-    _unabridged_pending: NotRequired[Annotated[PendingChange | None, last, PrivateStateAttr]]
-    _unabridged_sent: NotRequired[Annotated[str | None, last, PrivateStateAttr]]
-    _unabridged_file: NotRequired[Annotated[bool | None, last, PrivateStateAttr]]
+    _unabridged_pending: NotRequired[Annotated[PendingChange | None, keep_newer, PrivateStateAttr]]
+    _unabridged_sent: NotRequired[Annotated[str | None, keep_newer, PrivateStateAttr]]
+    _unabridged_file: NotRequired[Annotated[bool | None, keep_newer, PrivateStateAttr]]
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
 
@@ -54,17 +54,19 @@ def ensure_ids(messages: Sequence[BaseMessage]) -> None:
             message.id = str(uuid4())
 
 
-def with_ids(before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread: str | None) -> list[BaseMessage]:
+def assign_new_ids(
+    before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread: str | None
+) -> list[BaseMessage]:
     """Return the compacted list with an id for each new message: that of one that went, which streams have seen.
 
     In a sub-graph it is an id of its own: the outer state still has the message that went, and would lose it. New
     messages also carry the name of a sub-agent's thread, by which its next call finds it again. A message that was
     there before without an id stays as it is.
     """
-    names = Names(before, after)
-    earlier = names.of(before)
+    names = MessageNames(before, after)
+    earlier = names.names_of(before)
     staying = {message.id for message in after if message.id}
-    went = [] if in_subgraph() else [message.id for message in before if message.id and message.id not in staying]
+    went = [] if is_in_subgraph() else [message.id for message in before if message.id and message.id not in staying]
     free = iter(went)
 
     def named(message: BaseMessage) -> BaseMessage:
@@ -79,7 +81,7 @@ def replace_messages(messages: Sequence[BaseMessage]) -> dict[str, Any]:
     return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]}
 
 
-def in_subgraph() -> bool:
+def is_in_subgraph() -> bool:
     """Return whether this is a run of a graph inside another one, whose reducer merges what it returns by ids.
 
     Such a reducer adds and overwrites, and never removes: a state that was replaced would put the summary turn into the
@@ -92,7 +94,7 @@ def in_subgraph() -> bool:
     return "|" in str(configurable.get("checkpoint_ns") or "")
 
 
-def thread_of(messages: Sequence[BaseMessage]) -> str | None:
+def find_run_thread(messages: Sequence[BaseMessage]) -> str | None:
     """Return the name of the conversation in the archive: the run's `thread_id`; None outside of a thread.
 
     A sub-agent runs in its parent's thread, and several may run at once: each is named by its first message too.
@@ -105,12 +107,12 @@ def thread_of(messages: Sequence[BaseMessage]) -> str | None:
     if thread is None:
         return None
     name = check_name(thread, "thread_id")
-    if not in_subgraph():
+    if not is_in_subgraph():
         return name
     first = next((m for m in messages if m.type != "system"), None)
     if first is None:
         return name
-    return sub_thread(name, first.id or name_by_text(first), first.additional_kwargs.get(_THREAD_KEY))
+    return name_sub_thread(name, first.id or name_by_text(first), first.additional_kwargs.get(_THREAD_KEY))
 
 
 # -- what a summary turn shows of it -----------------------------------------------------------------------------------

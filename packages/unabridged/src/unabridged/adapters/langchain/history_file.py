@@ -14,9 +14,9 @@ from urllib.parse import unquote_to_bytes
 
 from langchain_core.messages import BaseMessage, get_buffer_string
 
-from unabridged.adapters.kit import Steps, method
+from unabridged.adapters.kit import Steps, call_method
 from unabridged.adapters.langchain.format import SOURCE_KEY, SUMMARY_SOURCE
-from unabridged.adapters.langchain.message_names import Names
+from unabridged.adapters.langchain.message_names import MessageNames
 from unabridged.formats.fields import same_objects
 
 log = logging.getLogger("unabridged")
@@ -26,7 +26,7 @@ _NO_FILE_SENTENCE = "What went is in no file."
 _FILE_SENTENCE_PATTERN = re.compile(re.escape(_FILE_SENTENCE).replace(r"\{\}", "[^\n]{0,1000}"))
 
 
-class Offload(NamedTuple):
+class HistoryFileWriter(NamedTuple):
     """Writes what went to the backend, where the agent's own file tools can read it: one file a thread, appended to.
 
     Images, sounds and files that messages hold are files of their own beside it, and it names them. The archive has it
@@ -55,10 +55,10 @@ class Offload(NamedTuple):
         try:
             shown = yield from self._put_media_in_files(messages)
             text = f"## Summarized at {datetime.now(UTC).isoformat()}\n\n{get_buffer_string(shown, format='xml')}\n\n"
-            files = yield method(self.backend, "download_files", [path])
+            files = yield call_method(self.backend, "download_files", [path])
             before = files[0].content.decode() if files and files[0].error is None and files[0].content else ""
             edit, write = ("edit", path, before, before + text), ("write", path, text)
-            done = yield method(self.backend, *(edit if before else write))
+            done = yield call_method(self.backend, *(edit if before else write))
             problem = done.error if done is not None else "the backend said nothing"
         except Exception as error:  # noqa: BLE001 - the backend is the host's
             problem = error
@@ -72,11 +72,11 @@ class Offload(NamedTuple):
         new: list[BaseMessage] = []
         for message in messages:
             blocks: list[Any] = [] if isinstance(message.content, str) else list(message.content_blocks)
-            inline = {i: found for i, block in enumerate(blocks) if (found := inline_data(block))}
+            inline = {i: found for i, block in enumerate(blocks) if (found := read_inline_data(block))}
             for i, (mime, data) in inline.items():
                 if data not in paths:
                     paths[data] = yield from self._upload(mime, data)
-                blocks[i] = _reference(mime, paths[data])
+                blocks[i] = _build_file_block(mime, paths[data])
             new.append(message.model_copy(update={"content": blocks}) if inline else message)
         return new
 
@@ -86,7 +86,7 @@ class Offload(NamedTuple):
             raw = base64.b64decode(data)
             name = hashlib.sha256(raw).hexdigest()[:16] + (mimetypes.guess_extension(mime) or ".bin")
             path = f"{self.folder}/media/{name}"
-            done = yield method(self.backend, "upload_files", [(path, raw)])
+            done = yield call_method(self.backend, "upload_files", [(path, raw)])
             problem = done[0].error if done else "the backend said nothing"
         except Exception as error:  # noqa: BLE001 - the backend is the host's
             problem = error
@@ -96,7 +96,7 @@ class Offload(NamedTuple):
         return path
 
 
-def inline_data(block: Any) -> tuple[str, str] | None:
+def read_inline_data(block: Any) -> tuple[str, str] | None:
     """Return the type and the base64 of what a standard content block holds itself; None where it holds nothing."""
     mime = str(block.get("mime_type") or "application/octet-stream")
     if block.get("base64"):
@@ -109,7 +109,7 @@ def inline_data(block: Any) -> tuple[str, str] | None:
     return mime, base64.b64encode(unquote_to_bytes(data)).decode() if plain else data
 
 
-def _reference(mime: str, path: str | None) -> dict[str, str]:
+def _build_file_block(mime: str, path: str | None) -> dict[str, str]:
     """Return the content block that names a file, in a shape that the text of the history shows."""
     kind = mime.partition("/")[0]
     if path is None:
@@ -119,12 +119,12 @@ def _reference(mime: str, path: str | None) -> dict[str, str]:
     return {"type": "text", "text": f"[file: {path}]"}
 
 
-def file_line(path: str) -> str:
+def format_file_line(path: str) -> str:
     """Return the line of a summary turn that names the history file."""
     return _FILE_SENTENCE.format(path)
 
 
-def without_file(messages: list[BaseMessage]) -> list[BaseMessage]:
+def remove_file_line(messages: list[BaseMessage]) -> list[BaseMessage]:
     """Return the messages with summary turns that name no file, for a request where there is none.
 
     The recorded turn was written before the file. A turn becomes shorter by this, so the request fits as before.
@@ -144,7 +144,7 @@ def find_evicted(
     state: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
     """Return the messages of the state that the model was shown as they are until now, and no longer is."""
-    names = Names(state, before, after)
+    names = MessageNames(state, before, after)
     shown, stays = ({names(m): m for m in messages} for messages in (before, after))
 
     def same(there: dict[str | None, BaseMessage], message: BaseMessage) -> bool:

@@ -21,7 +21,7 @@ from unabridged.adapters.kit import PendingChange, change_between, follow_change
 _TEXT_NAME_PREFIX = "said-"
 
 
-class Names:
+class MessageNames:
     """The name of each message in these lists: its id, or a digest of its text and of the name before it.
 
     The first list is the one that others were made from: a message that is in both has one name, at any position.
@@ -31,30 +31,30 @@ class Names:
     def __init__(self, *lists: Sequence[BaseMessage], known: Iterable[str] = ()) -> None:
         self._lists = lists  # kept, so that no other object gets the identity of one of theirs
         self._known = frozenset(known)
-        self._had_none = any(name.startswith(_TEXT_NAME_PREFIX) for name in self._known)
+        self._had_missing_ids = any(name.startswith(_TEXT_NAME_PREFIX) for name in self._known)
         self._names: dict[int, str] = {}
         for messages in lists:
-            self._add(messages)
+            self._name_messages(messages)
 
     def __call__(self, message: BaseMessage) -> str | None:
         """Return the name of this very message."""
         return self._names.get(id(message)) or message.id
 
-    def of(self, messages: Iterable[BaseMessage]) -> set[str | None]:
+    def names_of(self, messages: Iterable[BaseMessage]) -> set[str | None]:
         """Return the names of these messages."""
         return {self(message) for message in messages}
 
-    def _add(self, messages: Sequence[BaseMessage]) -> None:
-        if not self._had_none and all(message.id for message in messages):
+    def _name_messages(self, messages: Sequence[BaseMessage]) -> None:
+        if not self._had_missing_ids and all(message.id for message in messages):
             return
         before = ""
         for message in messages:
-            before = self._names.get(id(message)) or self._find(message, before)
+            before = self._names.get(id(message)) or self._name_message(message, before)
             if before != message.id:
                 self._names[id(message)] = before
 
-    def _find(self, message: BaseMessage, before: str) -> str:
-        if message.id and not (self._had_none and message.id not in self._known):
+    def _name_message(self, message: BaseMessage, before: str) -> str:
+        if message.id and not (self._had_missing_ids and message.id not in self._known):
             return message.id
         name = name_by_text(message, before)
         return name if not message.id or name in self._known else message.id
@@ -66,7 +66,7 @@ def name_by_text(message: BaseMessage, before: str = "") -> str:
     return _TEXT_NAME_PREFIX + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
-def change_in_state(
+def find_state_change(
     state: Sequence[BaseMessage],
     working: Sequence[BaseMessage],
     after: Sequence[BaseMessage],
@@ -76,21 +76,21 @@ def change_in_state(
 
     `working` may have followed an `earlier` change: what went then is known too.
     """
-    change = change_between(working, after, Names(state, working, after))
+    change = change_between(working, after, MessageNames(state, working, after))
     if change is None or earlier is None:
         return change
     return {"order": change["order"], "known": list(dict.fromkeys([*earlier["known"], *change["known"]]))}
 
 
-def follow_in_state(
+def follow_state_change(
     state: Sequence[BaseMessage], working: Sequence[BaseMessage], change: PendingChange
 ) -> list[BaseMessage]:
     """Return `working`, which are messages of the state or were made from them, after the change."""
-    return follow_change(working, change, Names(state, working, known=change["known"]))
+    return follow_change(working, change, MessageNames(state, working, known=change["known"]))
 
 
-def as_in_state(state: Sequence[BaseMessage], restored: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the restored list with the state's own objects in place of equal messages without an id."""
+def use_state_objects(state: Sequence[BaseMessage], restored: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return the restored list with the state's own objects in place of equal messages that have no id."""
     here = {id(message) for message in restored}
     free: defaultdict[str, list[BaseMessage]] = defaultdict(list)
     for message in reversed(state):

@@ -26,17 +26,17 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters import kit
-from unabridged.adapters.langchain.arguments import DEFAULT, settings_of
-from unabridged.adapters.langchain.chat_models import model_name, summariser_of, window_of, window_of_writer
+from unabridged.adapters.langchain.arguments import NOT_PASSED, settings_from_arguments
+from unabridged.adapters.langchain.chat_models import find_window, find_writer_window, model_name, summariser_of
 from unabridged.adapters.langchain.compactors import (
     AskedModel,
     Compactors,
     GraphValues,
-    LastAsked,
-    as_langchains,
-    event_listener,
+    LastAskedModels,
+    make_event_listener,
+    to_langchain_error,
 )
-from unabridged.adapters.langchain.deep_agents import Partner, clipping_of, event_in
+from unabridged.adapters.langchain.deep_agents import DeepAgentsPartner, has_compaction_event, parse_clipping
 from unabridged.adapters.langchain.graph_state import (
     EVENT_KEY,
     FILE_KEY,
@@ -44,15 +44,20 @@ from unabridged.adapters.langchain.graph_state import (
     SENT_KEY,
     HostState,
     SummarizationState,
+    assign_new_ids,
     ensure_ids,
-    in_subgraph,
+    find_run_thread,
+    is_in_subgraph,
     replace_messages,
-    thread_of,
     todos,
-    with_ids,
 )
-from unabridged.adapters.langchain.history_file import Offload, file_line, find_evicted, without_file
-from unabridged.adapters.langchain.message_names import Names, change_in_state, follow_in_state
+from unabridged.adapters.langchain.history_file import (
+    HistoryFileWriter,
+    find_evicted,
+    format_file_line,
+    remove_file_line,
+)
+from unabridged.adapters.langchain.message_names import MessageNames, find_state_change, follow_state_change
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction
 from unabridged.events import Event
@@ -60,7 +65,7 @@ from unabridged.recall.tools import READ_TOOL
 from unabridged.settings import Settings
 
 
-class _NotANode:
+class _MethodWithoutNode:
     """A method for callers that no agent makes a node of: `create_agent` looks at the class, callers at the instance.
 
     An agent does the work in `wrap_model_call`; a node before each model call would cost a step and find nothing to do.
@@ -80,7 +85,7 @@ class _NotANode:
         return self.function.__get__(instance, owner)
 
 
-class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any, Any]):
+class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware[Any, Any, Any]):
     """Keeps an agent inside its model's window and every message in the archive.
 
     Takes the arguments of LangChain's class and of Deep Agents', and ours: `settings` in place of trigger and keep,
@@ -99,8 +104,8 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         self,
         model: Any = kit.AGENT_MODEL,
         *,
-        trigger: Any = DEFAULT,
-        keep: Any = DEFAULT,
+        trigger: Any = NOT_PASSED,
+        keep: Any = NOT_PASSED,
         token_counter: Callable[..., int] | None = None,
         summary_prompt: str | None = None,
         trim_tokens_to_summarize: int | None = None,
@@ -126,25 +131,28 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         self.summary_prompt, self.trim_tokens_to_summarize = summary_prompt, trim_tokens_to_summarize
         arguments = {"trigger": trigger, "keep": keep, "state": self.state_mode}
         arguments |= {"summary_prompt": summary_prompt, "trim": trim_tokens_to_summarize}
-        known_window = window or window_of(self.model)
-        chosen = settings_of(
+        known_window = window or find_window(self.model)
+        chosen = settings_from_arguments(
             arguments, settings=settings, window=known_window, has_model=self.model is not None, old=deprecated
         )
         self.trigger, self.keep = chosen.trigger, chosen.keep
         self.backend, self.truncate_args_settings = backend, truncate_args_settings
-        self.clipping = clipping_of(truncate_args_settings)
-        self.offload = Offload(backend)
+        self.clipping = parse_clipping(truncate_args_settings)
+        self.offload = HistoryFileWriter(backend)
         self.host_state = host_state
-        self.last_asked = LastAsked(kit.Agent(model_name(self.model), window_of(self.model)))
+        self.last_asked = LastAskedModels(kit.Agent(model_name(self.model), find_window(self.model)))
         self._token_counter = token_counter
         writer = self.summarizer if self.summarizer is not None else self.model
-        more: dict[str, Any] = {"on_event": event_listener(on_event, stream=stream_events)}
+        more: dict[str, Any] = {"on_event": make_event_listener(on_event, stream=stream_events)}
         if writer is None and model is kit.AGENT_MODEL:
             more["model"] = kit.AGENT_MODEL
         elif writer is not None:
-            more |= {"model": summariser_of(writer, trim_tokens_to_summarize), "model_window": window_of_writer(writer)}
+            more |= {
+                "model": summariser_of(writer, trim_tokens_to_summarize),
+                "model_window": find_writer_window(writer),
+            }
         if host_state or backend is not None:
-            more["state"] = self._host_text
+            more["state"] = self._describe_host_state
         self.engine = self.compactors = Compactors(
             chosen,
             window=window,
@@ -170,7 +178,7 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
     @token_counter.setter
     def token_counter(self, counter: Callable[..., int] | None) -> None:
         self._token_counter = counter
-        self.compactors.count_with(counter)
+        self.compactors.set_token_counter(counter)
 
     # -- in an agent --------------------------------------------------------------------------------------------------
 
@@ -178,28 +186,32 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Send what fits; when the provider says it is too long all the same, once more, shorter."""
-        return kit.run(self._model_call(request, handler))
+        return kit.run(self._call_model(request, handler))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
         """Do as `wrap_model_call` without blocking the event loop."""
-        return await kit.arun(self._model_call(request, handler))
+        return await kit.arun(self._call_model(request, handler))
 
-    def _model_call(
+    def _call_model(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
     ) -> kit.Steps[ModelResponse[Any] | ExtendedModelResponse[Any]]:
-        ask: kit.Request = self._ask(request) if self.compactors.ready else (yield kit.blocking(self._ask, request))
-        is_asked_for = event_in(request.state, request.messages)
+        ask: kit.Request = (
+            self._read_request(request)
+            if self.compactors.is_ready
+            else (yield kit.call_in_thread(self._read_request, request))
+        )
+        is_asked_for = has_compaction_event(request.state, request.messages)
         forced = (yield from replace(ask, force=True).fit()) if is_asked_for else None
         fitted = forced if forced and forced.changed else (yield from ask.fit())
-        sent, update = yield from self._prepare(request, ask, fitted)
+        sent, update = yield from self._prepare_request(request, ask, fitted)
         try:
-            response = yield kit.hosts(handler, sent)
+            response = yield kit.call_host(handler, sent)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
             fitted = yield from ask.shorten(fitted, error)
-            sent, update = yield from self._prepare(request, ask, fitted)
-            response = yield kit.hosts(handler, sent)
+            sent, update = yield from self._prepare_request(request, ask, fitted)
+            response = yield kit.call_host(handler, sent)
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
         ask.observe(fitted, used or None)
         update |= {EVENT_KEY: None} if is_asked_for else {}
@@ -210,45 +222,45 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """Return the update by which the state follows what the model was sent; in a sub-graph it stays whole."""
         pending = state.get(PENDING_KEY)
-        if not pending or self.state_mode == "kept" or in_subgraph():
+        if not pending or self.state_mode == "kept" or is_in_subgraph():
             return None
         messages = state["messages"]
-        return {**replace_messages(follow_in_state(messages, messages, pending)), PENDING_KEY: None}
+        return {**replace_messages(follow_state_change(messages, messages, pending)), PENDING_KEY: None}
 
-    def _ask(self, request: ModelRequest[Any]) -> kit.Request:
+    def _read_request(self, request: ModelRequest[Any]) -> kit.Request:
         """Return the request for the engine, with all that the model will read."""
         system = request.system_message.content if request.system_message is not None else None
-        tools = self.compactors.schemas(request.tools, request.response_format)
+        tools = self.compactors.tool_schemas(request.tools, request.response_format)
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING_KEY):
             stored = cast("list[BaseMessage]", request.state["messages"])
-            messages = follow_in_state(stored, messages, cast("kit.PendingChange", pending))
-        agent = kit.Agent(model_name(request.model), window_of(request.model), _can_recall(request.tools))
-        asked, thread = AskedModel(agent, request.model), thread_of(messages)
+            messages = follow_state_change(stored, messages, cast("kit.PendingChange", pending))
+        agent = kit.Agent(model_name(request.model), find_window(request.model), _has_recall_tools(request.tools))
+        asked, thread = AskedModel(agent, request.model), find_run_thread(messages)
         self.last_asked.remember(thread, asked)
         values = GraphValues(request.state, has_file=self.backend is not None)
-        return self._call(asked, messages, thread, values, system=system, tools=tools)
+        return self._make_request(asked, messages, thread, values, system=system, tools=tools)
 
-    def _call(
+    def _make_request(
         self, asked: AskedModel, messages: list[BaseMessage], thread: str | None, values: GraphValues, **options: Any
     ) -> kit.Request:
         compactor, own = self.compactors.get(*asked.agent), asked.model
         request = kit.Request(
-            compactor, messages, thread, values=values, own=own, as_host_error=as_langchains, **options
+            compactor, messages, thread, values=values, own=own, as_host_error=to_langchain_error, **options
         )
-        self.compactors.teach(request, asked.agent.name)
+        self.compactors.teach_new_compactor(request, asked.agent.name)
         return request
 
-    def _prepare(
+    def _prepare_request(
         self, request: ModelRequest[Any], ask: kit.Request, fitted: Compaction
     ) -> kit.Steps[tuple[ModelRequest[Any], dict[str, Any]]]:
         """Return the request as it goes out and the state's update; what went is then in the backend's file."""
         original = cast("list[BaseMessage]", request.messages)
-        result = with_ids(original, fitted.messages, ask.thread) if fitted.changed else ask.messages
+        result = assign_new_ids(original, fitted.messages, ask.thread) if fitted.changed else ask.messages
         update: dict[str, Any] = {}
-        if fitted.changed and _known_to(request.state, original):
+        if fitted.changed and _can_state_follow(request.state, original):
             stored, earlier = cast("Any", request.state["messages"]), cast("Any", request.state).get(PENDING_KEY)
-            if (pending := change_in_state(stored, original, result, earlier)) is not None:
+            if (pending := find_state_change(stored, original, result, earlier)) is not None:
                 update[PENDING_KEY] = pending
         if fitted.changed and fitted.receipt is not None:
             update[SENT_KEY] = fitted.receipt.id
@@ -256,7 +268,7 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         in_file = yield from self.offload.write(fitted.thread, gone)
         update |= {} if in_file is None else {FILE_KEY: in_file}
         if (request.state.get(FILE_KEY) if in_file is None else in_file) is False:
-            result = without_file(result)
+            result = remove_file_line(result)
         if self.clipping is not None:
             result = self.clipping.clip(result, fitted.tokens_after, ask.compactor.limits.window, self.token_counter)
         if result is original:
@@ -265,54 +277,54 @@ class SummarizationMiddleware(kit.PinMethods, Partner, AgentMiddleware[Any, Any,
         state = {**state, PENDING_KEY: None} if state.get(PENDING_KEY) else state
         return request.override(messages=cast("list[Any]", result), state=state), update
 
-    def _host_text(self, thread: str) -> Any:
+    def _describe_host_state(self, thread: str) -> Any:
         """Return what a summary turn shows of the host: a text of the graph's state, and where the history is."""
-        values: GraphValues = kit.current_values() or GraphValues(None)
+        values: GraphValues = kit.current_host_values() or GraphValues(None)
         text = self.host_state(values.state) if self.host_state is not None and values.state is not None else None
-        line = file_line(self.offload.path(thread)) if self.backend is not None and values.has_file else ""
+        line = format_file_line(self.offload.path(thread)) if self.backend is not None and values.has_file else ""
         if not line:
             return text
-        return _join_later(text, line) if inspect.isawaitable(text) else "\n\n".join(filter(None, (text, line)))
+        return _join_when_ready(text, line) if inspect.isawaitable(text) else "\n\n".join(filter(None, (text, line)))
 
     # -- on a bare state ----------------------------------------------------------------------------------------------
 
     def _before_model(self, state: Any, runtime: Any = None) -> kit.Steps[dict[str, Any] | None]:  # noqa: ARG002 - the protocol's
         """Return the state update that replaces the messages by summary and tail; None when they fit."""
-        ask = self._ask_bare(state) if self.compactors.ready else (yield kit.blocking(self._ask_bare, state))
+        ask = (
+            self._make_stateless_request(state)
+            if self.compactors.is_ready
+            else (yield kit.call_in_thread(self._make_stateless_request, state))
+        )
         fitted = yield from ask.fit()
-        return replace_messages(with_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
+        return replace_messages(assign_new_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
 
-    def _ask_bare(self, state: Any) -> kit.Request:
+    def _make_stateless_request(self, state: Any) -> kit.Request:
         messages: list[BaseMessage] = state["messages"]
         ensure_ids(messages)
-        thread = thread_of(messages)
-        return self._call(self.last_asked.find(thread), messages, thread, GraphValues(state))
+        thread = find_run_thread(messages)
+        return self._make_request(self.last_asked.find(thread), messages, thread, GraphValues(state))
 
-    _sync_form, _async_form = kit.in_both_forms(_before_model)
-    before_model, abefore_model = _NotANode(_sync_form), _NotANode(_async_form)
+    _sync_form, _async_form = kit.make_sync_and_async(_before_model)
+    before_model, abefore_model = _MethodWithoutNode(_sync_form), _MethodWithoutNode(_async_form)
 
     def close(self) -> None:
         """Close the archive, if this middleware opened it."""
         self.compactors.close()
 
 
-async def _join_later(text: Awaitable[Any], line: str) -> str:
+async def _join_when_ready(text: Awaitable[Any], line: str) -> str:
     return "\n\n".join(filter(None, (await text, line)))
 
 
-def _can_recall(tools: Sequence[Any]) -> bool:
+def _has_recall_tools(tools: Sequence[Any]) -> bool:
     """Return whether the agent can follow a reference."""
     return any((tool.get("name") if isinstance(tool, dict) else tool.name) == READ_TOOL for tool in tools)
 
 
-def _known_to(state: Any, messages: Sequence[BaseMessage]) -> bool:
-    """Return whether the state can follow: it knows every message by its name.
-
-    A result that is being put into the state with this very answer is not there yet; the next call catches up. A
-    message without an id has a name by its text: one that other middleware has changed or left out can't be followed.
-    """
+def _can_state_follow(state: Any, messages: Sequence[BaseMessage]) -> bool:
+    """Return whether every message of the request can be found in the state, so that the state can follow a compaction."""
     stored: Sequence[BaseMessage] = state["messages"]
-    names = Names(stored, messages)
-    there, sent = names.of(stored), names.of(messages)
+    names = MessageNames(stored, messages)
+    there, sent = names.names_of(stored), names.names_of(messages)
     results = (message for message in messages if message.type == "tool")
-    return names.of(results) <= there and all(names(message) in sent for message in stored if not message.id)
+    return names.names_of(results) <= there and all(names(message) in sent for message in stored if not message.id)

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import Request, Steps, blocking, in_both_forms, method
-from unabridged.adapters.langchain.compactors import GraphValues, as_langchains
+from unabridged.adapters.kit import Request, Steps, call_in_thread, call_method, make_sync_and_async
+from unabridged.adapters.langchain.compactors import GraphValues, to_langchain_error
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.graph_state import PENDING_KEY, replace_messages, with_ids
-from unabridged.adapters.langchain.message_names import as_in_state, change_in_state, follow_in_state
+from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, replace_messages
+from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change, use_state_objects
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.names import Name, check_name
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
-from unabridged.marks import marked_ids
+from unabridged.marks import find_view_record_ids
 
 log = logging.getLogger("unabridged")
 
@@ -28,7 +28,7 @@ Thread = Name | Mapping[str, Any]
 """A thread's id, or a config (with a `checkpoint_id`, say)."""
 
 
-class NothingStored(SettingsError):  # noqa: N818 - reads as what it is
+class NoCheckpointer(SettingsError):  # noqa: N818 - reads as what it is
     """The graph has no checkpointer."""
 
 
@@ -39,7 +39,7 @@ class StoredThread(NamedTuple):
     config: Any
     raw: list[BaseMessage]
     messages: list[BaseMessage]
-    is_kept: bool
+    is_state_kept: bool
     """The state stays whole, and only the model's view changes."""
     values: Any
     """The values of the thread's state."""
@@ -50,13 +50,17 @@ class StoredThread(NamedTuple):
     def thread(self) -> str | None:
         """Return the thread's name in the archive; None where a summary turn has it (it was made in a sub-graph)."""
         name = _thread_id(self.config)
-        is_marked = any(marked_ids(FORMAT.read(message)) for message in self.messages)
+        is_marked = any(find_view_record_ids(FORMAT.read(message)) for message in self.messages)
         return None if is_marked else name
 
-    def update(self, after: list[BaseMessage]) -> dict[str, Any]:
+    def make_state_update(self, after: list[BaseMessage]) -> dict[str, Any]:
         """Return the state update that makes these the messages from now on."""
-        named = with_ids(self.raw, as_in_state(self.raw, after), self.thread)
-        return {PENDING_KEY: change_in_state(self.raw, self.raw, named)} if self.is_kept else replace_messages(named)
+        named = assign_new_ids(self.raw, use_state_objects(self.raw, after), self.thread)
+        return (
+            {PENDING_KEY: find_state_change(self.raw, self.raw, named)}
+            if self.is_state_kept
+            else replace_messages(named)
+        )
 
 
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
@@ -65,8 +69,8 @@ def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compacti
     A graph without a checkpointer has no history: a warning says so.
     """
     try:
-        stored = yield from _read_stored(agent, thread, using)
-    except NothingStored as error:
+        stored = yield from _read_stored_thread(agent, thread, using)
+    except NoCheckpointer as error:
         log.warning("nothing was compacted: %s", error)
         return None
     request = Request(
@@ -76,29 +80,29 @@ def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compacti
         force=True,
         values=GraphValues(stored.values),
         own=stored.model,
-        as_host_error=as_langchains,
+        as_host_error=to_langchain_error,
     )
     done = yield from request.fit()
     if not done.changed:
         return None
-    yield method(agent, "update_state", stored.config, stored.update(done.messages))
+    yield call_method(agent, "update_state", stored.config, stored.make_state_update(done.messages))
     return done
 
 
 def _undo(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage] | None]:
     """Take the thread's newest compaction back; return the messages as they are now, None when there was none."""
-    stored = yield from _read_stored(agent, thread, using)
-    before: list[BaseMessage] = yield method(stored.compactor, "undo", stored.messages, thread=stored.thread)
+    stored = yield from _read_stored_thread(agent, thread, using)
+    before: list[BaseMessage] = yield call_method(stored.compactor, "undo", stored.messages, thread=stored.thread)
     if before is stored.messages:
         return None
-    yield method(agent, "update_state", stored.config, stored.update(before))
+    yield call_method(agent, "update_state", stored.config, stored.make_state_update(before))
     return before
 
 
 def _replay(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[BaseMessage]]:
     """Return the thread's original conversation, exactly; its state is not touched."""
-    stored = yield from _read_stored(agent, thread, using, idle=False)
-    original: list[BaseMessage] = yield method(stored.compactor, "replay", stored.messages, thread=stored.thread)
+    stored = yield from _read_stored_thread(agent, thread, using, idle=False)
+    original: list[BaseMessage] = yield call_method(stored.compactor, "replay", stored.messages, thread=stored.thread)
     return original
 
 
@@ -110,19 +114,19 @@ def _forget(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[str]
     name = _thread_id(thread) if isinstance(thread, Mapping) else str(thread)
     if not name:
         raise SettingsError('forget needs a thread: its id, or a config such as {"configurable": {"thread_id": "t1"}}')
-    own = using if using is not None else middleware_of(agent)
+    own = using if using is not None else find_middleware(agent)
     pool = own.compactors if isinstance(own, SummarizationMiddleware) else _compactor_for(own, name)[0]
-    gone = yield blocking(pool.forget, name)
+    gone = yield call_in_thread(pool.forget, name)
     return list(gone)
 
 
-compact, acompact = in_both_forms(_compact)
-undo, aundo = in_both_forms(_undo)
-replay, areplay = in_both_forms(_replay)
-forget, aforget = in_both_forms(_forget)
+compact, acompact = make_sync_and_async(_compact)
+undo, aundo = make_sync_and_async(_undo)
+replay, areplay = make_sync_and_async(_replay)
+forget, aforget = make_sync_and_async(_forget)
 
 
-def middleware_of(agent: Any) -> SummarizationMiddleware | None:
+def find_middleware(agent: Any) -> SummarizationMiddleware | None:
     """Return our middleware in a compiled agent, found by its node; None where it has none."""
     for node in agent.nodes.values():
         for name in ("func", "afunc"):
@@ -132,14 +136,14 @@ def middleware_of(agent: Any) -> SummarizationMiddleware | None:
     return None
 
 
-def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[StoredThread]:
+def _read_stored_thread(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -> Steps[StoredThread]:
     config: Any = dict(thread) if isinstance(thread, Mapping) else {"configurable": {"thread_id": thread}}
     try:
-        snapshot = yield method(agent, "get_state", config)
+        snapshot = yield call_method(agent, "get_state", config)
     except ValueError as error:
         if getattr(agent, "checkpointer", True):
             raise
-        raise NothingStored(
+        raise NoCheckpointer(
             f"the graph has no checkpointer, so no messages of {config.get('configurable')!r} are "
             "stored. Compile it with one, such as create_agent(..., checkpointer=InMemorySaver())"
         ) from error
@@ -151,9 +155,9 @@ def _read_stored(agent: Any, thread: Thread, using: Any, *, idle: bool = True) -
         )
     raw: list[BaseMessage] = list(snapshot.values.get("messages") or ())
     pending = snapshot.values.get(PENDING_KEY)
-    own = using if using is not None else middleware_of(agent)
+    own = using if using is not None else find_middleware(agent)
     is_kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
-    messages = follow_in_state(raw, raw, pending) if pending else raw
+    messages = follow_state_change(raw, raw, pending) if pending else raw
     compactor, model = _compactor_for(own, _thread_id(config))
     return StoredThread(compactor, config, raw, messages, is_kept, snapshot.values, model)
 

@@ -12,18 +12,18 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from unabridged.adapters import kit
-from unabridged.adapters.langchain.compactors import Compactors, GraphValues, as_langchains
+from unabridged.adapters.langchain.compactors import Compactors, GraphValues, to_langchain_error
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.graph_state import (
     FILE_KEY,
     PENDING_KEY,
     SENT_KEY,
     SummarizationState,
-    thread_of,
-    with_ids,
+    assign_new_ids,
+    find_run_thread,
 )
 from unabridged.adapters.langchain.history_file import find_evicted
-from unabridged.adapters.langchain.message_names import change_in_state, follow_in_state
+from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
@@ -84,7 +84,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         pending: Any = request.state.get(PENDING_KEY)
         if pending:  # our middleware around this one has followed it already, and then it is not pending here
-            messages: list[Any] = [*follow_in_state(request.state["messages"], request.messages, pending)]
+            messages: list[Any] = [*follow_state_change(request.state["messages"], request.messages, pending)]
             request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
@@ -97,10 +97,10 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
     """Return `compact_conversation`: it compacts the agent's conversation, but for the turn that asks for it."""
 
     def compact(runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
-        return _compact(summarization, runtime)
+        return _compact_run(summarization, runtime)
 
     return StructuredTool.from_function(
-        *kit.in_both_forms(compact), name=COMPACT_TOOL, description=_COMPACT_DESCRIPTION
+        *kit.make_sync_and_async(compact), name=COMPACT_TOOL, description=_COMPACT_DESCRIPTION
     )
 
 
@@ -112,12 +112,15 @@ def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
 def _history_tool(pool: Compactors, name: str) -> BaseTool:
     def answer(runtime: ToolRuntime, **arguments: Any) -> str:
         stored: list[BaseMessage] = list(runtime.state["messages"])
-        thread, pending = thread_of(stored), runtime.state.get(PENDING_KEY)
+        thread, pending = find_run_thread(stored), runtime.state.get(PENDING_KEY)
         if thread is None:
             return kit.look_up(pool.archive, None, name, arguments, FORMAT)
-        scope, messages = Scope(pool.namespace, thread), follow_in_state(stored, stored, pending) if pending else stored
+        scope, messages = (
+            Scope(pool.namespace, thread),
+            follow_state_change(stored, stored, pending) if pending else stored,
+        )
         sent = runtime.state.get(SENT_KEY)
-        own = kit.only_what_left(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
+        own = kit.limit_to_removed_messages(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
         return kit.look_up(own, scope, name, arguments, FORMAT)
 
     return StructuredTool(
@@ -125,24 +128,26 @@ def _history_tool(pool: Compactors, name: str) -> BaseTool:
     )
 
 
-def _compact(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
+def _compact_run(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
     """Return the tool's message and the compaction, which the next request follows, and a state that is replaced."""
     stored: list[BaseMessage] = list(runtime.state["messages"])
     pending = runtime.state.get(PENDING_KEY)
-    messages = follow_in_state(stored, stored, pending) if pending else stored
-    thread = thread_of(messages)
+    messages = follow_state_change(stored, stored, pending) if pending else stored
+    thread = find_run_thread(messages)
     agent, model = summarization.last_asked.find(thread)
     compactor = summarization.compactors.get(*agent)
     values = GraphValues(runtime.state, has_file=summarization.backend is not None)
-    call = kit.Request(compactor, messages, thread, force=True, values=values, own=model, as_host_error=as_langchains)
-    with kit.collected_events() as events:
+    call = kit.Request(
+        compactor, messages, thread, force=True, values=values, own=model, as_host_error=to_langchain_error
+    )
+    with kit.collect_events() as events:
         done = yield from call.fit()
     in_file = yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
     update: dict[str, Any] = {} if in_file is None else {FILE_KEY: in_file}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
-        update[PENDING_KEY] = change_in_state(stored, stored, with_ids(messages, done.messages, call.thread))
+        update[PENDING_KEY] = find_state_change(stored, stored, assign_new_ids(messages, done.messages, call.thread))
     else:
-        text = kit.why_not(events)
+        text = kit.explain_no_compaction(events)
     answer = ToolMessage(text, tool_call_id=str(runtime.tool_call_id), name=COMPACT_TOOL)
     return Command(update={"messages": [answer], **update})

@@ -7,9 +7,9 @@
 The modules, in reading order: `provider`, `session`, `tools`, and `runs`, which they share.
 """
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 
-with needed("openai-agents", __name__):
+with check_framework("openai-agents", __name__):
     from unabridged.adapters.kit import thread
     from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
     from unabridged.adapters.openai_agents.session import CompactingSession

@@ -18,16 +18,16 @@ from agents import Model, ModelProvider, ModelResponse, MultiProvider
 from agents.models import get_default_model
 
 from unabridged.adapters.kit import Agent, PinMethods, Request, ResponseEventStream, arun, astream
-from unabridged.adapters.openai_agents.runs import Runs, schemas_of, without_key
-from unabridged.adapters.openai_agents.summariser import name_of, own_model
+from unabridged.adapters.openai_agents.runs import RunEngine, build_schemas, without_generated_key
+from unabridged.adapters.openai_agents.summariser import make_own_model, read_model_name
 
 _GET_RESPONSE_SIGNATURE = inspect.signature(Model.get_response)
-_STREAM = ResponseEventStream()
+_RESPONSE_STREAM = ResponseEventStream()
 
 Sender = Callable[..., Any]
 
 
-def _items_in(event: Any) -> list[Any]:
+def _find_finished_items(event: Any) -> list[Any]:
     """Return the finished items in an event."""
     if event.type == "response.output_item.done":
         return [event.item]
@@ -45,7 +45,7 @@ class CompactingProvider(PinMethods, ModelProvider):
 
     def __init__(self, provider: ModelProvider | None = None, **keywords: Any) -> None:
         self.provider = provider if provider is not None else MultiProvider()
-        self.engine = self.runs = Runs(**keywords)
+        self.engine = self.runs = RunEngine(**keywords)
 
     def get_model(self, model_name: str | None) -> Model:
         """Return the model of this name, sent what fits."""
@@ -69,42 +69,42 @@ class CompactingProvider(PinMethods, ModelProvider):
 class CompactingModel(Model):
     """A model that is sent what fits, and once more, shorter, when its provider says that it is too long."""
 
-    def __init__(self, model: Model, name: str | None, runs: Runs) -> None:
+    def __init__(self, model: Model, name: str | None, runs: RunEngine) -> None:
         self.model, self.runs = model, runs
-        self.agent = Agent(name_of(model) or name)
+        self.agent = Agent(read_model_name(model) or name)
 
     async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
         """Return the model's response; takes what the interface's method takes."""
-        request, send = await self._prepare(
+        request, send = await self._prepare_request(
             self.model.get_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
         )
         if request is None:
             return await send()  # type: ignore[no-any-return]
         response: ModelResponse = (await arun(request.exchange(send))).response
-        self.runs.note_calls(response.output, request.thread)
+        self.runs.remember_call_threads(response.output, request.thread)
         return response
 
     async def stream_response(self, *arguments: Any, **keywords: Any) -> AsyncIterator[Any]:
         """Yield the events of the model's response, as they come; takes what the interface's method takes."""
-        request, send = await self._prepare(
+        request, send = await self._prepare_request(
             self.model.stream_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
         )
         if request is None:
             async for event in send():
                 yield event
             return
-        async with aclosing(astream(request, send, _STREAM)) as events:
+        async with aclosing(astream(request, send, _RESPONSE_STREAM)) as events:
             async for event in events:
-                self.runs.note_calls(_items_in(event), request.thread)
+                self.runs.remember_call_threads(_find_finished_items(event), request.thread)
                 yield event
 
-    async def _prepare(self, method: Sender, bound: inspect.BoundArguments) -> tuple[Request | None, Sender]:
+    async def _prepare_request(self, method: Sender, bound: inspect.BoundArguments) -> tuple[Request | None, Sender]:
         """Return the request for the engine, None where the provider keeps the history, and what sends it."""
         system, text, settings, tools, output_schema, handoffs = bound.args[1:7]
         items = [{"role": "user", "content": text}] if isinstance(text, str) else text
         takes_key = getattr(self.model, "_supports_default_prompt_cache_key", None)
         if not (callable(takes_key) and takes_key()):
-            bound.arguments["model_settings"] = without_key(settings)
+            bound.arguments["model_settings"] = without_generated_key(settings)
 
         def send(fitted: Any = items) -> Any:
             bound.arguments["input"] = text if fitted is items else fitted
@@ -113,10 +113,10 @@ class CompactingModel(Model):
         if bound.kwargs.get("previous_response_id") or bound.kwargs.get("conversation_id"):
             self.runs.warn_kept_elsewhere()
             return None, send
-        schemas, thread = schemas_of(tools, handoffs, output_schema), self.runs.thread_of(settings)
-        own = own_model(self.model, settings)
-        ask = partial(self.runs.ask, items, self.agent, thread, system, schemas, own=own)
-        return ask() if self.runs.ready else await asyncio.to_thread(ask), send
+        schemas, thread = build_schemas(tools, handoffs, output_schema), self.runs.find_thread(settings)
+        own = make_own_model(self.model, settings)
+        ask = partial(self.runs.make_request, items, self.agent, thread, system, schemas, own=own)
+        return ask() if self.runs.is_ready else await asyncio.to_thread(ask), send
 
     # -- what the runner asks of a model besides -----------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from agents import FunctionTool, ModelSettings
 from agents.tracing import custom_span, get_current_trace
 
 from unabridged.adapters import kit
-from unabridged.adapters.openai_agents.summariser import summariser
+from unabridged.adapters.openai_agents.summariser import to_summariser
 from unabridged.events import Compacting, Event
 from unabridged.formats import OpenAIResponses
 from unabridged.formats.fields import get
@@ -36,19 +36,19 @@ class LastRequest(NamedTuple):
     """Asks this model."""
 
 
-class Runs(kit.Engine):
+class RunEngine(kit.Engine):
     """The engine, and the sessions, calls and last requests of the runs that use it."""
 
     def __init__(self, **keywords: Any) -> None:
-        model = summariser(keywords.get("model", kit.AGENT_MODEL))
-        on_event = kit.tell_both(keywords.get("on_event"), trace)
+        model = to_summariser(keywords.get("model", kit.AGENT_MODEL))
+        on_event = kit.combine_listeners(keywords.get("on_event"), trace_event)
         super().__init__(FORMAT, **{**keywords, "model": model, "on_event": on_event})
-        self._sessions: kit.Newest[str, str] = kit.Newest()
-        self._calls: kit.Newest[int, tuple[Any, str]] = kit.Newest()
-        self._last_requests: kit.Newest[str, LastRequest] = kit.Newest()
+        self._sessions: kit.BoundedMapping[str, str] = kit.BoundedMapping()
+        self._calls: kit.BoundedMapping[int, tuple[Any, str]] = kit.BoundedMapping()
+        self._last_requests: kit.BoundedMapping[str, LastRequest] = kit.BoundedMapping()
         self._warned_kept = False
 
-    def ask(
+    def make_request(
         self,
         messages: list[Any],
         agent: kit.Agent,
@@ -64,20 +64,20 @@ class Runs(kit.Engine):
             self._last_requests[thread] = LastRequest(agent, system, tools, own)
         return self.request(messages, agent, thread=thread, system=system, tools=tools, own=own)
 
-    def asked(self, thread: str) -> LastRequest:
+    def find_last_request(self, thread: str) -> LastRequest:
         """Return what was asked last in the thread; before its first request, of no model in particular."""
         return self._last_requests.get(thread) or LastRequest()
 
-    def know(self, session_id: str) -> None:
+    def register_session(self, session_id: str) -> None:
         """Let requests of runs with this session belong to the thread of its name from now on."""
         self._sessions[hashlib.sha256(session_id.strip().encode()).hexdigest()[:32]] = session_id
 
-    def thread_of(self, settings: ModelSettings) -> str | None:
+    def find_thread(self, settings: ModelSettings) -> str | None:
         """Return the conversation of a request: that of its session, of the context, or of the trace's group."""
-        kind, _, digest = generated_key(settings).removeprefix(_GENERATED_KEY_PREFIX).partition(":")
+        kind, _, digest = read_generated_key(settings).removeprefix(_GENERATED_KEY_PREFIX).partition(":")
         if kind == "session":
             return self._sessions.get(digest) or f"session-{digest}"
-        return context_thread()
+        return find_context_thread()
 
     def warn_kept_elsewhere(self) -> None:
         """Warn, once, that requests go through as they are whose conversation the provider keeps."""
@@ -88,55 +88,55 @@ class Runs(kit.Engine):
                 "go through unchanged. To have them compacted, use a session in its place."
             )
 
-    def note_calls(self, items: Iterable[Any], thread: str | None) -> None:
+    def remember_call_threads(self, items: Iterable[Any], thread: str | None) -> None:
         """Remember the thread of each call of a recall tool among these items."""
         recall = {kit.READ_TOOL, kit.SEARCH_TOOL}
         for item in items:
             if thread is not None and get(item, "type") == "function_call" and get(item, "name") in recall:
                 self._calls[id(item)] = (item, thread)
 
-    def thread_of_call(self, call: Any) -> str | None:
+    def find_call_thread(self, call: Any) -> str | None:
         """Return the conversation in which the model made this very call."""
         noted, thread = self._calls.get(id(call), (None, None))
-        return thread if noted is not None and noted is call else context_thread()
+        return thread if noted is not None and noted is call else find_context_thread()
 
 
-def context_thread() -> str | None:
+def find_context_thread() -> str | None:
     """Return the thread of the context, else the group of the trace, which a program names after a conversation."""
     group = getattr(get_current_trace(), "group_id", None)
     return kit.current_thread() or (group if isinstance(group, str) and group.strip() else None)
 
 
-def generated_key(settings: ModelSettings) -> str:
+def read_generated_key(settings: ModelSettings) -> str:
     """Return the key that the runner made for a provider's cache; "" where the caller chose one, or there is none."""
     key = (settings.extra_args or {}).get(_CACHE_KEY_FIELD)
     return key if isinstance(key, str) and key.startswith(_GENERATED_KEY_PREFIX) else ""
 
 
-def without_key(settings: ModelSettings) -> ModelSettings:
+def without_generated_key(settings: ModelSettings) -> ModelSettings:
     """Return the settings without the key that the runner made."""
-    if not generated_key(settings):
+    if not read_generated_key(settings):
         return settings
     others = {name: value for name, value in (settings.extra_args or {}).items() if name != _CACHE_KEY_FIELD}
     return replace(settings, extra_args=others or None)
 
 
-def schemas_of(tools: Sequence[Any], handoffs: Sequence[Any] = (), output_schema: Any = None) -> list[Any]:
+def build_schemas(tools: Sequence[Any], handoffs: Sequence[Any] = (), output_schema: Any = None) -> list[Any]:
     """Return what a request has for the model besides messages: tools, handoffs, the schema of its answer."""
-    schemas = [_schema(tool) for tool in tools]
+    schemas = [_build_tool_schema(tool) for tool in tools]
     schemas += [FORMAT.tool_schema(one.tool_name, one.tool_description, one.input_json_schema) for one in handoffs]
     if output_schema is not None and not output_schema.is_plain_text():
         schemas.append({"type": "json_schema", "name": output_schema.name(), "schema": output_schema.json_schema()})
     return schemas
 
 
-def _schema(tool: Any) -> Any:
+def _build_tool_schema(tool: Any) -> Any:
     if isinstance(tool, FunctionTool):
         return FORMAT.tool_schema(tool.name, tool.description, tool.params_json_schema)
     return getattr(tool, "tool_config", None) or {"type": tool.name}  # the provider's own
 
 
-def trace(event: Event) -> None:
+def trace_event(event: Event) -> None:
     """Make the event a custom span of the trace that it happens in, if there is one; no message is in it."""
     if get_current_trace() is not None and not isinstance(event, Compacting):
         data = kit.event_data(event)

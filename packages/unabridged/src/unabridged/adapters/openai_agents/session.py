@@ -14,7 +14,7 @@ from typing import Any, Final
 from agents import OpenAIConversationsSession, OpenAIResponsesCompactionSession, Session, SessionSettings
 from agents.memory import SessionABC
 
-from unabridged.adapters.kit import as_recorded, with_own_model
+from unabridged.adapters.kit import apply_recorded_compactions, set_own_model
 from unabridged.adapters.openai_agents.provider import CompactingProvider
 from unabridged.adapters.openai_agents.runs import FORMAT
 from unabridged.archive.names import check_name
@@ -32,13 +32,13 @@ _UNSUPPORTED_SESSIONS: Final[dict[type[Any], str]] = {
 }
 
 
-def _refuse(session: Any) -> None:
+def _refuse_unsupported(session: Any) -> None:
     """Raise for a session that does not keep its items here, or has such a one inside."""
     for kind, remedy in _UNSUPPORTED_SESSIONS.items():
         if isinstance(session, kind):
             raise SettingsError(f"{kind.__name__} {remedy}")
     if inner := getattr(session, "__dict__", {}).get("underlying_session"):
-        _refuse(inner)
+        _refuse_unsupported(inner)
 
 
 class CompactingSession(SessionABC):
@@ -48,12 +48,12 @@ class CompactingSession(SessionABC):
     """
 
     def __init__(self, underlying_session: Session, provider: CompactingProvider) -> None:
-        _refuse(underlying_session)
+        _refuse_unsupported(underlying_session)
         self.underlying_session = underlying_session
         self.session_id = underlying_session.session_id
         self._runs = provider.runs
         self._scope = Scope(self._runs.namespace, check_name(self.session_id))
-        self._runs.know(self.session_id)
+        self._runs.register_session(self.session_id)
 
     @property
     def session_settings(self) -> SessionSettings | None:
@@ -71,11 +71,11 @@ class CompactingSession(SessionABC):
 
         Until something was compacted they are the inner session's, which is asked as it would be without this one.
         """
-        self._runs.know(self.session_id)
+        self._runs.register_session(self.session_id)
         if not await asyncio.to_thread(self._is_compacted):
-            return await self._inner("get_items", limit, wrapper=wrapper)  # type: ignore[no-any-return]
-        items = await self._inner("get_items", NO_LIMIT, wrapper=wrapper)
-        result = await asyncio.to_thread(as_recorded, self._runs.archive, self._scope, items, FORMAT)
+            return await self._call_inner("get_items", limit, wrapper=wrapper)  # type: ignore[no-any-return]
+        items = await self._call_inner("get_items", NO_LIMIT, wrapper=wrapper)
+        result = await asyncio.to_thread(apply_recorded_compactions, self._runs.archive, self._scope, items, FORMAT)
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         return result if limit is None or limit < 0 else result[max(len(result) - limit, 0) :]
@@ -87,18 +87,18 @@ class CompactingSession(SessionABC):
                 "these items are encrypted, so there is nothing in them to compact: put the CompactingSession around "
                 "the EncryptedSession, not inside it"
             )
-        self._runs.know(self.session_id)
-        await self._inner("add_items", items, wrapper=wrapper)
+        self._runs.register_session(self.session_id)
+        await self._call_inner("add_items", items, wrapper=wrapper)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any:
         """Remove the newest original item and return it; a compaction that covers it is no longer applied."""
-        return await self._inner("pop_item", wrapper=wrapper)
+        return await self._call_inner("pop_item", wrapper=wrapper)
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
         """Remove the conversation for good: all items, and what the archive has of them."""
-        await self._inner("clear_session", wrapper=wrapper)
+        await self._call_inner("clear_session", wrapper=wrapper)
         if not self._runs.off:
-            await asyncio.to_thread(lambda: self._compactor().forget(self._scope.thread))
+            await asyncio.to_thread(lambda: self._find_compactor().forget(self._scope.thread))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "underlying_session":
@@ -113,32 +113,32 @@ class CompactingSession(SessionABC):
         Without a `model` of the provider's, the model that was asked last writes the summary. Before the first request
         there is none: then it is model-free, which the log and the receipt say.
         """
-        items, compactor = await self._load()
-        _, system, tools, own = self._runs.asked(self.session_id)
-        with with_own_model(own):
+        items, compactor = await self._load_items()
+        _, system, tools, own = self._runs.find_last_request(self.session_id)
+        with set_own_model(own):
             return await compactor.acompact(items, thread=self._scope.thread, system=system, tools=tools)
 
     async def replay(self) -> list[Any]:
         """Return the original conversation, exactly."""
-        items, compactor = await self._load()
+        items, compactor = await self._load_items()
         return await compactor.areplay(items, thread=self._scope.thread)
 
     async def undo(self) -> bool:
         """Take the newest compaction back; return whether there was one."""
-        items, compactor = await self._load()
+        items, compactor = await self._load_items()
         return await compactor.aundo(items, thread=self._scope.thread) is not items
 
-    async def _load(self) -> tuple[list[Any], Compactor]:
+    async def _load_items(self) -> tuple[list[Any], Compactor]:
         """Return all items as compactions left them, and the compactor for the model that was asked last."""
-        return await self.get_items(NO_LIMIT), await asyncio.to_thread(self._compactor)
+        return await self.get_items(NO_LIMIT), await asyncio.to_thread(self._find_compactor)
 
     def _is_compacted(self) -> bool:
         return not self._runs.off and any(True for _ in self._runs.archive.newest(self._scope))
 
-    def _compactor(self) -> Compactor:
-        return self._runs.compactor_for(self._runs.asked(self.session_id).agent)
+    def _find_compactor(self) -> Compactor:
+        return self._runs.compactor_for(self._runs.find_last_request(self.session_id).agent)
 
-    async def _inner(self, method: str, *arguments: Any, wrapper: Any) -> Any:
+    async def _call_inner(self, method: str, *arguments: Any, wrapper: Any) -> Any:
         """Return what the inner session's method returns; it gets the run's context where it takes one."""
         call = getattr(self.underlying_session, method)
         takes_wrapper = wrapper is not None and "wrapper" in inspect.signature(call).parameters

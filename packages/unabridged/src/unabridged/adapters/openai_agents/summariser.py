@@ -17,18 +17,18 @@ _PASSED_SETTINGS = ("extra_body", "extra_headers", "extra_query", "store")
 """Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
 
 
-def summariser(model: Any) -> Any:
+def to_summariser(model: Any) -> Any:
     """Return what `Compactor(model)` takes: the same, unless it is a model of the SDK's."""
-    return NamedModel(name_of(model), partial(ask_model, model)) if isinstance(model, Model) else model
+    return NamedModel(read_model_name(model), partial(ask_model, model)) if isinstance(model, Model) else model
 
 
-def own_model(model: Model, settings: ModelSettings) -> OwnModel:
+def make_own_model(model: Model, settings: ModelSettings) -> OwnModel:
     """Return what asks the model that a request with these settings goes to."""
     shared = {name: getattr(settings, name) for name in _PASSED_SETTINGS}
     return partial(ask_model, model, settings=ModelSettings(**shared))
 
 
-def name_of(model: Any) -> str | None:
+def read_model_name(model: Any) -> str | None:
     """Return the name that the model has at its provider; None where it has no such attribute."""
     name = getattr(model, "model", None)
     return name if isinstance(name, str) and name else None
@@ -48,4 +48,4 @@ async def ask_model(model: Model, ask: Ask, settings: ModelSettings | None = Non
         conversation_id=None,
         prompt=None,
     )
-    return replace(reply_of(response), model=name_of(model) or "")
+    return replace(reply_of(response), model=read_model_name(model) or "")

@@ -12,8 +12,8 @@ from agents.tool_context import ToolContext
 
 from unabridged.adapters import kit
 from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
-from unabridged.adapters.openai_agents.runs import FORMAT, Runs, context_thread, schemas_of
-from unabridged.adapters.openai_agents.summariser import name_of, own_model
+from unabridged.adapters.openai_agents.runs import FORMAT, RunEngine, build_schemas, find_context_thread
+from unabridged.adapters.openai_agents.summariser import make_own_model, read_model_name
 
 InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
 
@@ -23,9 +23,9 @@ def recall_tools(provider: CompactingProvider) -> list[Tool]:
     return [_recall_tool(provider.runs, name) for name in (kit.SEARCH_TOOL, kit.READ_TOOL)]
 
 
-def _recall_tool(runs: Runs, name: str) -> Tool:
+def _recall_tool(runs: RunEngine, name: str) -> Tool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
-        scope = runs.scope(runs.thread_of_call(context.tool_call))
+        scope = runs.scope(runs.find_call_thread(context.tool_call))
         return await asyncio.to_thread(lambda: kit.look_up(runs.archive, scope, name, arguments, FORMAT))
 
     return FunctionTool(name, kit.TOOL_DESCRIPTIONS[name], kit.TOOL_PARAMETERS[name], answer, strict_json_schema=False)
@@ -38,15 +38,17 @@ def input_filter(provider: CompactingProvider | None = None, **keywords: Any) ->
     here: nothing is learned from usage, and a refusal as too long is the caller's. A filter is not told which provider
     serves the name of a model: without `model`, summaries are model-free unless the agent's model is an object.
     """
-    runs = provider.runs if provider is not None else Runs(**keywords)
+    runs = provider.runs if provider is not None else RunEngine(**keywords)
 
     async def fit(data: CallModelData[Any]) -> ModelInputData:
         sent, agent = data.model_data, data.agent
         model = agent.model.model if isinstance(agent.model, CompactingModel) else agent.model
-        reader = kit.Agent(model if isinstance(model, str) else name_of(model))
-        own = own_model(model, agent.model_settings) if isinstance(model, Model) else None
-        tools, thread = schemas_of(agent.tools), context_thread()
-        request = await asyncio.to_thread(runs.ask, sent.input, reader, thread, sent.instructions, tools, own=own)
+        reader = kit.Agent(model if isinstance(model, str) else read_model_name(model))
+        own = make_own_model(model, agent.model_settings) if isinstance(model, Model) else None
+        tools, thread = build_schemas(agent.tools), find_context_thread()
+        request = await asyncio.to_thread(
+            runs.make_request, sent.input, reader, thread, sent.instructions, tools, own=own
+        )
         fitted = await kit.arun(request.fit())
         return ModelInputData(fitted.messages, sent.instructions)
 

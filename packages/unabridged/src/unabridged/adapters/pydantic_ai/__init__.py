@@ -11,9 +11,9 @@ go), `format` and `parts` (Pydantic AI's messages), `summariser` (its models as 
 
 from __future__ import annotations
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 
-with needed("pydantic-ai", __name__):
+with check_framework("pydantic-ai", __name__):
     from unabridged.adapters.pydantic_ai.compaction import Compaction
     from unabridged.adapters.pydantic_ai.format import PydanticAI
 

@@ -17,7 +17,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import ModelRequestParameters
 
-from unabridged.adapters.kit import change_between, follow_change, identity
+from unabridged.adapters.kit import change_between, follow_change, name_by_identity
 from unabridged.adapters.pydantic_ai.parts import PROMPT_KINDS
 
 _LOAD_PART_CLASS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
@@ -25,31 +25,31 @@ HAS_LOAD_PARTS = _LOAD_PART_CLASS is not None
 """New in 2.64: before, nothing but the model's own call says that a capability is loaded, so that call has to stay."""
 
 
-def standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+def find_standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
     """Return the system prompts that are beside something else and hold for the rest of the conversation."""
     prompts = ((part, message) for message in messages for part in message.parts if isinstance(part, SystemPromptPart))
     lasting = ((part, message) for part, message in prompts if getattr(part, "scope", "conversation") == "conversation")
     return [part for part, message in lasting if any(one.part_kind not in PROMPT_KINDS for one in message.parts)]
 
 
-def opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+def find_opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
     """Return the prompts that the first message opens with: only there a provider takes them for the system's."""
     parts: Any = messages[0].parts if messages else ()
     return list(takewhile(lambda part: isinstance(part, SystemPromptPart), parts))
 
 
-def shown_once(messages: list[ModelMessage]) -> list[ModelMessage]:
+def drop_repeated_prompts(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Return the messages as they are sent: a prompt that a summary opens with is left out where it came from.
 
     That message keeps it in the history, as what was said; the copies here are for this request alone.
     """
-    opening = opening_prompts(messages)
+    opening = find_opening_prompts(messages)
     if not opening or not any(part.part_kind == "compaction" for part in messages[0].parts):
         return messages
-    return [messages[0], *(_without_prompts(message, opening) for message in messages[1:])]
+    return [messages[0], *(_remove_prompts(message, opening) for message in messages[1:])]
 
 
-def _without_prompts(message: ModelMessage, prompts: Sequence[SystemPromptPart]) -> ModelMessage:
+def _remove_prompts(message: ModelMessage, prompts: Sequence[SystemPromptPart]) -> ModelMessage:
     if not isinstance(message, ModelRequest):
         return message
     kept = [part for part in message.parts if not (isinstance(part, SystemPromptPart) and _is_among(part, prompts))]
@@ -61,15 +61,17 @@ def _is_among(prompt: SystemPromptPart, others: Sequence[SystemPromptPart]) -> b
     return any((prompt.content, prompt.dynamic_ref) == (other.content, other.dynamic_ref) for other in others)
 
 
-def system_of(messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None) -> list[str]:
+def collect_system_texts(
+    messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
+) -> list[str]:
     """Return all system texts of a request: instructions, and prompts in messages."""
     parts: Sequence[InstructionPart] = (parameters.instruction_parts if parameters is not None else None) or ()
-    prompts = standing_prompts(shown_once(list(messages)))
+    prompts = find_standing_prompts(drop_repeated_prompts(list(messages)))
     texts = [*(part.content for part in parts), *(part.content for part in prompts)]
     return [text for text in texts if text]
 
 
-def tools_of(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
+def list_offered_tools(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
     """Return what a request offers to the model: functions, outputs, the provider's tools, the form of the answer."""
     offered: list[dict[str, Any]] = [
         {"name": tool.name, "description": tool.description or "", "parameters": tool.parameters_json_schema}
@@ -81,27 +83,31 @@ def tools_of(parameters: ModelRequestParameters) -> list[dict[str, Any]]:
     return offered
 
 
-def carry_on(before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx: Any = None) -> list[ModelMessage]:
+def carry_parts_over(
+    before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx: Any = None
+) -> list[ModelMessage]:
     """Return the compacted list, whose first new request gets all that must not go with a message.
 
     System prompts stand for the whole conversation; loaded capabilities and discovered tools are read from the
     messages by the framework, and would be unloaded and hidden with them.
     """
     earlier = set(map(id, before))
-    new = completed([message for message in after if id(message) not in earlier])
+    new = complete_parts([message for message in after if id(message) not in earlier])
     carrier = next((message for message in new if isinstance(message, ModelRequest)), None)
     if carrier is None:
         return list(after)
-    opening = opening_prompts(before) if carrier is after[0] else []
-    lost = [part for part in standing_prompts(before) if not _is_among(part, [*standing_prompts(after), *opening])]
-    prompts = [part for part in [*opening, *lost] if not _is_among(part, opening_prompts([carrier]))]
-    notes = [part for part in _notes_of(ctx) if part not in carrier.parts]
+    opening = find_opening_prompts(before) if carrier is after[0] else []
+    lost = [
+        part for part in find_standing_prompts(before) if not _is_among(part, [*find_standing_prompts(after), *opening])
+    ]
+    prompts = [part for part in [*opening, *lost] if not _is_among(part, find_opening_prompts([carrier]))]
+    notes = [part for part in _build_notes(ctx) if part not in carrier.parts]
     if prompts or notes:  # ours alone until now: changed in place, it is still the message that the engine knows
         carrier.parts = [*prompts, *carrier.parts, *notes]
     return list(after)
 
 
-def _notes_of(ctx: Any) -> list[Any]:
+def _build_notes(ctx: Any) -> list[Any]:
     loaded = sorted(getattr(ctx, "loaded_capability_ids", None) or ())
     tools = sorted(getattr(ctx, "discovered_tool_names", None) or ())
     notes: list[Any] = [_LOAD_PART_CLASS(loaded=loaded)] if loaded and HAS_LOAD_PARTS else []
@@ -113,7 +119,7 @@ def loads_capability(message: ModelMessage) -> bool:
     return any(getattr(part, "tool_name", None) == "load_capability" for part in message.parts)
 
 
-def completed(messages: list[ModelMessage]) -> list[ModelMessage]:
+def complete_parts(messages: list[ModelMessage]) -> list[ModelMessage]:
     """Return the messages, with what the framework's constructors set beside fields: the archive runs none of them."""
     for part in [part for message in messages for part in message.parts]:
         if part.part_kind in {"tool-call", "builtin-tool-call"} and not hasattr(part, "otel_metadata"):
@@ -121,7 +127,7 @@ def completed(messages: list[ModelMessage]) -> list[ModelMessage]:
     return messages
 
 
-def follow(history: list[ModelMessage], before: Sequence[ModelMessage], after: Sequence[ModelMessage]) -> None:
+def update_history(history: list[ModelMessage], before: Sequence[ModelMessage], after: Sequence[ModelMessage]) -> None:
     """Let the run's history follow a compaction of the request, with all that only the history has."""
-    if (change := change_between(before, after, identity)) is not None:
-        history[:] = follow_change(history, change, identity)
+    if (change := change_between(before, after, name_by_identity)) is not None:
+        history[:] = follow_change(history, change, name_by_identity)

@@ -25,16 +25,16 @@ from pydantic_ai.usage import RunUsage
 from unabridged.adapters import kit
 from unabridged.adapters.pydantic_ai.carried_parts import (
     HAS_LOAD_PARTS,
-    carry_on,
-    completed,
-    follow,
+    carry_parts_over,
+    collect_system_texts,
+    complete_parts,
+    drop_repeated_prompts,
+    list_offered_tools,
     loads_capability,
-    shown_once,
-    system_of,
-    tools_of,
+    update_history,
 )
 from unabridged.adapters.pydantic_ai.format import FORMAT
-from unabridged.adapters.pydantic_ai.summariser import focused, own_model, summariser_of
+from unabridged.adapters.pydantic_ai.summariser import add_focus, make_own_model, to_summariser
 from unabridged.archive.names import Name, optional_name
 from unabridged.formats.fields import same_objects
 from unabridged.results import Compaction as Fitted
@@ -51,9 +51,9 @@ class _StepRequest:
     agent: kit.Agent
     fitted: Fitted
     messages: list[ModelMessage]
-    shown: list[ModelMessage]
+    sent_messages: list[ModelMessage]
     """The messages as they were sent."""
-    late: list[ModelMessage] = field(default_factory=list)
+    late_messages: list[ModelMessage] = field(default_factory=list)
 
 
 class Compaction(kit.PinMethods, AbstractCapability[Any]):
@@ -71,17 +71,17 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
     ) -> None:
         self.recall = recall
         self.thread = thread
-        self._keywords = {**keywords, "model": summariser_of(keywords.get("model", kit.AGENT_MODEL))}
+        self._keywords = {**keywords, "model": to_summariser(keywords.get("model", kit.AGENT_MODEL))}
         if not HAS_LOAD_PARTS:
             self._keywords["settings"] = kit.with_pins(keywords.get("settings"), loads_capability)
         self.engine = kit.Engine(FORMAT, **self._keywords)
         self._focus = ""
-        self._sent: _StepRequest | None = None
+        self._step_request: _StepRequest | None = None
 
     async def for_run(self, ctx: RunContext[Any]) -> Self:  # noqa: ARG002 - the protocol's
         """Return the capability for one run: the same engine, and a memory of its own for the request under way."""
         own = copy(self)
-        own._sent = None  # noqa: SLF001 - a copy of itself
+        own._step_request = None  # noqa: SLF001 - a copy of itself
         return own
 
     # -- a request ----------------------------------------------------------------------------------------------------
@@ -90,17 +90,21 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Return the request as it should be sent; the run's history follows."""
-        self._sent = None
+        self._step_request = None
         messages = list(request_context.messages)
         if not messages or not isinstance(messages[-1], ModelRequest):
             return request_context  # a turn that the provider paused goes on from exactly what it had
-        agent = self._agent(request_context.model, request_context)
-        request = await self._ask(ctx, messages, agent, request_context)
+        agent = self._describe_agent(request_context.model, request_context)
+        request = await self._make_request(ctx, messages, agent, request_context)
         fitted = await self._run_traced(ctx, request.fit())
-        kept = self._follow(ctx, messages, fitted.messages) if fitted.changed else messages
+        kept = self._update_history(ctx, messages, fitted.messages) if fitted.changed else messages
         _check_limits(ctx)
-        self._sent = _StepRequest(request, agent, fitted, kept, shown_once(kept))
-        return request_context if self._sent.shown is messages else replace(request_context, messages=self._sent.shown)
+        self._step_request = _StepRequest(request, agent, fitted, kept, drop_repeated_prompts(kept))
+        return (
+            request_context
+            if self._step_request.sent_messages is messages
+            else replace(request_context, messages=self._step_request.sent_messages)
+        )
 
     async def prepare_model_request(
         self,
@@ -108,13 +112,13 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Return the request of this attempt: after a refusal the shorter one, and what was added behind it since."""
-        sent = self._sent
+        sent = self._step_request
         if sent is None:
             return request_context
         if not sent.fitted.refused:
-            sent.late = _behind(sent.shown, request_context.messages)
+            sent.late_messages = _find_added_messages(sent.sent_messages, request_context.messages)
             return request_context
-        return replace(request_context, messages=shown_once([*sent.messages, *sent.late]))
+        return replace(request_context, messages=drop_repeated_prompts([*sent.messages, *sent.late_messages]))
 
     async def on_model_request_error(
         self,
@@ -124,14 +128,16 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         error: Exception,
     ) -> ModelResponse:
         """Make another attempt, shorter, where the provider said that it is too long; raise any other error."""
-        if (sent := self._sent) is None:
+        if (sent := self._step_request) is None:
             raise error
         sent.fitted = await self._run_traced(ctx, sent.request.shorten(sent.fitted, error))
-        sent.messages = self._follow(ctx, sent.messages, sent.fitted.messages)
+        sent.messages = self._update_history(ctx, sent.messages, sent.fitted.messages)
         _check_limits(ctx)
         if _RETRY_ERROR is not None:
             raise _RETRY_ERROR from error
-        shorter = shown_once([*sent.messages, *_behind(sent.shown, request_context.messages)])
+        shorter = drop_repeated_prompts(
+            [*sent.messages, *_find_added_messages(sent.sent_messages, request_context.messages)]
+        )
         asked = request_context.model_settings, request_context.model_request_parameters
         return await request_context.model.request(shorter, *asked)
 
@@ -143,19 +149,19 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         response: ModelResponse,
     ) -> ModelResponse:
         """Return the response; what it reports of the request's tokens is learned from."""
-        sent = self._sent
-        if sent is not None and self._agent(request_context.model, request_context)[:2] == sent.agent[:2]:
+        sent = self._step_request
+        if sent is not None and self._describe_agent(request_context.model, request_context)[:2] == sent.agent[:2]:
             sent.request.observe(sent.fitted, {"prompt_tokens": response.usage.input_tokens})
         return response
 
-    def _follow(
+    def _update_history(
         self, ctx: RunContext[Any], before: list[ModelMessage], after: list[ModelMessage]
     ) -> list[ModelMessage]:
-        new = carry_on(before, after, ctx)
-        follow(ctx.messages, before, new)
+        new = carry_parts_over(before, after, ctx)
+        update_history(ctx.messages, before, new)
         return new
 
-    async def _ask(
+    async def _make_request(
         self,
         ctx: RunContext[Any],
         messages: list[ModelMessage],
@@ -165,15 +171,15 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         force: bool = False,
     ) -> kit.Request:
         """Return the request for the engine: these messages, with all that the model will read beside them."""
-        if not self.engine.ready:
+        if not self.engine.is_ready:
             await asyncio.to_thread(self.engine.start)
         parameters = request_context.model_request_parameters if request_context is not None else None
         request = self.engine.request(
             messages,
             agent,
-            thread=self._thread(ctx),
-            system=system_of(messages, parameters),
-            tools=tools_of(parameters) if parameters is not None else None,
+            thread=self._find_thread(ctx),
+            system=collect_system_texts(messages, parameters),
+            tools=list_offered_tools(parameters) if parameters is not None else None,
             values=ctx,
         )
         return replace(request, force=force, own=self._own_model(ctx, request_context))
@@ -181,10 +187,10 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
     def _own_model(self, ctx: RunContext[Any], request_context: ModelRequestContext | None) -> kit.OwnModel | None:
         """Return what asks the model of the request, or of the run where no request is being made."""
         asked = request_context if request_context is not None else ctx
-        own = own_model(asked.model, getattr(asked, "model_settings", None))
-        return focused(own, self._focus) if own is not None and self._focus else own
+        own = make_own_model(asked.model, getattr(asked, "model_settings", None))
+        return add_focus(own, self._focus) if own is not None and self._focus else own
 
-    def _agent(self, model: Any, request_context: ModelRequestContext | None = None) -> kit.Agent:
+    def _describe_agent(self, model: Any, request_context: ModelRequestContext | None = None) -> kit.Agent:
         """Return the model that reads the conversation, as far as the framework knows it."""
         if not isinstance(model, Model):
             return kit.Agent(recall=self.recall)
@@ -192,21 +198,21 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         recall = self.recall or any(tool.name == kit.READ_TOOL for tool in tools)
         return kit.Agent(model.model_name, getattr(model, "context_window", None), recall)
 
-    def _thread(self, ctx: RunContext[Any]) -> str | None:
+    def _find_thread(self, ctx: RunContext[Any]) -> str | None:
         own = optional_name(self.thread(ctx)) if self.thread is not None else None
         return own or getattr(ctx, "conversation_id", None) or kit.current_thread()
 
     async def _run_traced(self, ctx: RunContext[Any], steps: kit.Steps[Fitted]) -> Fitted:
         """Carry out the work; add what the summariser used to the run's usage, and events to the framework's span."""
         span = get_current_span()
-        with kit.collected_events() as events:
+        with kit.collect_events() as events:
             try:
                 return await kit.arun(steps)
             finally:
                 for event in events if span.is_recording() else ():
                     data = kit.event_data(event)
-                    span.add_event(f"unabridged.{data['event']}", _flat(data))
-                requests, used = kit.summaries_used(events)
+                    span.add_event(f"unabridged.{data['event']}", _flatten_event_data(data))
+                requests, used = kit.sum_summariser_usage(events)
                 tokens = {f"{name}_tokens": getattr(used, name) for name in used.__slots__}
                 ctx.usage.incr(RunUsage(requests=requests, **tokens))
 
@@ -214,9 +220,9 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
 
     async def compact(self, messages: list[ModelMessage], ctx: RunContext[Any]) -> list[ModelMessage]:
         """Return the messages, compacted now, whatever their size; the very list when nothing is gained."""
-        request = await self._ask(ctx, messages, self._agent(ctx.model), force=True)
+        request = await self._make_request(ctx, messages, self._describe_agent(ctx.model), force=True)
         done = await self._run_traced(ctx, request.fit())
-        return carry_on(messages, done.messages, ctx) if done.changed else messages
+        return carry_parts_over(messages, done.messages, ctx) if done.changed else messages
 
     def with_focus(self, focus: str) -> Self:
         """Return the same, with summaries that are most of all about this; model-free ones know no focus."""
@@ -227,7 +233,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         if model is kit.AGENT_MODEL:
             other._focus = focus  # noqa: SLF001 - a copy of itself
             return other
-        keywords = {**self._keywords, "model": focused(model, focus), "archive": self.engine.archive}
+        keywords = {**self._keywords, "model": add_focus(model, focus), "archive": self.engine.archive}
         other.engine, other._keywords = kit.Engine(FORMAT, **keywords), keywords  # noqa: SLF001 - likewise
         return other
 
@@ -253,20 +259,20 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
 
     def _recall_function(self, name: str) -> Callable[..., str]:
         def answer(ctx: RunContext[Any], **arguments: Any) -> str:
-            scope = self.engine.scope(self._thread(ctx))
+            scope = self.engine.scope(self._find_thread(ctx))
             return kit.look_up(self.engine.archive, scope, name, arguments, FORMAT)
 
         return answer
 
     def replay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """Return the original conversation, exactly: every compaction in the messages is taken back."""
-        thread = conversation_of(messages) if thread is None else thread
-        return completed(self.engine.for_records().replay(list(messages), thread=thread))
+        thread = find_conversation_id(messages) if thread is None else thread
+        return complete_parts(self.engine.compactor_for_records().replay(list(messages), thread=thread))
 
     def undo(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """Return the messages as they were before their newest compaction, and what came since."""
-        thread = conversation_of(messages) if thread is None else thread
-        return completed(self.engine.for_records().undo(list(messages), thread=thread))
+        thread = find_conversation_id(messages) if thread is None else thread
+        return complete_parts(self.engine.compactor_for_records().undo(list(messages), thread=thread))
 
     async def areplay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """Do as `replay` without blocking the event loop."""
@@ -281,7 +287,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         self.engine.close()
 
 
-def conversation_of(messages: Sequence[ModelMessage]) -> str | None:
+def find_conversation_id(messages: Sequence[ModelMessage]) -> str | None:
     """Return the conversation that the messages name, as a run that starts from them takes it."""
     return next((message.conversation_id for message in reversed(messages) if message.conversation_id), None)
 
@@ -292,12 +298,12 @@ def _check_limits(ctx: RunContext[Any]) -> None:
         ctx.usage_limits.check_before_request(ctx.usage)
 
 
-def _behind(sent: list[ModelMessage], now: list[ModelMessage]) -> list[ModelMessage]:
+def _find_added_messages(sent: list[ModelMessage], now: list[ModelMessage]) -> list[ModelMessage]:
     """Return the messages behind those that were sent; none where others came between."""
     return now[len(sent) :] if same_objects(now[: len(sent)], sent) else []
 
 
-def _flat(data: dict[str, Any]) -> dict[str, Any]:
+def _flatten_event_data(data: dict[str, Any]) -> dict[str, Any]:
     """Return an event's data as attributes: plain values by their names, the rest in words."""
     receipt = data.pop("receipt", None)
     fields = {**data, **(receipt if isinstance(receipt, dict) else {})}

@@ -28,12 +28,12 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, parts_of
+from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, read_parts
 from unabridged.formats import DEFAULT
 from unabridged.formats.base import Edit, Format, Message, Slot, Unit
 from unabridged.formats.fields import Unreadable, same_objects
 from unabridged.languages import labels, language_tables
-from unabridged.marks import framed_id
+from unabridged.marks import find_summary_turn_id
 from unabridged.messages import Call, Origin, View
 from unabridged.summary.summary_body import PINS_HEADING
 
@@ -55,16 +55,16 @@ class PydanticAI(Format):
         """Return the view of the message."""
         if not isinstance(message, ModelRequest | ModelResponse):
             raise Unreadable("", message, "a ModelRequest or a ModelResponse")
-        if summary := _summary_in(message):
+        if summary := _read_summary(message):
             return View("user", "person", summary)
         model = isinstance(message, ModelResponse)
         contents = Parts()
-        for number, part in enumerate(parts_of(message)):
+        for number, part in enumerate(read_parts(message)):
             try:
-                contents.take(part, model=model)
+                contents.add_message_part(part, model=model)
             except Unreadable as odd:
                 raise odd.within(f"parts[{number}]") from None
-        return contents.view("assistant", "model") if model else _request_view(contents)
+        return contents.view("assistant", "model") if model else _build_request_view(contents)
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a message of Pydantic AI's: nobody else has these classes."""
@@ -74,7 +74,7 @@ class PydanticAI(Format):
         """Return a new message with just this text; a summary in its two voices."""
         if role == "assistant":
             return ModelResponse(parts=[TextPart(text)])
-        return ModelRequest(parts=_voices(text))
+        return ModelRequest(parts=_split_summary_parts(text))
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """Return a request with a result that says that there is none."""
@@ -83,7 +83,7 @@ class PydanticAI(Format):
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         view = self.read(message)
-        host = Slot("text") if view.origin == "host" or _summary_in(message) else Slot("attached")
+        host = Slot("text") if view.origin == "host" or _read_summary(message) else Slot("attached")
         parts = [edit_part(part, edit, host=host) for part in message.parts]
         return _with_parts(message, parts)
 
@@ -112,7 +112,7 @@ class PydanticAI(Format):
         joined: list[Message] = []
         group: list[Unit] = []
         for unit in units:
-            if group and not _belongs(unit, group):
+            if group and not _belongs_to_group(unit, group):
                 joined.append(_join_parts(group, messages))
                 group = []
             if unit.part:
@@ -140,7 +140,7 @@ class PydanticAI(Format):
 FORMAT = PydanticAI()
 
 
-def _request_view(contents: Parts) -> View:
+def _build_request_view(contents: Parts) -> View:
     text, attached = contents.text, [*contents.attached]
     origin: Origin = "tool" if contents.answers and not text else "person"
     if not (text or contents.answers or contents.media):
@@ -150,46 +150,46 @@ def _request_view(contents: Parts) -> View:
     else:
         attached += contents.host_texts
     view = replace(contents.view("user", origin), text=text, attached=tuple(attached))
-    return view if text == contents.text else replace(view, starts=())
+    return view if text == contents.text else replace(view, block_starts=())
 
 
 # -- a summary turn ---------------------------------------------------------------------------------------------------
 
 
-def _voices(text: str) -> list[Any]:
+def _split_summary_parts(text: str) -> list[Any]:
     """Return the text as parts: rules and pins in a summary as the user's word, the other sections as history."""
-    record_id = framed_id(View("user", "host", text))
+    record_id = find_summary_turn_id(View("user", "host", text))
     if record_id is None:
         return [UserPromptPart(text)]
     first, *rest = text.split(_SECTION_START)
     sections = [first, *(f"## {section}" for section in rest)]
     parts: list[Any] = []
-    for is_users, group in groupby(sections, _is_users_word):
+    for is_users, group in groupby(sections, _is_users_section):
         text = "\n\n".join(group)
         parts.append(UserPromptPart(text) if is_users else CompactionPart(text, metadata={PROVIDER_NAME: record_id}))
     return parts
 
 
-def _is_users_word(section: str) -> bool:
-    return section.partition("\n")[0] in _users_headings()
+def _is_users_section(section: str) -> bool:
+    return section.partition("\n")[0] in _list_users_headings()
 
 
 @cache
-def _users_headings() -> frozenset[str]:
+def _list_users_headings() -> frozenset[str]:
     """Return the headings, in every language, of what still counts as the user's word: rules and pins."""
     return frozenset((PINS_HEADING, *(f"## {labels(code)['rules']}" for code in language_tables())))
 
 
-def _summary_in(message: Message) -> str:
+def _read_summary(message: Message) -> str:
     """Return the text of a summary turn of ours, whatever the application added beside it; "" for any other message."""
-    parts: list[Any] = parts_of(message)
+    parts: list[Any] = read_parts(message)
     if isinstance(message, ModelResponse) or not any(part.part_kind == "compaction" for part in parts):
         return ""
     voices = [part.content for part in parts if part.part_kind in _PARTS_WITH_AUTHORS]
     if not all(isinstance(text, str) for text in voices):
         return ""
     text = "\n\n".join(voices)
-    return text if framed_id(View("user", "host", text)) else ""
+    return text if find_summary_turn_id(View("user", "host", text)) else ""
 
 
 # -- mending ----------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _with_parts(message: Any, parts: Sequence[Any]) -> Any:
     return message if same_objects(parts, message.parts) else replace(message, parts=list(parts))
 
 
-def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
+def _belongs_to_group(unit: Unit, group: Sequence[Unit]) -> bool:
     """Return whether the part goes into one request with these: a result after results, or what else they came with."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}

@@ -50,24 +50,24 @@ class Parts(Content):
             self.say(part)
         elif isinstance(part, TextContent):
             self.say(part.content)
-        elif (media := media_of(part)) is not None:
+        elif (media := read_item_media(part)) is not None:
             self.media.append(media)
         elif not isinstance(part, CachePoint):
             self.attach_part(part)
 
-    def take(self, part: Any, *, model: bool) -> None:
+    def add_message_part(self, part: Any, *, model: bool) -> None:
         """Take in one part of a request, or of a model's response."""
         kind = part.part_kind
         if kind in {"text", "speech"}:
             self.say(part.content or "")
-            self.media += [media for media in [media_of(getattr(part, "audio", None))] if media]
+            self.media += [media for media in [read_item_media(getattr(part, "audio", None))] if media]
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
         elif kind in ANSWER_KINDS and is_answer(part):
             self.answers.append(
                 Answer(part.tool_call_id, answer_text(part), getattr(part, "outcome", "failed") in FAILED_OUTCOMES)
             )
-            self.media += [media for media in map(media_of, getattr(part, "files", ())) if media]
+            self.media += [media for media in map(read_item_media, getattr(part, "files", ())) if media]
         elif kind == "tool-call":
             self.calls.append(Call(part.tool_call_id, part.tool_name, call_text(part)))
         elif kind == "thinking":
@@ -75,13 +75,13 @@ class Parts(Content):
         elif kind == "system-prompt":
             self.prompts.append(part.content)
         elif kind == "file":
-            self.media += [media for media in [media_of(part.content)] if media]
+            self.media += [media for media in [read_item_media(part.content)] if media]
         elif kind in {"retry-prompt", "retry-feedback"} or (kind == "compaction" and not model):
             self.host_texts.append(host_text(part))
         elif kind not in NOTE_KINDS:
-            self._attach_own(part, kind)
+            self._attach_provider_part(part, kind)
 
-    def _attach_own(self, part: Any, kind: str) -> None:
+    def _attach_provider_part(self, part: Any, kind: str) -> None:
         """Take in a provider's own tool or compaction, or a part that this version does not know."""
         if kind == "compaction":
             self.opaque = True
@@ -90,10 +90,10 @@ class Parts(Content):
 
     def attach_part(self, part: Any) -> None:
         """Take in a part that is nobody's words here."""
-        self.attach(shown_of(part))
+        self.attach(to_shown_data(part))
 
 
-def shown_of(part: Any) -> dict[str, Any]:
+def to_shown_data(part: Any) -> dict[str, Any]:
     """Return a part as plain data: what a model is shown of it, and what tells it apart from others of its kind."""
     fields = {key: value for key, value in vars(part).items() if value is not None and key not in _IGNORED_FIELDS}
     shown: dict[str, Any] = to_jsonable_python(fields, fallback=str, bytes_mode="base64")
@@ -130,22 +130,22 @@ def call_text(part: Any) -> str:
     return as_json({} if part.args is None else part.args)
 
 
-def media_of(item: Any) -> Media | None:
+def read_item_media(item: Any) -> Media | None:
     """Return the image, sound, film or document that an item of a content is; None for anything else."""
     detail = str((getattr(item, "vendor_metadata", None) or {}).get("detail") or "")
     if isinstance(item, BinaryContent):
-        return Media(_kind_of(item.media_type), item.media_type, item.base64, detail)
+        return Media(_media_kind(item.media_type), item.media_type, item.base64, detail)
     if isinstance(item, UploadedFile):
-        return Media(_kind_of(item.media_type), item.media_type, item.file_id)
+        return Media(_media_kind(item.media_type), item.media_type, item.file_id)
     if isinstance(item, FileUrl):
         mime = ""
         with suppress(ValueError):  # an address that does not tell
             mime = item.media_type
-        return Media(_URL_KINDS.get(str(getattr(item, "kind", "")), _kind_of(mime)), mime, item.url, detail)
+        return Media(_URL_KINDS.get(str(getattr(item, "kind", "")), _media_kind(mime)), mime, item.url, detail)
     return None
 
 
-def _kind_of(mime: str) -> MediaKind:
+def _media_kind(mime: str) -> MediaKind:
     return _MEDIA_KINDS.get(mime.partition("/")[0], "document")
 
 
@@ -159,21 +159,21 @@ def edit_part(part: Any, edit: Edit, *, host: Slot) -> Any:
         return _EDITORS[kind](part, edit)
     if (kind == "compaction" and part.provider_name is None) or kind == "retry-feedback":
         content = part.content
-        return _with(part, "content", edit(host, content) if content and isinstance(content, str) else content)
+        return _replace_field(part, "content", edit(host, content) if content and isinstance(content, str) else content)
     return part
 
 
-def _with(part: Any, field: str, value: Any) -> Any:
+def _replace_field(part: Any, field: str, value: Any) -> Any:
     old = getattr(part, field)
     return part if value is old or value == old else replace(part, **{field: value})
 
 
-def _edit_words(part: Any, edit: Edit) -> Any:
-    return _with(part, "content", _edit_content(part.content, edit))
+def _edit_content_field(part: Any, edit: Edit) -> Any:
+    return _replace_field(part, "content", _edit_content(part.content, edit))
 
 
 def _edit_speech(part: Any, edit: Edit) -> Any:
-    return _with(part, "transcript", _edit_text(part.transcript, edit))
+    return _replace_field(part, "transcript", _edit_text(part.transcript, edit))
 
 
 def _edit_file(part: Any, edit: Edit) -> Any:
@@ -181,8 +181,8 @@ def _edit_file(part: Any, edit: Edit) -> Any:
     return TextPart(shown) if isinstance(shown, str) else part
 
 
-def _edit_own_result(part: Any, edit: Edit) -> Any:
-    return _with(part, "content", edit_leaves(part.content, lambda text: edit(Slot("attached"), text)))
+def _edit_builtin_result(part: Any, edit: Edit) -> Any:
+    return _replace_field(part, "content", edit_leaves(part.content, lambda text: edit(Slot("attached"), text)))
 
 
 def _edit_text(text: str, edit: Edit) -> str:
@@ -204,7 +204,7 @@ def _edit_item(item: Any, edit: Edit) -> Any:
     if isinstance(item, TextContent):
         new = _edit_text(item.content, edit)
         return item if new == item.content else TextContent(new, metadata=item.metadata)
-    media = media_of(item)
+    media = read_item_media(item)
     new = edit(Slot("media"), media.source) if media is not None else ""
     return item if media is None or new == media.source else new
 
@@ -234,17 +234,17 @@ def _edit_call(part: Any, edit: Edit) -> Any:
 
 
 _EDITORS: dict[str, Callable[[Any, Edit], Any]] = {
-    "user-prompt": _edit_words,
-    "text": _edit_words,
+    "user-prompt": _edit_content_field,
+    "text": _edit_content_field,
     "speech": _edit_speech,
     "file": _edit_file,
     "tool-return": _edit_answer,
     "tool-call": _edit_call,
-    "builtin-tool-return": _edit_own_result,
+    "builtin-tool-return": _edit_builtin_result,
 }
 
 
-def parts_of(message: Any) -> list[Any]:
+def read_parts(message: Any) -> list[Any]:
     """Return the parts of a message; raise `Unreadable` for one that has no list of parts."""
     parts = message.parts
     if not isinstance(parts, list | tuple):

@@ -17,12 +17,12 @@ _PASSED_SETTINGS = ("extra_headers", "extra_body", "service_tier", "openai_store
 """Settings of a request that hold for its summary too: how it is routed, and whether the provider stores it."""
 
 
-def summariser_of(model: Any) -> Any:
+def to_summariser(model: Any) -> Any:
     """Return a `Model` as a summariser; all else as `Compactor` takes it."""
     return ProviderModel(model.model_name, model, {}) if isinstance(model, Model) else model
 
 
-def own_model(model: Any, settings: Mapping[str, Any] | None = None) -> OwnModel | None:
+def make_own_model(model: Any, settings: Mapping[str, Any] | None = None) -> OwnModel | None:
     """Return what asks the agent's own model, with those settings of the request that hold for a summary too."""
     if not isinstance(model, Model):
         return None
@@ -34,7 +34,7 @@ def own_model(model: Any, settings: Mapping[str, Any] | None = None) -> OwnModel
     return ask_it
 
 
-def focused(model: Any, focus: str) -> Callable[[Ask], Any]:
+def add_focus(model: Any, focus: str) -> Callable[[Ask], Any]:
     """Return the summariser, asked each time for a summary that is most of all about this."""
     model = wrap_model(model)
     addition = f"\n\nWhat matters most for the one who goes on from this summary: {focus}"

@@ -38,11 +38,13 @@ def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
         )
     history = History(thread, **keywords)
     wrapped: Any = (
-        gemini.install(client, history) if is_google(client) else _install(copy.copy(client), client, history)
+        gemini.wrap_google_client(client, history)
+        if is_google(client)
+        else _wrap_client(copy.copy(client), client, history)
     )
     for name in ("close", "aclose"):
         if hasattr(wrapped, name):
-            setattr(wrapped, name, _closing(getattr(wrapped, name), history))
+            setattr(wrapped, name, _close_with_history(getattr(wrapped, name), history))
     return wrapped  # type: ignore[no-any-return] # a copy of the client
 
 
@@ -54,7 +56,7 @@ def history_of(client: Any) -> History:
     return history
 
 
-def _install(wrapped: Any, original: Any, history: History) -> Any:
+def _wrap_client(wrapped: Any, original: Any, history: History) -> Any:
     """Return the client, whose requests go by way of `history`; `original` is what it was copied from, or itself."""
     for name in _WRAPPED_METHODS:
         vars(wrapped).pop(name, None)
@@ -63,7 +65,7 @@ def _install(wrapped: Any, original: Any, history: History) -> Any:
 
     def copied(**options: Any) -> Any:
         again = plain_copy(**options)
-        return _install(again, again, history)
+        return _wrap_client(again, again, history)
 
     wrapped.post = fit_post(plain_post, history, is_async=is_async)
     wrapped.copy = wrapped.with_options = copied
@@ -80,7 +82,7 @@ def _install(wrapped: Any, original: Any, history: History) -> Any:
     return wrapped
 
 
-def _closing(plain: Callable[[], Any], history: History) -> Callable[[], Any]:
+def _close_with_history(plain: Callable[[], Any], history: History) -> Callable[[], Any]:
     """Return the function that closes `history` before the client."""
 
     def close() -> None:

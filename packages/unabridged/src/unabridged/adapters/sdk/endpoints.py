@@ -17,7 +17,7 @@ from unabridged.adapters.kit import (
 class ChatChunkStream(Stream):
     """Chunks of Chat Completions."""
 
-    def says(self, item: Any) -> bool:
+    def begins_answer(self, item: Any) -> bool:
         """Return whether the chunk holds any of the answer."""
         return bool(getattr(item, "choices", None))
 
@@ -29,7 +29,7 @@ class ChatChunkStream(Stream):
 class MessageEventStream(Stream):
     """Events of the Messages API."""
 
-    def says(self, item: Any) -> bool:
+    def begins_answer(self, item: Any) -> bool:
         """Return whether the model has begun to answer."""
         return getattr(item, "type", None) != "message_start"
 
@@ -53,6 +53,6 @@ RESOURCES = {"chat.completions": CHAT_ENDPOINT, "responses": RESPONSES_ENDPOINT}
 before that."""
 
 
-def endpoint_of(path: str) -> Endpoint | None:
+def find_endpoint(path: str) -> Endpoint | None:
     """Return the kind of request that is posted to this path; None for one without a conversation."""
     return ENDPOINTS.get(path.partition("?")[0])

@@ -14,9 +14,20 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.adapters.kit import Body, Endpoint, Stream, arun, astream, listed, longest, run, schema_of, stream
+from unabridged.adapters.kit import (
+    Body,
+    Endpoint,
+    Stream,
+    arun,
+    astream,
+    find_max_length,
+    run,
+    stream,
+    to_list,
+    to_schema,
+)
 from unabridged.adapters.sdk.history import History
-from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, open_call
+from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, prepare_call
 from unabridged.formats import FORMATS, GeminiContents
 
 
@@ -25,17 +36,17 @@ def is_google(client: Any) -> bool:
     return any(base.__module__ == "google.genai.client" for base in type(client).__mro__)
 
 
-def install(client: Any, history: History) -> Any:
+def wrap_google_client(client: Any, history: History) -> Any:
     """Return a copy of the client, or of its `aio`, whose requests go by way of `history`."""
-    wrapped = _quiet_copy(client)
+    wrapped = _copy_without_closing(client)
     wrapped.unabridged = history
-    wrapped._models = _fitted_models(client.models, history)
+    wrapped._models = _copy_fitted_models(client.models, history)
     if hasattr(client, "aio"):
-        wrapped._aio = install(client.aio, history)
+        wrapped._aio = wrap_google_client(client.aio, history)
     return wrapped
 
 
-def _quiet_copy(client: Any) -> Any:
+def _copy_without_closing(client: Any) -> Any:
     """Return a copy that references the client, and leaves their shared connections open when it is collected."""
     wrapped = copy.copy(client)
     kind = type(client)
@@ -44,7 +55,7 @@ def _quiet_copy(client: Any) -> Any:
     return wrapped
 
 
-def _fitted_models(models: Any, history: History) -> Any:
+def _copy_fitted_models(models: Any, history: History) -> Any:
     fitted = copy.copy(models)
     is_async = inspect.iscoroutinefunction(models.generate_content)
     fit_stream = _fit_async_stream if is_async else _fit_stream
@@ -55,10 +66,10 @@ def _fitted_models(models: Any, history: History) -> Any:
 
 def _fit_stream(method: Function, history: History) -> Function:
     def fitted(**arguments: Any) -> Iterator[Any]:
-        if history.leaves_alone(CONTENTS_ENDPOINT, arguments):
+        if history.is_sent_unchanged(CONTENTS_ENDPOINT, arguments):
             yield from method(**arguments)
             return
-        call: SdkCall = run(open_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
+        call: SdkCall = run(prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
         yield from stream(call.request, call.send, GEMINI_STREAM)
 
     return fitted
@@ -66,13 +77,17 @@ def _fit_stream(method: Function, history: History) -> Function:
 
 def _fit_async_stream(method: Function, history: History) -> Function:
     async def items(arguments: Body) -> AsyncIterator[Any]:
-        call: SdkCall = await arun(open_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
+        call: SdkCall = await arun(
+            prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter))
+        )
         async with aclosing(astream(call.request, call.send, GEMINI_STREAM)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def fitted(**arguments: Any) -> Any:
-        return await method(**arguments) if history.leaves_alone(CONTENTS_ENDPOINT, arguments) else items(arguments)
+        return (
+            await method(**arguments) if history.is_sent_unchanged(CONTENTS_ENDPOINT, arguments) else items(arguments)
+        )
 
     return fitted
 
@@ -80,7 +95,7 @@ def _fit_async_stream(method: Function, history: History) -> Function:
 class GeminiStream(Stream):
     """Pieces of a response."""
 
-    def says(self, item: Any) -> bool:
+    def begins_answer(self, item: Any) -> bool:
         """Return whether the piece holds any of the answer."""
         return bool(getattr(item, "candidates", None))
 
@@ -90,12 +105,12 @@ class GeminiStream(Stream):
 
 
 @dataclass(frozen=True, slots=True)
-class Contents(Endpoint):
+class ContentsEndpoint(Endpoint):
     """Requests with `contents`, and a `config` that has all else."""
 
-    def conversation(self, body: Body) -> list[Any]:
+    def read_messages(self, body: Body) -> list[Any]:
         """Return the contents: the list itself where it holds turns, else what the SDK makes of it."""
-        contents = listed(body["contents"])
+        contents = to_list(body["contents"])
         if isinstance(contents, list) and all(map(self.format.claims, contents)):
             return contents
         from google.genai import _transformers  # noqa: PLC0415 - a client of it is here, so it is loaded
@@ -109,55 +124,55 @@ class Contents(Endpoint):
         contents = [Content.model_validate(turn) if isinstance(turn, Mapping) else turn for turn in messages]
         return {**body, self.messages: contents}
 
-    def prompt(self, body: Body) -> Any:
+    def read_system_prompt(self, body: Body) -> Any:
         """Return the system instruction's texts."""
-        return "\n".join(_texts(_of_config(body, "system_instruction"))) or None
+        return "\n".join(_list_texts(_read_config(body, "system_instruction"))) or None
 
-    def schemas(self, body: Body) -> Any:
+    def read_schemas(self, body: Body) -> Any:
         """Return what the model reads of tools and of the schema of its answer."""
-        schemas = [_of_config(body, name) for name in ("response_schema", "response_json_schema")]
-        tools = [_shown(tool) for tool in _of_config(body, "tools") or ()]
-        return [*tools, *(_shown(schema) for schema in schemas if schema)] or None
+        schemas = [_read_config(body, name) for name in ("response_schema", "response_json_schema")]
+        tools = [_to_shown_tool(tool) for tool in _read_config(body, "tools") or ()]
+        return [*tools, *(_to_shown_tool(schema) for schema in schemas if schema)] or None
 
     def max_tokens(self, body: Body) -> int | None:
         """Return the longest answer that the configuration asks for."""
-        return longest([_of_config(body, "max_output_tokens")])
+        return find_max_length([_read_config(body, "max_output_tokens")])
 
-    def whole(self, body: Body) -> Body:
+    def with_lists(self, body: Body) -> Body:
         """Return the request with a list in place of contents that can be read only once."""
-        return {**body, self.messages: listed(body[self.messages])}
+        return {**body, self.messages: to_list(body[self.messages])}
 
-    def kept_by(self, body: Body) -> str | None:
+    def find_keeping_field(self, body: Body) -> str | None:
         """Return the field by which the provider keeps contents; None where it does not."""
-        return "cached_content" if _of_config(body, "cached_content") else None
+        return "cached_content" if _read_config(body, "cached_content") else None
 
 
-def _of_config(body: Body, name: str) -> Any:
+def _read_config(body: Body, name: str) -> Any:
     config = body.get("config")
     if isinstance(config, Mapping):
-        return config.get(name, config.get(_camel(name)))
+        return config.get(name, config.get(_to_camel_case(name)))
     return getattr(config, name, None)
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.title, others))
 
 
-def _texts(instruction: Any) -> list[str]:
+def _list_texts(instruction: Any) -> list[str]:
     """Return the texts of a system instruction: itself, or those of its parts."""
     if not instruction or isinstance(instruction, str):
         return [instruction] if instruction else []
     if isinstance(instruction, Sequence):
-        return [text for one in instruction for text in _texts(one)]
+        return [text for one in instruction for text in _list_texts(one)]
     inside = instruction if isinstance(instruction, Mapping) else vars(instruction)
-    return _texts(inside.get("text") or inside.get("parts"))
+    return _list_texts(inside.get("text") or inside.get("parts"))
 
 
-def _shown(tool: Any) -> Any:
+def _to_shown_tool(tool: Any) -> Any:
     """Return what the model is shown of a tool: a function's name, arguments and description, an object as data."""
     if isinstance(tool, type):
-        return schema_of(tool)
+        return to_schema(tool)
     if hasattr(tool, "model_dump"):
         return tool.model_dump(mode="json", exclude_none=True)
     if isinstance(tool, Callable):  # type: ignore[arg-type]  # it is a class for isinstance
@@ -165,5 +180,5 @@ def _shown(tool: Any) -> Any:
     return tool
 
 
-CONTENTS_ENDPOINT = Contents(FORMATS[GeminiContents.name], messages="contents")
+CONTENTS_ENDPOINT = ContentsEndpoint(FORMATS[GeminiContents.name], messages="contents")
 GEMINI_STREAM = GeminiStream()

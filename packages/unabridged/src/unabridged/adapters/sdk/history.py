@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Body, Endpoint, Engine, Newest, Request, current_thread
+from unabridged.adapters.kit import Agent, Body, BoundedMapping, Endpoint, Engine, Request, current_thread
 from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
@@ -34,9 +34,9 @@ class History:
         self._own_thread = optional_name(thread)
         self._keywords = keywords
         self._lock = threading.RLock()
-        self._first = Engine(DEFAULT, **keywords)
-        self._engines = {DEFAULT.name: self._first}
-        self._sent: Newest[str | None, tuple[Compactor, Compaction]] = Newest(_MAX_THREADS)
+        self._first_engine = Engine(DEFAULT, **keywords)
+        self._engines = {DEFAULT.name: self._first_engine}
+        self._sent: BoundedMapping[str | None, tuple[Compactor, Compaction]] = BoundedMapping(_MAX_THREADS)
         self._logged_kept = False
 
     @property
@@ -47,34 +47,34 @@ class History:
     @property
     def archive(self) -> Archive:
         """Return the archive of all conversations."""
-        return self._first.archive
+        return self._first_engine.archive
 
     # -- for requests -------------------------------------------------------------------------------------------------
 
     def is_ready(self, endpoint: Endpoint) -> bool:
         """Return whether a request of this kind needs no file to be opened."""
         engine = self._engines.get(endpoint.format.name)
-        return engine is not None and engine.ready
+        return engine is not None and engine.is_ready
 
     def request(self, endpoint: Endpoint, body: Body) -> Request:
         """Return the request as the engine sees it; what is sent is remembered."""
-        tools = endpoint.schemas(body)
-        request = self._engine(endpoint.format).request(
-            endpoint.conversation(body),
+        tools = endpoint.read_schemas(body)
+        request = self._engine_for(endpoint.format).request(
+            endpoint.read_messages(body),
             endpoint.agent(body, tools),
             thread=self.thread,
-            system=endpoint.prompt(body),
+            system=endpoint.read_system_prompt(body),
             tools=tools,
             max_tokens=endpoint.max_tokens(body),
         )
         remember = partial(self._remember, request.thread, request.compactor)
-        return replace(request, on_fitted=remember, as_host_error=_as_refusal)
+        return replace(request, on_fitted=remember, as_host_error=_to_provider_error)
 
-    def leaves_alone(self, endpoint: Endpoint, body: Any) -> bool:
+    def is_sent_unchanged(self, endpoint: Endpoint, body: Any) -> bool:
         """Return whether nothing is to be fitted: no messages, or a conversation that the provider keeps."""
         if not isinstance(body, Mapping) or not body.get(endpoint.messages):
             return True
-        kept = endpoint.kept_by(body)
+        kept = endpoint.find_keeping_field(body)
         if kept is not None and not self._logged_kept:
             self._logged_kept = True
             log.info("requests with %s are sent as they are: the provider keeps that conversation", kept)
@@ -84,10 +84,10 @@ class History:
         with self._lock:
             self._sent[thread] = (compactor, fitted)
 
-    def _engine(self, format_: Format) -> Engine:
+    def _engine_for(self, format_: Format) -> Engine:
         with self._lock:
             if format_.name not in self._engines:
-                keywords = {**self._keywords, "archive": self._first.archive}
+                keywords = {**self._keywords, "archive": self._first_engine.archive}
                 self._engines[format_.name] = Engine(format_, **keywords)
             return self._engines[format_.name]
 
@@ -95,58 +95,58 @@ class History:
 
     def last(self, thread: Name | None = None) -> Compaction | None:
         """Return the request that was sent last in the thread: messages, tokens and receipt; None before any."""
-        last = self._sent.get(self._name_of(thread))
+        last = self._sent.get(self._resolve_thread(thread))
         return last[1] if last is not None else None
 
     def compactor(self, thread: Name | None = None, messages: Sequence[Any] = ()) -> Compactor:
         """Return the compactor that served the thread last, else one for messages like these."""
-        last = self._sent.get(self._name_of(thread))
-        return last[0] if last is not None else self._engine(detect(messages)).compactor_for(Agent())
+        last = self._sent.get(self._resolve_thread(thread))
+        return last[0] if last is not None else self._engine_for(detect(messages)).compactor_for(Agent())
 
     def replay(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """Return the original conversation of what was sent last, or of this list of messages."""
-        name = self._name_of(thread)
-        result = self._messages(messages, name)
+        name = self._resolve_thread(thread)
+        result = self._messages_or_last_sent(messages, name)
         return self.compactor(name, result).replay(result, thread=name)
 
     def undo(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """Take the newest compaction back; return what was sent last, or this list, as it was before."""
-        name = self._name_of(thread)
-        result = self._messages(messages, name)
+        name = self._resolve_thread(thread)
+        result = self._messages_or_last_sent(messages, name)
         return self.compactor(name, result).undo(result, thread=name)
 
     def search(self, query: str, *, thread: Name | None = None, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages of the thread that match best: literal words, no query syntax."""
-        name = self._require_name(thread)
+        name = self._require_thread(thread)
         return self.compactor(name).search(query, thread=name, limit=limit)
 
     def read(self, ref: str | int, *, thread: Name | None = None) -> Any:
         """Return the archived message exactly as it was, by a hit's `ref` or its turn."""
-        name = self._require_name(thread)
+        name = self._require_thread(thread)
         return self.compactor(name).read(ref, thread=name)
 
     def pin(self, text: str, *, thread: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""
-        self._first.for_records().pin(text, thread=self._require_name(thread))
+        self._first_engine.compactor_for_records().pin(text, thread=self._require_thread(thread))
 
     def unpin(self, text: str, *, thread: Name | None = None) -> bool:
         """Take a pin away from the next compaction on; return whether there was one with this text."""
-        return self._first.for_records().unpin(text, thread=self._require_name(thread))
+        return self._first_engine.compactor_for_records().unpin(text, thread=self._require_thread(thread))
 
     def pins(self, *, thread: Name | None = None) -> Sequence[str]:
         """Return the texts that are pinned to the thread, oldest first."""
-        return self._first.for_records().pins(thread=self._require_name(thread))
+        return self._first_engine.compactor_for_records().pins(thread=self._require_thread(thread))
 
     def recall(self, thread: Name | None = None) -> Tools:
         """Return `search_history` and `read_history` for the agent of this thread: their schemas, and what answers."""
-        return tools(self.archive, Scope(self._first.namespace, self._require_name(thread)))
+        return tools(self.archive, Scope(self._first_engine.namespace, self._require_thread(thread)))
 
     def close(self) -> None:
         """Close the summariser, and the archive if it was opened here; what was learned is kept."""
         for engine in reversed(self._engines.values()):
             engine.close()
 
-    def _messages(self, messages: list[Any] | None, thread: str | None) -> list[Any]:
+    def _messages_or_last_sent(self, messages: list[Any] | None, thread: str | None) -> list[Any]:
         if messages is not None:
             return messages
         sent = self.last(thread)
@@ -154,17 +154,17 @@ class History:
             raise SettingsError(f"nothing was sent in thread {thread!r} yet: pass the messages")
         return sent.messages
 
-    def _name_of(self, thread: Name | None) -> str | None:
+    def _resolve_thread(self, thread: Name | None) -> str | None:
         return self.thread if thread is None else check_name(thread)
 
-    def _require_name(self, thread: Name | None) -> str:
-        name = self._name_of(thread)
+    def _require_thread(self, thread: Name | None) -> str:
+        name = self._resolve_thread(thread)
         if name is None:
             raise SettingsError("name the conversation: thread=, wrap(client, thread=) or `with unabridged.thread(…)`")
         return name
 
 
-def _as_refusal(wont: WontFit) -> Exception:
+def _to_provider_error(wont: WontFit) -> Exception:
     """Return the provider's own error, with what we know of it as a note; `wont` where nothing was sent yet."""
     refusal = wont.__cause__
     if not isinstance(refusal, Exception):

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from unabridged.adapters.kit import Body, Endpoint, Exchanged, Request, Steps, arun, awatch, blocking, run, watch
-from unabridged.adapters.sdk.endpoints import STREAMS, endpoint_of
+from unabridged.adapters.kit import (
+    Body,
+    Endpoint,
+    ExchangeResult,
+    Request,
+    Steps,
+    arun,
+    astream_fitted,
+    call_in_thread,
+    run,
+    stream_fitted,
+)
+from unabridged.adapters.sdk.endpoints import STREAMS, find_endpoint
 from unabridged.adapters.sdk.history import History
 
 Function = Callable[..., Any]
@@ -33,17 +44,17 @@ class SdkCall:
             return self.post(self.body)
         return self.post(self.endpoint.with_messages(self.body, messages))
 
-    def watch(self, stream: Any, sent: Exchanged[Any], *, is_async: bool) -> Any:
+    def wrap_stream(self, stream: Any, sent: ExchangeResult[Any], *, is_async: bool) -> Any:
         """Return the SDK's stream; one that is refused after it was opened goes on with a second response."""
         ours = weakref.ref(stream)
 
         def open_again(messages: list[Any]) -> Any:
-            return _adopt(ours, self.send(messages))
+            return _take_over_response(ours, self.send(messages))
 
         async def aopen_again(messages: list[Any]) -> Any:
-            return _adopt(ours, await self.send(messages))
+            return _take_over_response(ours, await self.send(messages))
 
-        watching: Any = (awatch, aopen_again) if is_async else (watch, open_again)
+        watching: Any = (astream_fitted, aopen_again) if is_async else (stream_fitted, open_again)
         kind = STREAMS[self.endpoint.format.name]
         setattr(
             stream,
@@ -55,18 +66,18 @@ class SdkCall:
 
 def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
     """Return the `post` of a client, with every conversation in a body fitted."""
-    send = _asend if is_async else _send
+    send = _asend_fitted if is_async else _send_fitted
 
     @wraps(post)
     def fitted(path: str, *, body: Any = None, **options: Any) -> Any:
-        return send(history, endpoint_of(path), body, lambda shorter: post(path, body=shorter, **options))
+        return send(history, find_endpoint(path), body, lambda shorter: post(path, body=shorter, **options))
 
     return fitted
 
 
 def fit_method(method: Function, history: History, endpoint: Endpoint, *, is_async: bool) -> Function:
     """Return a method of a resource, with the conversation in its arguments fitted before the SDK makes JSON of it."""
-    send = _asend if is_async else _send
+    send = _asend_fitted if is_async else _send_fitted
 
     @wraps(method)
     def fitted(**arguments: Any) -> Any:
@@ -75,39 +86,39 @@ def fit_method(method: Function, history: History, endpoint: Endpoint, *, is_asy
     return fitted
 
 
-def _send(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
-    if endpoint is None or history.leaves_alone(endpoint, body):
+def _send_fitted(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+    if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return post(body)
-    call, sent = run(_carry_out(history, endpoint, body, post))
-    return call.watch(sent.response, sent, is_async=False) if _is_stream(sent.response) else sent.response
+    call, sent = run(_run_call(history, endpoint, body, post))
+    return call.wrap_stream(sent.response, sent, is_async=False) if _is_stream(sent.response) else sent.response
 
 
-async def _asend(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
-    if endpoint is None or history.leaves_alone(endpoint, body):
+async def _asend_fitted(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+    if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return await post(body)
-    call, sent = await arun(_carry_out(history, endpoint, body, post))
-    return call.watch(sent.response, sent, is_async=True) if _is_stream(sent.response) else sent.response
+    call, sent = await arun(_run_call(history, endpoint, body, post))
+    return call.wrap_stream(sent.response, sent, is_async=True) if _is_stream(sent.response) else sent.response
 
 
-def open_call(history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]) -> Steps[SdkCall]:
+def prepare_call(history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]) -> Steps[SdkCall]:
     """Return the call, with its request measured for the model that it names."""
-    body = endpoint.whole(body)
+    body = endpoint.with_lists(body)
     if history.is_ready(endpoint):
         return SdkCall(history.request(endpoint, body), endpoint, body, post)
-    request: Request = yield blocking(history.request, endpoint, body)
+    request: Request = yield call_in_thread(history.request, endpoint, body)
     return SdkCall(request, endpoint, body, post)
 
 
-def _carry_out(
+def _run_call(
     history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]
-) -> Steps[tuple[SdkCall, Exchanged[Any]]]:
-    call = yield from open_call(history, endpoint, body, post)
+) -> Steps[tuple[SdkCall, ExchangeResult[Any]]]:
+    call = yield from prepare_call(history, endpoint, body, post)
     sent = yield from call.request.exchange(call.send)
-    call.request.observe(sent.fitted, _raw_report(sent.response))
+    call.request.observe(sent.fitted, _read_raw_report(sent.response))
     return call, sent
 
 
-def _raw_report(response: Any) -> Any:
+def _read_raw_report(response: Any) -> Any:
     """Return what a raw response (`with_raw_response`) reports, if it is there already; else None."""
     raw = getattr(response, "http_response", None)
     if raw is None or not getattr(raw, "is_closed", False):
@@ -122,7 +133,7 @@ def _is_stream(response: Any) -> bool:
     return hasattr(response, ITEMS_ATTRIBUTE) and hasattr(response, "response")
 
 
-def _adopt(ours: weakref.ref[Any], second: Any) -> Any:
+def _take_over_response(ours: weakref.ref[Any], second: Any) -> Any:
     """Return the items of the second response, which becomes that of the stream that the caller has."""
     if (stream := ours()) is not None:
         stream.response = second.response

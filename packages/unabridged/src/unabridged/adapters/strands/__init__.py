@@ -10,9 +10,9 @@ Bedrock's Converse, whatever model reads them.
 
 from __future__ import annotations
 
-from unabridged.adapters.framework_versions import needed
+from unabridged.adapters.framework_versions import check_framework
 
-with needed("strands", __name__):
+with check_framework("strands", __name__):
     from unabridged.adapters.strands.manager import CompactingConversationManager
 
 __all__ = ["CompactingConversationManager"]

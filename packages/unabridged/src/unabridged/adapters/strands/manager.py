@@ -24,7 +24,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 from strands.types.tools import ToolResult, ToolUse
 
 from unabridged.adapters import kit
-from unabridged.adapters.strands.summariser import model_name, own_model, summariser, usage_of
+from unabridged.adapters.strands.summariser import make_own_model, model_name, read_usage, to_summariser
 from unabridged.archive.names import Name, optional_name
 from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
@@ -46,11 +46,11 @@ class _AgentRequest:
 
     request: kit.Request
     fitted: Compaction
-    is_settled: bool = False
+    is_sent_as_is: bool = False
     """It was made in place of one that was refused, and is sent as it is."""
     refusal: Exception | None = None
-    """The error of a refusal of `refused`; `shorter` is made before Strands asks for it, which can't wait."""
-    refused: list[Message] = field(default_factory=list)
+    """The error of a refusal of `refused_messages`; `shorter` is made before Strands asks for it, which can't wait."""
+    refused_messages: list[Message] = field(default_factory=list)
     shorter: Compaction | Exception | None = None
 
 
@@ -75,12 +75,12 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     ) -> None:
         super().__init__()
         self.thread, self.recall = optional_name(thread), recall
-        keywords["model"] = summariser(keywords.get("model", kit.AGENT_MODEL))
+        keywords["model"] = to_summariser(keywords.get("model", kit.AGENT_MODEL))
         keywords["settings"] = kit.with_pins(keywords.get("settings"), _is_pinned)
         keywords["on_event"] = otel(also=keywords.get("on_event"))
         self.engine = kit.Engine(FORMAT, host_state=host_state, **keywords)
-        self._sent: WeakKeyDictionary[Agent, _AgentRequest] = WeakKeyDictionary()
-        self._ahead: list[Message] = []
+        self._agent_requests: WeakKeyDictionary[Agent, _AgentRequest] = WeakKeyDictionary()
+        self._messages_ahead: list[Message] = []
         """The messages before those that a session restores by itself."""
 
     # -- Strands' protocol --------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Fit every request before it is sent, after all other hooks, and learn from what its answer reports."""
         super().register_hooks(registry, **kwargs)
-        registry.add_callback(AgentInitializedEvent, self._begin)
+        registry.add_callback(AgentInitializedEvent, self._register_recall_tools)
         registry.add_callback(BeforeModelCallEvent, self._before_model_call, order=HookOrder.SDK_LAST)
         registry.add_callback(AfterModelCallEvent, self._after_model_call)
 
@@ -98,10 +98,10 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         An agent calls it at the end of each turn, in its event loop: there is nothing to do then, since every request
         is fitted before it is sent, and an event loop must not wait.
         """
-        if kit.in_event_loop():
+        if kit.is_in_event_loop():
             return
-        request = self._request(agent)
-        if request.compactor.plan(agent.messages, **request.named).trigger is not None:
+        request = self._make_request(agent)
+        if request.compactor.plan(agent.messages, **request.compactor_options).trigger is not None:
             self.reduce_context(agent)
 
     def reduce_context(self, agent: Agent, e: Exception | None = None, **kwargs: Any) -> None:  # noqa: ARG002
@@ -111,25 +111,25 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         Strands has it, whatever `e` says it is about the window.
         """
         if e is None:
-            request = replace(self._request(agent), force=True, as_host_error=None)
+            request = replace(self._make_request(agent), force=True, as_host_error=None)
             self._replace_messages(agent, kit.run(request.fit()).messages)
             return
         if isinstance(e.__cause__, WontFit):
             raise e
-        if (sent := self._sent.get(agent)) is None:
-            request = self._request(agent)
+        if (sent := self._agent_requests.get(agent)) is None:
+            request = self._make_request(agent)
             sent = _AgentRequest(request, kit.run(request.fit()))
         shorter = sent.shorter
-        if shorter is None or sent.refusal is not e or not same_objects(sent.refused, agent.messages):
+        if shorter is None or sent.refusal is not e or not same_objects(sent.refused_messages, agent.messages):
             shorter = kit.run(self._shorten(agent, sent, e))
         elif isinstance(shorter, Exception):
             raise shorter
         self._replace_messages(agent, shorter.messages)
-        self._sent[agent] = _AgentRequest(sent.request, shorter, is_settled=True)
+        self._agent_requests[agent] = _AgentRequest(sent.request, shorter, is_sent_as_is=True)
 
     def get_state(self) -> dict[str, Any]:
         """Return what a session must keep to restore the messages as they are now."""
-        return {**super().get_state(), _AHEAD: self._ahead}
+        return {**super().get_state(), _AHEAD: self._messages_ahead}
 
     def restore_from_session(self, state: dict[str, Any]) -> list[Message] | None:
         """Return the messages before those that the session restores by itself.
@@ -141,32 +141,34 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             summary = state.get("summary_message")
             state = {**state, _NAME: type(self).__name__, _AHEAD: [summary] if summary else []}
         super().restore_from_session(state)
-        self._ahead = list(state.get(_AHEAD) or ())
-        return list(self._ahead) or None
+        self._messages_ahead = list(state.get(_AHEAD) or ())
+        return list(self._messages_ahead) or None
 
     # -- by hand ------------------------------------------------------------------------------------------------------
 
     def _replay(self, agent: Agent) -> kit.Steps[list[Message]]:
         """Return the original conversation, exactly: every compaction in the agent's messages is taken back."""
-        request = self._request(agent)
-        original: list[Message] = yield kit.method(request.compactor, "replay", agent.messages, thread=request.thread)
+        request = self._make_request(agent)
+        original: list[Message] = yield kit.call_method(
+            request.compactor, "replay", agent.messages, thread=request.thread
+        )
         return original
 
     def _undo(self, agent: Agent) -> kit.Steps[None]:
         """Take the newest compaction back: the agent has the messages that it had before, and those since."""
-        request = self._request(agent)
-        before = yield kit.method(request.compactor, "undo", agent.messages, thread=request.thread)
-        self._sent.pop(agent, None)
+        request = self._make_request(agent)
+        before = yield kit.call_method(request.compactor, "undo", agent.messages, thread=request.thread)
+        self._agent_requests.pop(agent, None)
         self._replace_messages(agent, before)
-        if (sessions := session_manager(agent)) is not None:
+        if (sessions := find_session_manager(agent)) is not None:
             sessions.sync_agent(agent)
 
-    replay, areplay = kit.in_both_forms(_replay)
-    undo, aundo = kit.in_both_forms(_undo)
+    replay, areplay = kit.make_sync_and_async(_replay)
+    undo, aundo = kit.make_sync_and_async(_undo)
 
     def thread_of(self, agent: Agent) -> str | None:
         """Return the name under which the agent's conversation is kept; None where it has none."""
-        session = getattr(session_manager(agent), "session_id", None)
+        session = getattr(find_session_manager(agent), "session_id", None)
         if session and agent.agent_id != _DEFAULT_AGENT:
             session = f"{session}/{agent.agent_id}"
         return self.thread or session or kit.current_thread()
@@ -177,31 +179,31 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
 
     # -- around a model call ------------------------------------------------------------------------------------------
 
-    def _begin(self, event: AgentInitializedEvent) -> None:
+    def _register_recall_tools(self, event: AgentInitializedEvent) -> None:
         for name in (kit.SEARCH_TOOL, kit.READ_TOOL) if self.recall else ():
             event.agent.tool_registry.register_tool(self._recall_tool(name))
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
         agent = event.agent
-        sent = self._sent.get(agent)
-        if sent is not None and sent.is_settled:
-            sent.is_settled = False
+        sent = self._agent_requests.get(agent)
+        if sent is not None and sent.is_sent_as_is:
+            sent.is_sent_as_is = False
             return
-        if not self.engine.ready:
+        if not self.engine.is_ready:
             await asyncio.to_thread(self.engine.start)
-        request = self._request(agent)
+        request = self._make_request(agent)
         fitted = await _run_counted(agent, request.fit())
         self._replace_messages(agent, fitted.messages)
-        self._sent[agent] = _AgentRequest(request, fitted)
+        self._agent_requests[agent] = _AgentRequest(request, fitted)
 
     async def _after_model_call(self, event: AfterModelCallEvent) -> None:
         agent, error, answer = event.agent, event.exception, event.stop_response
-        if (sent := self._sent.get(agent)) is None:
+        if (sent := self._agent_requests.get(agent)) is None:
             return
         if answer is not None and len(agent.messages) == len(sent.fitted.messages):
-            sent.request.observe(sent.fitted, usage_of(answer.message.get("metadata", {}).get("usage")))
+            sent.request.observe(sent.fitted, read_usage(answer.message.get("metadata", {}).get("usage")))
         if isinstance(error, ContextWindowOverflowException) and not isinstance(error.__cause__, WontFit):
-            sent.refusal, sent.refused = error, list(agent.messages)
+            sent.refusal, sent.refused_messages = error, list(agent.messages)
             try:
                 sent.shorter = await _run_counted(agent, self._shorten(agent, sent, error))
             except Exception as failure:  # noqa: BLE001 - raised where Strands asks for it
@@ -212,7 +214,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         error = e if is_overflow(e) else ContextWindowOverflowException(str(e))
         return (yield from sent.request.shorten(replace(sent.fitted, messages=agent.messages), error))
 
-    def _request(self, agent: Agent) -> kit.Request:
+    def _make_request(self, agent: Agent) -> kit.Request:
         """Return the agent's next request."""
         model, recall = agent.model, kit.SEARCH_TOOL in agent.tool_names
         request = self.engine.request(
@@ -222,9 +224,9 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             system=agent.system_prompt_content,
             tools=agent.tool_registry.get_all_tool_specs(),
             values=agent,
-            own=own_model(model),
+            own=make_own_model(model),
         )
-        return replace(request, as_host_error=_as_overflow)
+        return replace(request, as_host_error=_to_overflow_error)
 
     def _replace_messages(self, agent: Agent, new: list[Message]) -> None:
         """Make these the agent's messages, in the list that it has; the session's state follows."""
@@ -234,10 +236,10 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         kept = count_common_end(before, new)
         stored = count_stored(agent)
         if stored is None:
-            stored = self.removed_message_count + max(len(before) - len(self._ahead), kept)
-        give_ids(new, before)
+            stored = self.removed_message_count + max(len(before) - len(self._messages_ahead), kept)
+        add_tracking_ids(new, before)
         self.removed_message_count = stored - kept
-        self._ahead = new[: len(new) - kept]
+        self._messages_ahead = new[: len(new) - kept]
         before[:] = new
 
     def _recall_tool(self, name: str) -> PythonAgentTool:
@@ -251,17 +253,17 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             "description": kit.TOOL_DESCRIPTIONS[name],
             "inputSchema": {"json": kit.TOOL_PARAMETERS[name]},
         }
-        look.__name__ = name
-        return PythonAgentTool(name, spec, look)
+        answer_call.__name__ = name
+        return PythonAgentTool(name, spec, answer_call)
 
 
 async def _run_counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction:
     """Carry out the work; add what the summariser used to the agent's metrics."""
-    with kit.collected_events() as events:
+    with kit.collect_events() as events:
         try:
             return await kit.arun(steps)
         finally:
-            requests, used = kit.summaries_used(events)
+            requests, used = kit.sum_summariser_usage(events)
             if requests:
                 usage = {"inputTokens": used.input, "outputTokens": used.output}
                 usage |= {"totalTokens": used.input + used.output}
@@ -269,7 +271,7 @@ async def _run_counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction
                 agent.event_loop_metrics.update_usage(usage)  # type: ignore[arg-type]
 
 
-def _as_overflow(wont: WontFit) -> Exception:
+def _to_overflow_error(wont: WontFit) -> Exception:
     """Return the error that Strands has for it."""
     error = ContextWindowOverflowException(str(wont))
     error.__cause__ = wont
@@ -293,17 +295,17 @@ def count_common_end(before: Sequence[Message], after: Sequence[Message]) -> int
 
 def count_stored(agent: Agent) -> int | None:
     """Return how many messages of this agent its session holds; None without a session, and for one of snapshots."""
-    latest: dict[str, Any] | None = getattr(session_manager(agent), "_latest_agent_message", None)
+    latest: dict[str, Any] | None = getattr(find_session_manager(agent), "_latest_agent_message", None)
     newest = latest.get(agent.agent_id) if latest else None
     return None if newest is None else int(newest.message_id) + 1
 
 
-def session_manager(agent: Agent) -> Any:
+def find_session_manager(agent: Agent) -> Any:
     """Return the agent's session manager, or None."""
     return getattr(agent, "_session_manager", None)
 
 
-def give_ids(new: Sequence[Message], before: Sequence[Message]) -> None:
+def add_tracking_ids(new: Sequence[Message], before: Sequence[Message]) -> None:
     """Give each message that was made here the id by which Strands tracks its messages."""
     theirs = {id(message) for message in before}
     for message in new:

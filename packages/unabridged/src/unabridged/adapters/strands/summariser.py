@@ -13,12 +13,12 @@ from unabridged.asking.replies import stop_of
 from unabridged.tokens.calibrate import Usage
 
 
-def summariser(model: Any) -> Any:
+def to_summariser(model: Any) -> Any:
     """Return what `Compactor(model)` takes: the same, unless it is a model of Strands'."""
     return NamedModel(model_name(model), partial(ask_model, model)) if isinstance(model, Model) else model
 
 
-def own_model(model: Any) -> OwnModel | None:
+def make_own_model(model: Any) -> OwnModel | None:
     """Return what asks the agent's own model."""
     return partial(ask_model, model) if isinstance(model, Model) else None
 
@@ -30,7 +30,7 @@ def model_name(model: Model) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def usage_of(report: Any) -> Usage | None:
+def read_usage(report: Any) -> Usage | None:
     """Return what a model used; cached tokens are beside the input, or in it where the total says so."""
     if not report or not report.get("inputTokens"):
         return None
@@ -50,4 +50,4 @@ async def ask_model(model: Model, ask: Ask) -> Reply:
         calls += "toolUse" in (event.get("contentBlockStart", {}).get("start") or {})
         stop = event.get("messageStop", {}).get("stopReason") or stop
         used = event.get("metadata", {}).get("usage") or used
-    return Reply("".join(texts), stop_of(stop), usage_of(used), calls, model=model_name(model) or "")
+    return Reply("".join(texts), stop_of(stop), read_usage(used), calls, model=model_name(model) or "")

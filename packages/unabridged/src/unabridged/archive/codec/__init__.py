@@ -39,7 +39,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, all
 
 def encode(message: Any) -> bytes:
     """Return the message as bytes: the same bytes for the same message, and `decode` gives it back exactly."""
-    if _is_plain(message, 0):
+    if _is_plain_json(message, 0):
         try:
             return _ENCODER.encode(message).encode()
         except UnicodeEncodeError:
@@ -72,7 +72,7 @@ def digest(body: bytes) -> str:
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
-def _is_plain(value: Any, depth: int) -> bool:  # noqa: PLR0911 - one for each way, and every message passes here
+def _is_plain_json(value: Any, depth: int) -> bool:  # noqa: PLR0911 - one for each way, and every message passes here
     """Return whether JSON alone says this exactly: what subclasses are (an enum that is a str) it does not say."""
     kind = type(value)
     if kind is int:
@@ -89,6 +89,6 @@ def _is_plain(value: Any, depth: int) -> bool:  # noqa: PLR0911 - one for each w
     if depth >= MAX_DEPTH:
         return False
     for item in value:  # noqa: SIM110 - `all` with a generator doubles the time, and every message passes here
-        if type(item) is not str and not _is_plain(item, depth + 1):
+        if type(item) is not str and not _is_plain_json(item, depth + 1):
             return False
     return True

@@ -51,7 +51,7 @@ def allow(prefix: str) -> None:
     ALLOWED_PREFIXES.add(prefix.rstrip("."))
 
 
-def name_of(kind: type) -> Any:
+def register_class_name(kind: type) -> Any:
     """Return the class by module and name, a generic one by its origin and arguments, and remember it as written here.
 
     Of two classes of one name (made by the same function, say) the one that was written last is remembered.
@@ -59,7 +59,7 @@ def name_of(kind: type) -> Any:
     name: Any = f"{kind.__module__}:{kind.__qualname__}"
     generic = kind.__dict__.get("__pydantic_generic_metadata__") or {}
     if generic.get("origin") is not None:
-        name = [name_of(generic["origin"]), [_argument_name(argument) for argument in generic["args"]]]
+        name = [register_class_name(generic["origin"]), [_argument_name(argument) for argument in generic["args"]]]
     _classes_by_name[json.dumps(name)] = kind
     return name
 
@@ -70,7 +70,7 @@ def find_class(name: Any) -> type | None:
     What is not that very class is reported in the log, once for each name.
     """
     try:
-        kind = _look_up(name)
+        kind = _find_allowed_class(name)
     except LookupError:
         report_substitute(name, "plain data")
         return None
@@ -95,20 +95,20 @@ def _argument_name(argument: Any) -> Any:
     if argument is None:
         return None
     if isinstance(argument, type) and not hasattr(argument, "__origin__"):
-        return name_of(argument)
+        return register_class_name(argument)
     if isinstance(argument, TypeVar):
         return f"{argument.__module__}:{argument.__name__}"
     return f"typing:{_MEMORY_ADDRESS_PATTERN.sub('', repr(argument))}"
 
 
-def _look_up(name: Any) -> Any:
+def _find_allowed_class(name: Any) -> Any:
     """Return the class or type variable of this name if this process wrote it or its module is allowed."""
     if name is None:
         return None
     if (written := _classes_by_name.get(json.dumps(name))) is not None:
         return written
     if isinstance(name, list):
-        return _look_up_generic(*name)
+        return _find_generic_class(*name)
     if name in _STANDARD_CLASSES:
         return _STANDARD_CLASSES[name]
     module, _, path = str(name).partition(":")
@@ -127,10 +127,10 @@ def _look_up(name: Any) -> Any:
     return found
 
 
-def _look_up_generic(origin: Any, arguments: list[Any]) -> Any:
-    base = _look_up(origin)
+def _find_generic_class(origin: Any, arguments: list[Any]) -> Any:
+    base = _find_allowed_class(origin)
     try:
-        items = tuple(_look_up(argument) for argument in arguments)
+        items = tuple(_find_allowed_class(argument) for argument in arguments)
         return base[items[0] if len(items) == 1 else items]
     except Exception:  # noqa: BLE001 - whatever keeps the very class from being made, its origin is there
         report_substitute([origin, arguments], f"plain {base.__qualname__}")

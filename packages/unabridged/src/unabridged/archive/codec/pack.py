@@ -41,7 +41,7 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def pack(data: bytes, similar: bytes = b"") -> bytes:
     """Return the data, deflated if that makes it smaller; `similar` is other data that has much of it."""
-    dictionary = _dictionary(similar)
+    dictionary = _build_dictionary(similar)
     # A window no larger than needed: for a short message, setting up the full one costs more than the work itself.
     bits = max(10, min(15, (len(data) + len(dictionary)).bit_length()))
     deflater = deflate.compressobj(
@@ -57,7 +57,7 @@ def unpack(packed: bytes, similar: bytes = b"") -> bytes:
         return packed[1:]
     if packed[:1] != _DEFLATED_PREFIX:
         raise ArchiveError(f"a stored message is packed by method {packed[:1].hex()!r}. Update unabridged.")
-    inflater = zlib.decompressobj(-15, _dictionary(similar))
+    inflater = zlib.decompressobj(-15, _build_dictionary(similar))
     try:
         data = inflater.decompress(packed[1:]) + inflater.flush()
     except zlib.error as error:
@@ -83,7 +83,7 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
     return role, origin, text
 
 
-def _dictionary(similar: bytes) -> bytes:
+def _build_dictionary(similar: bytes) -> bytes:
     """Return what deflate may refer to; the place of a body that is elsewhere may be another for the same message."""
     is_reference = similar.startswith(REFERENCE_PREFIX, 32)
     return (

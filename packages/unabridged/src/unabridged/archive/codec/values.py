@@ -25,7 +25,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from unabridged.archive.codec import MAX_DEPTH, MAX_INTEGER, TYPE_KEY
-from unabridged.archive.codec.classes import find_class, name_of, report_substitute
+from unabridged.archive.codec.classes import find_class, register_class_name, report_substitute
 from unabridged.errors import ArchiveError
 
 log = logging.getLogger("unabridged")
@@ -90,7 +90,7 @@ def _write_bytes(value: bytes | bytearray) -> str:
     return base64.b64encode(value).decode("ascii")
 
 
-def _write_clock(value: datetime | time) -> list[Any]:
+def _write_datetime(value: datetime | time) -> list[Any]:
     return [value.replace(tzinfo=None, fold=0).isoformat(), _write_zone(value), value.fold]
 
 
@@ -112,7 +112,7 @@ def _write_fixed_zone(zone: timezone) -> list[Any]:
     return [zone.utcoffset(None).total_seconds(), *zone.__getinitargs__()[1:]]  # type: ignore[attr-defined]
 
 
-def _read_clock(kind: Any, iso: str, zone: Any, fold: int) -> Any:
+def _read_datetime(kind: Any, iso: str, zone: Any, fold: int) -> Any:
     return kind.fromisoformat(iso).replace(tzinfo=from_json(zone), fold=fold)
 
 
@@ -198,7 +198,7 @@ def _field_names(kind: type) -> list[str] | None:
 def _write_fields(value: Any, place: str, ancestors: Ancestors) -> Any:
     names = [name for name in _field_names(type(value)) or () if hasattr(value, name)]
     fields = {name: to_json(getattr(value, name), f"{place}.{name}", ancestors) for name in names}
-    return {TYPE_KEY: "object", "class": name_of(type(value)), "fields": fields}
+    return {TYPE_KEY: "object", "class": register_class_name(type(value)), "fields": fields}
 
 
 def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
@@ -211,7 +211,7 @@ def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
     private = value.__pydantic_private__
     return {
         TYPE_KEY: "object",
-        "class": name_of(type(value)),
+        "class": register_class_name(type(value)),
         "fields": _write_attributes(value.__dict__, place, ancestors, required),
         "extra": to_json(value.__pydantic_extra__, f"{place}.__pydantic_extra__", ancestors),
         "private": None if private is None else _write_attributes(private, place, ancestors),
@@ -241,9 +241,9 @@ def _read_object(value: Mapping[str, Any]) -> Any:
     extra, private, fields_set = (from_json(value.get(key)) for key in ("extra", "private", "set"))
     kind = find_class(value["class"])
     if kind is not None:
-        made = _make_object(kind, fields, extra, private, fields_set)
-        if made is not _MISSING:
-            return made
+        instance = _make_object(kind, fields, extra, private, fields_set)
+        if instance is not _MISSING:
+            return instance
         report_substitute(value["class"], "plain data")  # the installed class has other fields, or is none of data
     return fields | extra if isinstance(extra, dict) else fields
 
@@ -263,15 +263,15 @@ def _make_object(kind: Any, fields: dict[str, Any], extra: Any, private: Any, fi
         state = dict(zip(_MODEL_STATE, (fields, extra, private, fields_set), strict=True))
     elif (names := _field_names(kind)) is None or not fields.keys() <= set(names):
         return _MISSING
-    made: Any = object.__new__(kind)
+    instance: Any = object.__new__(kind)
     for key, item in state.items():
-        object.__setattr__(made, key, item)
-    return made
+        object.__setattr__(instance, key, item)
+    return instance
 
 
 def _write_enum(value: enum.Enum, place: str, ancestors: Ancestors) -> Any:
     written = _write_attributes({"value": value.value}, place, ancestors)
-    return {TYPE_KEY: "enum", "class": name_of(type(value)), "name": value.name, **written}
+    return {TYPE_KEY: "enum", "class": register_class_name(type(value)), "name": value.name, **written}
 
 
 def _read_enum(value: Mapping[str, Any]) -> Any:
@@ -291,18 +291,18 @@ def _write_other(value: Any, place: str, ancestors: Ancestors) -> Any:
     """Return a value of a class that builds on a plain one as that; any other as its dump."""
     kind = type(value)
     base = next((base for base in _PLAIN_FORMS if isinstance(value, base)), None)
-    plain = _dump(value) if base is None else _PLAIN_FORMS[base](value)
+    plain = _dump_to_plain(value) if base is None else _PLAIN_FORMS[base](value)
     if plain is _MISSING:
         raise ArchiveError(
             f"can't archive {place}: it is a {kind.__module__}.{kind.__qualname__}, which is no data. Pass plain JSON "
             "types, the SDK's own objects, pydantic models, dataclasses or enums."
         )
     is_exact = base in _IMMUTABLE and not getattr(value, "__dict__", None)
-    name = name_of(kind) if is_exact else f"{kind.__module__}:{kind.__qualname__}"
+    name = register_class_name(kind) if is_exact else f"{kind.__module__}:{kind.__qualname__}"
     return {TYPE_KEY: "like" if is_exact else "data", "class": name, "value": to_json(plain, place, ancestors)}
 
 
-def _dump(value: Any) -> Any:
+def _dump_to_plain(value: Any) -> Any:
     """Return the value in plain types, as a framework would dump it to JSON; `_MISSING` where none could."""
     core: Any = sys.modules.get("pydantic_core")
     try:
@@ -314,13 +314,13 @@ def _dump(value: Any) -> Any:
         return _MISSING
 
 
-def _plain_moment(value: datetime | date | timedelta) -> Any:
+def _to_plain_datetime(value: datetime | date | timedelta) -> Any:
     """Return the moment, or span of time, of a class that builds on a plain one, made as pickle would make it."""
     base: Any = next(base for base in (datetime, date, timedelta) if isinstance(value, base))
     return base(*base.__reduce_ex__(value, 4)[1])
 
 
-def _read_like(value: Mapping[str, Any]) -> Any:
+def _read_subclass_value(value: Mapping[str, Any]) -> Any:
     plain = from_json(value["value"])
     base: Any = type(plain)
     kind = find_class(value["class"]) if value[TYPE_KEY] == "like" else None
@@ -338,7 +338,7 @@ _PLAIN_FORMS: Final[dict[type, Callable[[Any], Any]]] = {
     float: float.__float__,
     bytes: lambda value: bytes(memoryview(value)),
     tuple: lambda value: tuple(tuple.__iter__(value)),
-    **dict.fromkeys((date, timedelta), _plain_moment),
+    **dict.fromkeys((date, timedelta), _to_plain_datetime),
     bytearray: bytes,
     Mapping: dict,
     Sequence: list,
@@ -362,8 +362,8 @@ _LEAF_CONVERTERS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], A
     ),
     bytes: (_write_bytes, base64.b64decode),
     bytearray: (_write_bytes, lambda written: bytearray(base64.b64decode(written))),
-    datetime: (_write_clock, lambda written: _read_clock(datetime, *written)),
-    time: (_write_clock, lambda written: _read_clock(time, *written)),
+    datetime: (_write_datetime, lambda written: _read_datetime(datetime, *written)),
+    time: (_write_datetime, lambda written: _read_datetime(time, *written)),
     date: (date.isoformat, date.fromisoformat),
     timedelta: (lambda value: [value.days, value.seconds, value.microseconds], lambda written: timedelta(*written)),
     timezone: (_write_fixed_zone, lambda written: timezone(timedelta(seconds=written[0]), *written[1:])),
@@ -381,5 +381,10 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "frozenset": lambda written: _read_set(frozenset, written),
 }
 """How a value is read, by the kind that its tag names."""
-_OBJECT_READERS: Final = {"object": _read_object, "enum": _read_enum, "like": _read_like, "data": _read_like}
+_OBJECT_READERS: Final = {
+    "object": _read_object,
+    "enum": _read_enum,
+    "like": _read_subclass_value,
+    "data": _read_subclass_value,
+}
 """How an object is read, from all of what is tagged."""

@@ -48,63 +48,63 @@ class ThreadLog:
 
     records: dict[str, Record] = field(default_factory=dict)
     """In the order they were stored."""
-    live: dict[str, str] = field(default_factory=dict)
+    live_ids_by_key: dict[str, str] = field(default_factory=dict)
     """From key to the id of the record that holds it."""
-    held: dict[str, bytes] = field(default_factory=dict)
+    bodies_by_hash: dict[str, bytes] = field(default_factory=dict)
     """From hash to body."""
-    searched: list[Part] = field(default_factory=list)
+    searched_parts: list[Part] = field(default_factory=list)
     """The parts that search sees: all but those that were put in."""
     parts: list[Part] = field(default_factory=list)
     """All of them, in the order they were stored."""
     _known: set[tuple[int, str]] = field(default_factory=set)
 
-    def apply(self, entry: Entry) -> None:
+    def apply_entry(self, entry: Entry) -> None:
         """Take the entry in."""
         if (record := entry.record) is not None:
-            for part in store_rules.new_parts(entry.parts, self._known):
+            for part in store_rules.select_new_parts(entry.parts, self._known):
                 self._known.add((part.turn, part.hash))
-                if (body := self.held.setdefault(part.hash, part.body)) is not part.body:
+                if (body := self.bodies_by_hash.setdefault(part.hash, part.body)) is not part.body:
                     part = replace(part, body=body)  # noqa: PLW2901 - one message, however often it was said
                 self.parts.append(part)
                 if part.turn >= 0:
-                    self.searched.append(part)
+                    self.searched_parts.append(part)
             self.records.pop(record.id, None)
             self.records[record.id] = record
-            self.live[record.key] = record.id
+            self.live_ids_by_key[record.key] = record.id
         if entry.retired is not None and self.is_live(entry.retired):
-            del self.live[self.records[entry.retired].key]
+            del self.live_ids_by_key[self.records[entry.retired].key]
 
-    def entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
+    def make_entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
         """Return the entry that stores the record, or the record that keeps its key; refuse what must not be stored."""
-        holder = self.records.get(self.live.get(record.key, ""))
-        keeper = store_rules.keeper(record, self.records.get(record.id), holder)
+        holder = self.records.get(self.live_ids_by_key.get(record.key, ""))
+        keeper = store_rules.find_key_holder(record, self.records.get(record.id), holder)
         if keeper is not None:
             return keeper
-        store_rules.check_references(record, parts, self.held)
-        return Entry(record, store_rules.new_parts(parts, self._known))
+        store_rules.check_references(record, parts, self.bodies_by_hash)
+        return Entry(record, store_rules.select_new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
         """Return whether the record is there and holds its key."""
-        return record_id in self.records and self.live.get(self.records[record_id].key) == record_id
+        return record_id in self.records and self.live_ids_by_key.get(self.records[record_id].key) == record_id
 
     def live_records(self) -> list[Record]:
         """Return every live record, oldest first."""
         return [record for record in self.records.values() if self.is_live(record.id)]
 
-    def holding(self, name: str) -> ThreadContents:
+    def count_contents(self, name: str) -> ThreadContents:
         """Return what it holds, counted."""
         kinds = Counter(record.kind for record in self.live_records())
-        last = max((part.turn for part in self.searched), default=-1)
-        size = sum(len(part.body) for part in self.searched)
-        return ThreadContents(name, kinds, len(self.searched), last + 1, size)
+        last = max((part.turn for part in self.searched_parts), default=-1)
+        size = sum(len(part.body) for part in self.searched_parts)
+        return ThreadContents(name, kinds, len(self.searched_parts), last + 1, size)
 
-    def problems(self, scope: Scope) -> Iterator[str]:
+    def find_problems(self, scope: Scope) -> Iterator[str]:
         """Yield a sentence for every body that is not what its hash says, and every reference to nothing."""
-        for digest, body in self.held.items():
-            if not store_rules.is_named(body, digest):
-                name = store_rules.describe(scope)
+        for digest, body in self.bodies_by_hash.items():
+            if not store_rules.is_body_of_name(body, digest):
+                name = store_rules.describe_scope(scope)
                 yield f"{name}: the stored message {digest[:20]}… was damaged. Restore it from a backup."
-        yield from store_rules.find_dangling(scope, self.records.values(), self.held)
+        yield from store_rules.find_dangling_references(scope, self.records.values(), self.bodies_by_hash)
 
 
 class LogArchive(Archive, ABC):
@@ -173,7 +173,7 @@ class LogArchive(Archive, ABC):
         store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         with self.locked(record.scope), self.reading(record.scope) as thread:
-            entry = thread.entry(record, parts)
+            entry = thread.make_entry(record, parts)
             if isinstance(entry, Record):
                 return entry
             self.append(record.scope, entry, thread)
@@ -198,7 +198,11 @@ class LogArchive(Archive, ABC):
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """Return the live records that hold one of these keys, in no order."""
         with self.reading(scope) as thread:
-            return [thread.records[thread.live[key]] for key in dict.fromkeys(keys) if key in thread.live]
+            return [
+                thread.records[thread.live_ids_by_key[key]]
+                for key in dict.fromkeys(keys)
+                if key in thread.live_ids_by_key
+            ]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """Return the thread of each of these records that the namespace has, retired or not."""
@@ -212,15 +216,17 @@ class LogArchive(Archive, ABC):
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
             return {
-                digest: store_rules.check_body(thread.held[digest], digest)
+                digest: store_rules.check_body(thread.bodies_by_hash[digest], digest)
                 for digest in hashes
-                if digest in thread.held
+                if digest in thread.bodies_by_hash
             }
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         with self.reading(scope) as thread:
-            chosen = [part for part in thread.searched if first <= part.turn and (last is None or part.turn < last)]
+            chosen = [
+                part for part in thread.searched_parts if first <= part.turn and (last is None or part.turn < last)
+            ]
         for part in chosen:
             store_rules.check_body(part.body, part.hash)
         return sorted(chosen, key=lambda part: part.turn)
@@ -228,15 +234,15 @@ class LogArchive(Archive, ABC):
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages that match best: literal words, no query syntax."""
         with self.reading(scope) as thread:
-            return search.search_parts(query, limit, [(scope, thread.searched)])
+            return search.search_parts(query, limit, [(scope, thread.searched_parts)])
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages of all threads of the namespace that match best, each with its thread."""
-        held: list[tuple[Scope, Sequence[Part]]] = []
+        parts_by_scope: list[tuple[Scope, Sequence[Part]]] = []
         for scope in self.scopes(namespace):
             with self.reading(scope) as thread:
-                held.append((scope, list(thread.searched)))
-        return search.search_parts(query, limit, held)
+                parts_by_scope.append((scope, list(thread.searched_parts)))
+        return search.search_parts(query, limit, parts_by_scope)
 
     def search_each(
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
@@ -246,7 +252,7 @@ class LogArchive(Archive, ABC):
         for name in dict.fromkeys(threads):
             scope = Scope(namespace, name)
             with self.reading(scope) as thread:
-                found |= search.search_parts_of_each(query, limit, [(scope, thread.searched)])
+                found |= search.search_each_threads_parts(query, limit, [(scope, thread.searched_parts)])
         return found
 
     def namespaces(self) -> Sequence[str]:
@@ -267,14 +273,14 @@ class LogArchive(Archive, ABC):
         found: list[ThreadContents] = []
         for name in dict.fromkeys(threads):
             with self.reading(Scope(namespace, name)) as thread:
-                found += [thread.holding(name)] if thread.records else []
+                found += [thread.count_contents(name)] if thread.records else []
         return found
 
     def forget(self, scope: Scope) -> None:
         """Remove the thread, with everything in it."""
         with self.locked(scope):
             self.remove(scope)
-            self.put(("notes", scope.namespace), store_rules.thread_note(scope.thread), None)
+            self.put(("notes", scope.namespace), store_rules.thread_note_key(scope.thread), None)
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
@@ -285,23 +291,23 @@ class LogArchive(Archive, ABC):
                 self.clear(namespace)
             for scope in old:
                 self.remove(scope)
-                self.put(("notes", namespace), store_rules.thread_note(scope.thread), None)
+                self.put(("notes", namespace), store_rules.thread_note_key(scope.thread), None)
         return sorted(scope.thread for scope in old)
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
         store_rules.check_names(namespace)
         with self.locked(Scope(namespace, "")):
-            self.put(("notes", namespace), key, store_rules.write_note(namespace, key, data))
+            self.put(("notes", namespace), key, store_rules.encode_note(namespace, key, data))
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:
         """Return what was kept under this key last; None when nothing was."""
-        note = store_rules.read_note(self.get(("notes", namespace), key))
+        note = store_rules.decode_note(self.get(("notes", namespace), key))
         return None if note is None else note.data
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
         """Return everything that is remembered, for one namespace or for all, in no order."""
-        found = filter(None, map(store_rules.read_note, self.values("notes")))
+        found = filter(None, map(store_rules.decode_note, self.values("notes")))
         return [note for note in found if namespace in {None, note.namespace}]
 
     def everything(self, scope: Scope) -> Iterator[StoredRecord]:
@@ -309,24 +315,24 @@ class LogArchive(Archive, ABC):
         with self.reading(scope) as thread:
             records = [(record, thread.is_live(record.id)) for record in thread.records.values()]
             parts = list(thread.parts)
-        for stored in store_rules.in_order(records, parts):
+        for stored in store_rules.group_parts_by_record(records, parts):
             for part in stored.parts:
                 store_rules.check_body(part.body, part.hash)
             yield stored
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        """Put what `everything` gave behind what the thread holds; False when that is not `parts_by_scope` records."""
         store_rules.check_names(*scope)
         with self.locked(scope), self.reading(scope) as thread:
             if len(thread.records) != held:
                 return False
-            hashes, entries = set(thread.held), list[Entry]()
+            hashes, entries = set(thread.bodies_by_hash), list[Entry]()
             for record, live, parts in stored:  # all of it is seen to be right before any of it is written
                 store_rules.check_parts(parts)
                 store_rules.check_references(record, parts, hashes)
                 hashes.update(part.hash for part in parts)
                 retired = [] if live else [Entry(None, retired=record.id)]
-                entries += [Entry(record, store_rules.new_parts(parts, ())), *retired]
+                entries += [Entry(record, store_rules.select_new_parts(parts, ())), *retired]
             self.extend(scope, entries)
         return True
 
@@ -345,7 +351,7 @@ class LogArchive(Archive, ABC):
 
     def release(self, scope: Scope, key: str) -> None:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        token = self._tokens.oldest(scope, key)
+        token = self._tokens.take_oldest(scope, key)
         with self.locked(scope):
             if token is not None and self._lease(scope, key)[0] == token:
                 self.put(("leases", *scope), key, None)
@@ -364,7 +370,7 @@ class LogArchive(Archive, ABC):
         for one in self.scopes() if scope is None else [scope]:
             try:
                 with self.reading(one) as thread:
-                    found += thread.problems(one)
+                    found += thread.find_problems(one)
             except ArchiveError as error:
-                found.append(f"{store_rules.describe(one)}: {error}")
+                found.append(f"{store_rules.describe_scope(one)}: {error}")
         return found

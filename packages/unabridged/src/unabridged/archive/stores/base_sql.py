@@ -32,7 +32,7 @@ from unabridged.archive.stores.sql_tables import (
     Transaction,
     to_text,
 )
-from unabridged.archive.stores.sql_verify import problems
+from unabridged.archive.stores.sql_verify import find_stored_problems
 
 WRITE_STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
@@ -93,36 +93,36 @@ class SqlArchive(Archive):
         store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         scope = record.scope
-        prepared = sql_tables.prepare(
-            store_rules.new_parts(parts, ()), self._database.words
+        prepared = sql_tables.prepare_parts(
+            store_rules.select_new_parts(parts, ()), self._database.words
         )  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
             holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
-            keeper = store_rules.keeper(record, namesake, holder)
+            keeper = store_rules.find_key_holder(record, namesake, holder)
             if keeper is not None:
                 return keeper
-            hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
-            known = sql_tables.known_parts(write, scope, hashes)
+            hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
+            known = sql_tables.find_known_parts(write, scope, hashes)
             store_rules.check_references(record, parts, {digest for _, digest in known})
-            fresh = store_rules.new_parts(parts, known)
+            fresh = store_rules.select_new_parts(parts, known)
             if fresh != prepared.parts:  # the thread has some already
-                prepared = sql_tables.prepare(fresh, self._database.words)
+                prepared = sql_tables.prepare_parts(fresh, self._database.words)
             self._write(write, record, prepared)
         self._step("committed")
         return record
 
-    def _write(self, write: Transaction, record: Record, prepared: sql_tables.Prepared) -> None:
+    def _write(self, write: Transaction, record: Record, prepared: sql_tables.PreparedParts) -> None:
         thread, namespace = sql_tables.make_thread(write, record.scope)
         # Sorted, so that two writers who share bodies wait for each other instead of locking each other out.
-        write.many(
+        write.execute_many(
             "INSERT INTO bodies (namespace, hash, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             sorted((namespace, digest, body) for digest, body, _ in prepared.rows),
         )
         self._step("bodies")
         first = _next_number(write, "parts", thread)
-        write.many(
+        write.execute_many(
             "INSERT INTO parts (thread, number, turn, view, body) "
             "SELECT ?, ?, ?, ?, id FROM bodies WHERE namespace = ? AND hash = ?",
             [
@@ -200,8 +200,8 @@ class SqlArchive(Archive):
             "AND EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id AND p.thread = t.id) AND b.hash IN (…)"
         )
         with self._database.read() as read:
-            rows = read.execute_in(statement, scope, map(sql_tables.hash_bytes, hashes))
-        found = {sql_tables.to_hash(digest): body for digest, body in rows}
+            rows = read.execute_in(statement, scope, map(sql_tables.hash_to_bytes, hashes))
+        found = {sql_tables.hash_from_bytes(digest): body for digest, body in rows}
         return {digest: sql_tables.to_body(digest, body) for digest, body in found.items()}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
@@ -228,7 +228,7 @@ class SqlArchive(Archive):
         """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         with self._database.read() as read:
             for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
-                index = self._database.words.look(read, IndexedScope(Scope(namespace, ""), number, None))
+                index = self._database.words.open_index(read, IndexedScope(Scope(namespace, ""), number, None))
                 found, exact = search.threads_with(query, index)
                 rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
                 named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
@@ -239,25 +239,25 @@ class SqlArchive(Archive):
         self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
     ) -> Mapping[str, ThreadHits]:
         """Return the best matches of each of these threads: one query for all of them."""
-        made: dict[str, ThreadHits] = {}
+        found_by_name: dict[str, ThreadHits] = {}
         with self._database.read() as read:
             named = f"SELECT t.id, t.name, n.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
             rows = read.execute_in(named, [namespace], threads)
             names = {thread: to_text(name) for thread, name, _ in rows}
             found: dict[int, search.ThreadMatches] = {}
             for number in {number for _, _, number in rows}:
-                index = self._database.words.look(read, IndexedScope(Scope(namespace, ""), number, None))
+                index = self._database.words.open_index(read, IndexedScope(Scope(namespace, ""), number, None))
                 found = search.search_each(query, limit, index, list(names))
         for thread, (best, count, whole) in found.items():
             hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
-            made[names[thread]] = ThreadHits(hits, count, whole)
-        return made
+            found_by_name[names[thread]] = ThreadHits(hits, count, whole)
+        return found_by_name
 
     def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
         found: list[tuple[search.SearchCandidate, float]] = []
         with self._database.read() as read:
             for namespace, thread in read.execute(place, values):
-                index = self._database.words.look(read, IndexedScope(scope, namespace, thread))
+                index = self._database.words.open_index(read, IndexedScope(scope, namespace, thread))
                 found = search.search(query, limit, index)
         return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
 
@@ -270,22 +270,22 @@ class SqlArchive(Archive):
     def threads(self, namespace: str) -> Sequence[str]:
         """Return the names of the threads that hold anything, sorted."""
         with self._database.read() as read:
-            return _threads(read, namespace)
+            return _list_thread_names(read, namespace)
 
     def newest_time(self, scope: Scope) -> float | None:
         """Return when the record that was stored last was made, retired or not; None when the thread has none."""
         with self._database.read() as read:
-            return sql_tables.newest_time(read, scope)
+            return sql_tables.read_newest_time(read, scope)
 
     def last_used(self, namespace: str) -> Mapping[str, float | None]:
-        """Return the `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
+        """Return the `read_newest_time` of every thread, by its name, in no order: one query, and no record is read."""
         rows = self._select(f"SELECT t.name, t.used FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", namespace)
         return {to_text(name): used for name, used in rows}
 
     def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
         """Return what each of these threads holds, in this order; those that are not there are left out."""
         with self._database.read() as read:
-            return sql_tables.holdings(read, namespace, threads)
+            return sql_tables.count_holdings(read, namespace, threads)
 
     def shared(self, scope: Scope) -> Mapping[int, Sequence[str]]:
         """Return, by turn, which other threads of the namespace hold the same message: one query."""
@@ -302,21 +302,21 @@ class SqlArchive(Archive):
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._database.write(scope.namespace) as write:
-            _remove(write, [scope])
+            _remove_threads(write, [scope])
         self._database.purge()
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self._database.write(namespace) as write:
-            scopes = [Scope(namespace, thread) for thread in _threads(write, namespace)]
+            scopes = [Scope(namespace, thread) for thread in _list_thread_names(write, namespace)]
             if before is None:
                 for table in ("leases", "notes"):
                     write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
             else:
                 scopes = [
-                    scope for scope in scopes if store_rules.is_older(sql_tables.newest_time(write, scope), before)
+                    scope for scope in scopes if store_rules.is_older(sql_tables.read_newest_time(write, scope), before)
                 ]
-            _remove(write, scopes)
+            _remove_threads(write, scopes)
         if scopes or before is None:
             self._database.purge()
         return [scope.thread for scope in scopes]
@@ -334,19 +334,21 @@ class SqlArchive(Archive):
         """Return what was kept under this key last; None when nothing was."""
         statement = "SELECT data FROM notes WHERE namespace = ? AND key = ?"
         rows = self._select(statement, namespace, key)
-        return store_rules.read_data(rows[0][0]) if rows else None
+        return store_rules.decode_note_data(rows[0][0]) if rows else None
 
     def notes(self, namespace: str | None = None) -> Sequence[Note]:
         """Return everything that is remembered, for one namespace or for all, in no order."""
         which, values = ("", []) if namespace is None else ("WHERE namespace = ?", [namespace])
         rows = self._select(f"SELECT namespace, key, data FROM notes {which}", *values)
-        read = ((to_text(space), to_text(key), store_rules.read_data(data)) for space, key, data in rows)
+        read = ((to_text(space), to_text(key), store_rules.decode_note_data(data)) for space, key, data in rows)
         return [Note(space, key, data) for space, key, data in read if data is not None]
 
     def everything(self, scope: Scope) -> Iterator[StoredRecord]:
         """Yield all that the thread holds, in the order it was stored, a page at a time in one transaction."""
         with self._database.read() as read:
-            yield from store_rules.in_order(sql_tables.every_record(read, scope), sql_tables.every_part(read, scope))
+            yield from store_rules.group_parts_by_record(
+                sql_tables.iterate_records(read, scope), sql_tables.iterate_parts(read, scope)
+            )
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
@@ -357,10 +359,12 @@ class SqlArchive(Archive):
                 return False
             for record, live, parts in stored:
                 store_rules.check_parts(parts)
-                hashes = store_rules.hashes_in(record).union(part.hash for part in parts)
-                known = sql_tables.known_parts(write, scope, hashes)
+                hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
+                known = sql_tables.find_known_parts(write, scope, hashes)
                 store_rules.check_references(record, parts, {digest for _, digest in known})
-                self._write(write, record, sql_tables.prepare(store_rules.new_parts(parts, known), write.words))
+                self._write(
+                    write, record, sql_tables.prepare_parts(store_rules.select_new_parts(parts, known), write.words)
+                )
                 if not live:
                     statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?"
                     write.execute(statement, [*scope, record.id])
@@ -384,7 +388,7 @@ class SqlArchive(Archive):
 
     def release(self, scope: Scope, key: str) -> None:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        token = self._tokens.oldest(scope, key)
+        token = self._tokens.take_oldest(scope, key)
         if token is not None:
             with self._database.write(*scope) as write:
                 write.execute(
@@ -396,7 +400,7 @@ class SqlArchive(Archive):
         """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         found = [] if scope is not None else self._database.check()
         with self._database.read() as read:
-            return [*found, *problems(read, scope)]
+            return [*found, *find_stored_problems(read, scope)]
 
     def close(self) -> None:
         """Let go of files and connections. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
@@ -408,18 +412,18 @@ def _next_number(tx: Transaction, table: str, thread: int) -> int:
     return int(row[0])
 
 
-def _threads(tx: Transaction, namespace: str) -> list[str]:
+def _list_thread_names(tx: Transaction, namespace: str) -> list[str]:
     rows = tx.execute(f"SELECT t.name FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", [namespace])
     return sorted(to_text(name) for (name,) in rows)
 
 
-def _remove(write: Transaction, scopes: Sequence[Scope]) -> None:
+def _remove_threads(write: Transaction, scopes: Sequence[Scope]) -> None:
     """Remove threads: their leases, notes, words, records and parts, every body only they used."""
-    ids = {scope: thread for scope in scopes if (thread := sql_tables.thread_id(write, scope)) is not None}
+    ids = {scope: thread for scope in scopes if (thread := sql_tables.find_thread_id(write, scope)) is not None}
     write.words.remove(write, list(ids.values()))
     for scope in scopes:
         write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
-        key = store_rules.thread_note(scope.thread)
+        key = store_rules.thread_note_key(scope.thread)
         write.execute("DELETE FROM notes WHERE namespace = ? AND key = ?", [scope.namespace, key])
         if scope in ids:
             _remove_thread(write, scope, ids[scope])

@@ -30,7 +30,7 @@ from unabridged.archive.address import folder_url
 from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
-from unabridged.archive.stores.files import to_folder
+from unabridged.archive.stores.files import to_folder_name
 from unabridged.archive.stores.transcript_file import TranscriptEnd, write_transcript
 from unabridged.errors import ArchiveError
 
@@ -53,7 +53,7 @@ _REMEDIES: Final = {
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _LoadedThread:
     """A thread as far as its files were read."""
 
     identity: tuple[int, ...] = ()
@@ -63,7 +63,7 @@ class _Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class _LogTranscriptSource:
     """A thread's log as the source of its transcript."""
 
     thread: ThreadLog
@@ -71,24 +71,24 @@ class _Log:
     @property
     def count(self) -> int:
         """Return how many messages have left the context."""
-        return len(self.thread.searched)
+        return len(self.thread.searched_parts)
 
     @property
     def newest(self) -> str:
         """Return the id of the record that was stored last."""
         return next(reversed(self.thread.records), "")
 
-    def knows(self, record_id: str) -> bool:
+    def has_record(self, record_id: str) -> bool:
         """Return whether the thread has the record."""
         return record_id in self.thread.records
 
-    def since(self, end: TranscriptEnd) -> Sequence[Part]:
+    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return what was stored since."""
-        return self.thread.searched[end.messages :]
+        return self.thread.searched_parts[end.messages :]
 
-    def whole(self) -> Sequence[Part]:
+    def all_parts(self) -> Sequence[Part]:
         """Return all messages, in the order they were stored."""
-        return self.thread.searched
+        return self.thread.searched_parts
 
 
 class DirectoryArchive(LogArchive, files.Forkable):
@@ -102,19 +102,19 @@ class DirectoryArchive(LogArchive, files.Forkable):
         self._step = step or (lambda _: None)
         self._closed = False
         self._is_checked = False
-        files.watch(self)
+        files.register_forkable(self)
 
     def start_over(self) -> None:
         """Make a lock that nobody holds, and nothing read: at the beginning, and in a forked child."""
         self.lock = threading.Lock()
-        self._cache: OrderedDict[Scope, _Loaded] = OrderedDict()
+        self._cache: OrderedDict[Scope, _LoadedThread] = OrderedDict()
 
     def probe(self) -> None:
         """Make the folder if need be, and see that files can be made in it: an `ArchiveError` if not."""
         with self._explain_errors():
-            self._mark()
+            self._write_mark()
             files.make_folder(self._root / ".locks", self._root)
-            files.write_whole(tried := self._root / f"{files.TEMPORARY_PREFIX}probe", b"")
+            files.write_atomically(tried := self._root / f"{files.TEMPORARY_PREFIX}probe", b"")
             tried.unlink(missing_ok=True)
 
     @contextmanager
@@ -129,13 +129,13 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def locked(self, scope: Scope | None) -> Iterator[None]:
         """Lock the thread's lock file, or every one there is: the others write nothing meanwhile."""
         # A few locks for all threads: two that share one only wait for each other, and no name is left behind.
-        names = [_digest(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
+        names = [_hash_names(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
         with self._explain_errors(), ExitStack() as stack:
-            self._mark()
+            self._write_mark()
             locks = self._root / ".locks"
             files.make_folder(locks, self._root)
             for name in names:
-                stack.enter_context(files.locked(locks / name, self._wait))
+                stack.enter_context(files.hold_file_lock(locks / name, self._wait))
             self._step("locked")
             yield
 
@@ -145,18 +145,18 @@ class DirectoryArchive(LogArchive, files.Forkable):
             raise ArchiveError(f"the archive {self._root} is closed. Open it again.")
         try:
             if not self._is_checked:
-                _is_marked(self._root)
+                _is_archive_folder(self._root)
                 self._is_checked = True
             yield
         except OSError as error:
             remedy = _REMEDIES.get(error.errno or 0, "Check the folder and its disk.")
             raise ArchiveError(f"{self._root}: {error.strerror or error}. {remedy}") from error
 
-    def _mark(self) -> None:
+    def _write_mark(self) -> None:
         """Say of which version the archive is, before anything is written into it."""
-        if not _is_marked(self._root):
+        if not _is_archive_folder(self._root):
             files.make_folder(self._root, self._root)
-            files.write_whole(self._root / MARK_FILE, b"unabridged archive %d\n" % store_rules.ARCHIVE_VERSION)
+            files.write_atomically(self._root / MARK_FILE, b"unabridged archive %d\n" % store_rules.ARCHIVE_VERSION)
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Put the next file there, and the transcript that goes with it."""
@@ -164,31 +164,31 @@ class DirectoryArchive(LogArchive, files.Forkable):
         files.make_folder(folder, self._root)
         for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
-        data = thread_files.write_entry(scope, entry, thread.held)
-        files.write_whole(folder / _RECORD_FILE_NAME.format(len(_names(folder)) + 1), data, self._step)
+        data = thread_files.encode_entry(scope, entry, thread.bodies_by_hash)
+        files.write_atomically(folder / _RECORD_FILE_NAME.format(len(_list_entry_files(folder)) + 1), data, self._step)
         with suppress(OSError):  # what counts is stored, and the next one makes it anew
-            self._transcribe(scope)
+            self._update_transcript(scope)
         self._step("transcribed")
 
     def extend(self, scope: Scope, entries: Sequence[Entry]) -> None:
         """Put the next files there; those of a thread that was not there appear at one stroke, with their folder."""
-        folder, coming = self._folder(scope), self._coming(scope)
-        if _names(folder):
+        folder, coming = self._folder(scope), self._staging_folder(scope)
+        if _list_entry_files(folder):
             super().extend(scope, entries)
         elif entries:
             shutil.rmtree(coming, ignore_errors=True)
             files.make_folder(coming, self._root)
             held: set[str] = set()
             for number, entry in enumerate(entries, 1):
-                files.write_whole(
-                    coming / _RECORD_FILE_NAME.format(number), thread_files.write_entry(scope, entry, held)
+                files.write_atomically(
+                    coming / _RECORD_FILE_NAME.format(number), thread_files.encode_entry(scope, entry, held)
                 )
                 held.update(part.hash for part in entry.parts)
             shutil.rmtree(folder, ignore_errors=True)  # what a crash left there is nothing whole
             coming.rename(folder)
             files.sync_folder(folder.parent)
             with suppress(OSError):
-                self._transcribe(scope)
+                self._update_transcript(scope)
 
     def transcript_path(self, scope: Scope) -> Path:
         """Return where the thread's transcript is as soon as anything of it is stored, as an absolute path."""
@@ -197,33 +197,33 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def transcript(self, scope: Scope) -> Path | None:
         """Return the readable file with everything archived of the thread, up to date; None when there is nothing."""
         with self.locked(scope):
-            return self._transcribe(scope)
+            return self._update_transcript(scope)
 
-    def _transcribe(self, scope: Scope) -> Path | None:
+    def _update_transcript(self, scope: Scope) -> Path | None:
         loaded = self._load(scope)
         if not loaded.count:
             return None
         path = self._folder(scope) / TRANSCRIPT_FILE
         with loaded.lock:
-            write_transcript(path, scope, _Log(loaded.thread))
+            write_transcript(path, scope, _LogTranscriptSource(loaded.thread))
         return path
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
         """Return every thread that has files, of one namespace or of all."""
         with self._explain_errors():
-            return [scope for _, scope in self._folders(namespace) if scope is not None]
+            return [scope for _, scope in self._iterate_folders(namespace) if scope is not None]
 
     def record_ids(self, scope: Scope) -> Iterable[str]:
         """Return the ids of the thread's records; the first lines of its files say."""
         with self._explain_errors():
-            heads = [_head(self._folder(scope) / name) for name in _names(self._folder(scope))]
+            heads = [_read_head(self._folder(scope) / name) for name in _list_entry_files(self._folder(scope))]
         return [head.record_id for head in heads if head is not None and head.record_id is not None]
 
     def remove(self, scope: Scope) -> None:
         """Remove the thread's folder, and its leases."""
-        for left in (self._values(("leases", *scope)), self._coming(scope)):
+        for left in (self._values_folder(("leases", *scope)), self._staging_folder(scope)):
             shutil.rmtree(left, ignore_errors=True)
-        self._take_away(folder := self._folder(scope))
+        self._remove_at_once(folder := self._folder(scope))
         with suppress(OSError):
             folder.parent.rmdir()
         with self.lock:
@@ -231,10 +231,10 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     def clear(self, namespace: str) -> None:
         """Remove the notes of the namespace, and the folder with all its threads."""
-        shutil.rmtree(self._values(("notes", namespace)), ignore_errors=True)
-        self._take_away(self._root / to_folder(namespace))
+        shutil.rmtree(self._values_folder(("notes", namespace)), ignore_errors=True)
+        self._remove_at_once(self._root / to_folder_name(namespace))
 
-    def _take_away(self, folder: Path) -> None:
+    def _remove_at_once(self, folder: Path) -> None:
         """Remove the folder, at one stroke for whoever looks: removing its files takes many."""
         if folder.is_dir():
             folder.rename(self._root / f".gone-{uuid.uuid4().hex}")
@@ -246,18 +246,18 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Return the small value that was put there last, in a file of its own."""
         with self._explain_errors():
             try:
-                return (self._values(place) / _digest(key)).read_bytes()
+                return (self._values_folder(place) / _hash_names(key)).read_bytes()
             except FileNotFoundError:
                 return None
 
     def put(self, place: Place, key: str, value: bytes | None) -> None:
         """Keep a small value in the place of what was there; None removes it."""
-        path = self._values(place) / _digest(key)
+        path = self._values_folder(place) / _hash_names(key)
         if value is None:
             path.unlink(missing_ok=True)
             return
         files.make_folder(path.parent, self._root)
-        files.write_whole(path, value)
+        files.write_atomically(path, value)
 
     def values(self, kind: str) -> Iterable[bytes]:
         """Return every small value that is kept under a place that begins so."""
@@ -268,8 +268,8 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""
         with self._explain_errors():
-            chosen = [(self._folder(scope), scope)] if scope is not None else self._folders()
-            return [problem for folder, named in chosen for problem in _problems(folder, named)]
+            chosen = [(self._folder(scope), scope)] if scope is not None else self._iterate_folders()
+            return [problem for folder, named in chosen for problem in _find_problems(folder, named)]
 
     def close(self) -> None:
         """Let go of everything read. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
@@ -278,58 +278,58 @@ class DirectoryArchive(LogArchive, files.Forkable):
             self._cache.clear()
 
     def _folder(self, scope: Scope) -> Path:
-        return self._root / to_folder(scope.namespace) / to_folder(scope.thread)
+        return self._root / to_folder_name(scope.namespace) / to_folder_name(scope.thread)
 
-    def _coming(self, scope: Scope) -> Path:
+    def _staging_folder(self, scope: Scope) -> Path:
         """Return where the files of a thread are until all are there; after a crash it means nothing."""
-        return self._root / to_folder(scope.namespace) / f"{files.TEMPORARY_PREFIX}{_digest(*scope)}"
+        return self._root / to_folder_name(scope.namespace) / f"{files.TEMPORARY_PREFIX}{_hash_names(*scope)}"
 
-    def _values(self, place: Place) -> Path:
-        return self._root / f".{place[0]}" / _digest(*place[1:])
+    def _values_folder(self, place: Place) -> Path:
+        return self._root / f".{place[0]}" / _hash_names(*place[1:])
 
-    def _folders(self, namespace: str | None = None) -> Iterator[tuple[Path, Scope | None]]:
+    def _iterate_folders(self, namespace: str | None = None) -> Iterator[tuple[Path, Scope | None]]:
         """Yield every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
-        for folder in sorted(self._root.glob(f"{'[!.]*' if namespace is None else to_folder(namespace)}/[!.]*")):
+        for folder in sorted(self._root.glob(f"{'[!.]*' if namespace is None else to_folder_name(namespace)}/[!.]*")):
             if any(folder.glob("*.jsonl")):
-                head = _head(folder / _RECORD_FILE_NAME.format(1))
+                head = _read_head(folder / _RECORD_FILE_NAME.format(1))
                 yield folder, head.scope if head is not None else None
 
-    def _load(self, scope: Scope) -> _Loaded:
+    def _load(self, scope: Scope) -> _LoadedThread:
         """Return the thread as its files say now; only what is new is read."""
         try:
-            return self._load_new(scope, self._folder(scope))
+            return self._read_new_files(scope, self._folder(scope))
         except FileNotFoundError:
-            return _Loaded()  # forgotten while we looked
+            return _LoadedThread()  # forgotten while we looked
 
-    def _load_new(self, scope: Scope, folder: Path) -> _Loaded:
-        names = _names(folder)
-        identity = _identity(folder / names[0]) if names else ()
+    def _read_new_files(self, scope: Scope, folder: Path) -> _LoadedThread:
+        names = _list_entry_files(folder)
+        identity = _file_identity(folder / names[0]) if names else ()
         with self.lock:
             loaded = self._cache.pop(scope, None)
             if loaded is None or loaded.identity != identity:
-                loaded = _Loaded(identity)
+                loaded = _LoadedThread(identity)
             if names:
                 self._cache[scope] = loaded
             while len(self._cache) > _MAX_CACHED_THREADS:
                 self._cache.popitem(last=False)
         with loaded.lock:
             for name in names[loaded.count :]:
-                _apply(loaded.thread, folder / name, scope)
+                _apply_file(loaded.thread, folder / name, scope)
                 loaded.count += 1
         return loaded
 
 
-def _is_marked(root: Path) -> bool:
+def _is_archive_folder(root: Path) -> bool:
     """Return whether the folder says that it is an archive of this version; one of any other version is refused."""
     try:
-        said = (root / MARK_FILE).read_bytes()
+        mark = (root / MARK_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         if not _is_unreleased(root):
             return False
         if (root / MARK_FILE).exists():  # another process has made the archive meanwhile
-            return _is_marked(root)
+            return _is_archive_folder(root)
         store_rules.check_version(root, None)
-    found = _MARK_PATTERN.fullmatch(said)
+    found = _MARK_PATTERN.fullmatch(mark)
     if found is None:
         raise ArchiveError(f"{root / MARK_FILE} can't be read. Restore it from a backup.")
     store_rules.check_version(root, int(found[1]))
@@ -338,15 +338,15 @@ def _is_marked(root: Path) -> bool:
 
 def _is_unreleased(root: Path) -> bool:
     """Return whether a folder without a mark has what an archive has; threads of this version may be copied there."""
-    heads = map(_head, root.glob(f"[!.]*/[!.]*/{_RECORD_FILE_NAME.format(1)}"))
-    return (root / ".locks").exists() or any(head is not None and head.unreleased for head in heads)
+    heads = map(_read_head, root.glob(f"[!.]*/[!.]*/{_RECORD_FILE_NAME.format(1)}"))
+    return (root / ".locks").exists() or any(head is not None and head.is_unreleased for head in heads)
 
 
-def _apply(thread: ThreadLog, path: Path, scope: Scope) -> None:
-    thread.apply(thread_files.read_entry(path.read_bytes(), str(path), scope, thread.held))
+def _apply_file(thread: ThreadLog, path: Path, scope: Scope) -> None:
+    thread.apply_entry(thread_files.decode_entry(path.read_bytes(), str(path), scope, thread.bodies_by_hash))
 
 
-def _names(folder: Path) -> list[str]:
+def _list_entry_files(folder: Path) -> list[str]:
     """Return the thread's files in order. Renaming is the last step of writing, so those that are there are whole."""
     names: list[str] = []
     for _ in range(50):
@@ -360,37 +360,37 @@ def _names(folder: Path) -> list[str]:
     raise ArchiveError(f"{folder}: up to {names[-1]} only {len(names):,} are there. Restore the others from a backup.")
 
 
-def _identity(first: Path) -> tuple[int, ...]:
+def _file_identity(first: Path) -> tuple[int, ...]:
     """Return whether these are still the files that were read: a thread forgotten and begun anew has others."""
     status = first.stat()
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _head(path: Path) -> thread_files.Head | None:
+def _read_head(path: Path) -> thread_files.EntryHead | None:
     with suppress(FileNotFoundError), path.open("rb") as file:
-        return thread_files.read_head(file.readline())
+        return thread_files.decode_head(file.readline())
     return None
 
 
-def _problems(folder: Path, scope: Scope | None) -> Iterator[str]:
+def _find_problems(folder: Path, scope: Scope | None) -> Iterator[str]:
     if scope is None:
         yield f"{folder}: its first file can't be read, so nobody knows whose it is. Restore it from a backup."
         return
     thread = ThreadLog()
     try:
-        names = _names(folder)
+        names = _list_entry_files(folder)
     except ArchiveError as error:
         yield str(error)
         return
-    if (to_folder(scope.namespace), to_folder(scope.thread)) != (folder.parent.name, folder.name):
-        yield f"{folder} has what belongs to {store_rules.describe(scope)}. Put it back where it was."
+    if (to_folder_name(scope.namespace), to_folder_name(scope.thread)) != (folder.parent.name, folder.name):
+        yield f"{folder} has what belongs to {store_rules.describe_scope(scope)}. Put it back where it was."
     for name in names:
         try:
-            _apply(thread, folder / name, scope)
+            _apply_file(thread, folder / name, scope)
         except ArchiveError as error:
             yield str(error)
-    yield from thread.problems(scope)
+    yield from thread.find_problems(scope)
 
 
-def _digest(*names: str) -> str:
+def _hash_names(*names: str) -> str:
     return hashlib.sha256(store_rules.join_names(*names)).hexdigest()

@@ -28,7 +28,7 @@ _RESERVED_NAME_PATTERN: Final = re.compile(
 )  # devices of Windows; options of a shell
 
 
-def to_folder(name: str) -> str:
+def to_folder_name(name: str) -> str:
     """Return a name as the name of a folder: readable where it can be, and never two names in one place.
 
     Lower-case ASCII letters, digits and `-` stand for themselves, every other byte of the UTF-8 form as `_` and two
@@ -55,8 +55,8 @@ def make_folder(path: Path, above: Path) -> None:
             sync_folder(place.parent)
 
 
-def write_whole(path: Path, data: bytes, step: Callable[[str], None] = lambda _: None) -> None:
-    """Put the file there, all of it and on the disk for good, or nothing. `step` hears what was done."""
+def write_atomically(path: Path, data: bytes, step: Callable[[str], None] = lambda _: None) -> None:
+    """Write the file completely and durably, or not at all; `step` is called with the name of each step."""
     temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
     try:
@@ -85,7 +85,7 @@ def sync_folder(path: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path, wait: float) -> Iterator[None]:
+def hold_file_lock(path: Path, wait: float) -> Iterator[None]:
     """Hold the lock file, among threads and processes alike; it is free again when its holder dies."""
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
@@ -144,30 +144,32 @@ _forkable_objects: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 _fork_lock: Final = threading.Lock()
 
 
-def watch(thing: Forkable) -> None:
-    """Have it paused around every fork of this process, for as long as it lives."""
+def register_forkable(thing: Forkable) -> None:
+    """Register an object to be paused around every fork of this process, as long as it lives."""
     thing.start_over()
     with _fork_lock:
         _forkable_objects.add(thing)
 
 
-def _before() -> None:
+def _pause_before_fork() -> None:
     _fork_lock.acquire()
     for thing in _forkable_objects:
         thing.pause()
 
 
-def _in_parent() -> None:
+def _resume_in_parent() -> None:
     for thing in _forkable_objects:
         thing.resume()
     _fork_lock.release()
 
 
-def _in_child() -> None:
+def _start_over_in_child() -> None:
     for thing in _forkable_objects:
         thing.start_over()
     _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(
+        before=_pause_before_fork, after_in_parent=_resume_in_parent, after_in_child=_start_over_in_child
+    )

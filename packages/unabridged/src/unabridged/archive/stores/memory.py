@@ -24,7 +24,7 @@ class MemoryArchive(LogArchive, files.Forkable):
         self._closed = False
         self._threads: dict[Scope, ThreadLog] = {}
         self._values: dict[Place, dict[str, bytes]] = {}
-        files.watch(self)
+        files.register_forkable(self)
 
     def start_over(self) -> None:
         """Make a lock that nobody holds; what is stored is a forked child's own copy from now on."""
@@ -50,7 +50,7 @@ class MemoryArchive(LogArchive, files.Forkable):
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Apply the entry: the log is nothing but the thread."""
-        thread.apply(entry)
+        thread.apply_entry(entry)
         self._threads[scope] = thread
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:

@@ -14,7 +14,7 @@ from typing import Any, Final, LiteralString
 from urllib.parse import quote, unquote
 
 from unabridged.archive import store_rules
-from unabridged.archive.address import scrub_error, without_credentials
+from unabridged.archive.address import hide_credentials, scrub_error
 from unabridged.archive.stores import files, sql_tables
 from unabridged.archive.stores.base_sql import SqlArchive
 from unabridged.archive.stores.postgres_index import GinWords
@@ -71,7 +71,7 @@ class PostgresDatabase(files.Forkable):
 
     def __init__(self, url: str, schema: str, wait: float) -> None:
         self._url = url
-        self.url = without_credentials(url)
+        self.url = hide_credentials(url)
         self._secrets, self._options = _read_url(url)
         self._options.setdefault("connect_timeout", max(2, min(CONNECT_TIMEOUT_SECONDS, int(wait))))
         self._schema = schema
@@ -79,7 +79,7 @@ class PostgresDatabase(files.Forkable):
         self._lock_timeout = f"SET LOCAL lock_timeout TO {int(wait * 1000)}"
         self._closed = False
         self._made = False
-        files.watch(self)
+        files.register_forkable(self)
 
     def start_over(self) -> None:
         """Make a lock that nobody holds, and no connections: at the beginning, and in a forked child.
@@ -109,7 +109,7 @@ class PostgresDatabase(files.Forkable):
     def _transaction(self, setting_up: str) -> Iterator[Transaction]:
         """Begin a transaction in one round trip, with settings for itself alone: poolers share sessions."""
         path = sql.SQL("SET LOCAL search_path TO {};").format(sql.Identifier(self._schema))
-        with self._explain_errors(), self._connection(sql.SQL(_own(f"{setting_up};")) + path) as connection:
+        with self._explain_errors(), self._connection(sql.SQL(_as_literal(f"{setting_up};")) + path) as connection:
             yield _transaction(connection)
 
     @contextmanager
@@ -122,7 +122,7 @@ class PostgresDatabase(files.Forkable):
             )
         connection: psycopg.Connection | None = None
         try:
-            connection = self._begin(begin)
+            connection = self._begin_on_connection(begin)
             yield connection
             connection.commit()
         except BaseException:
@@ -130,12 +130,12 @@ class PostgresDatabase(files.Forkable):
                 connection.close()
             raise
         finally:
-            self._give_back(connection)
+            self._return_connection(connection)
             slots.release()
 
-    def _begin(self, begin: sql.Composed) -> psycopg.Connection:
+    def _begin_on_connection(self, begin: sql.Composed) -> psycopg.Connection:
         """Return a connection on which this was executed: an idle one that the server still knows, else a new one."""
-        while (connection := self._take()) is not None:
+        while (connection := self._take_idle_connection()) is not None:
             try:
                 connection.execute(begin)
             except psycopg.OperationalError:
@@ -152,7 +152,7 @@ class PostgresDatabase(files.Forkable):
             raise
         return connection
 
-    def _take(self) -> psycopg.Connection | None:
+    def _take_idle_connection(self) -> psycopg.Connection | None:
         """Return an idle connection, the newest; None when a new one is to be made."""
         with self.lock:
             if self._closed:
@@ -160,7 +160,7 @@ class PostgresDatabase(files.Forkable):
             usable = self._made and self._idle
             return self._idle.pop()[1] if usable else None
 
-    def _give_back(self, connection: psycopg.Connection | None) -> None:
+    def _return_connection(self, connection: psycopg.Connection | None) -> None:
         now = time.monotonic()
         with self.lock:
             if connection is not None and not connection.closed:
@@ -205,7 +205,7 @@ class PostgresDatabase(files.Forkable):
         """Connect, and make the tables: what is wrong with URL, server or role is found now."""
         with self._explain_errors():
             connection = self._connect()
-        self._give_back(connection)
+        self._return_connection(connection)
 
     def purge(self) -> None:
         """Do nothing: what was deleted goes when the server vacuums."""
@@ -218,7 +218,7 @@ class PostgresDatabase(files.Forkable):
         """Let go of every connection; one that is in use closes when it is done."""
         with self.lock:
             self._closed = True
-        self._give_back(None)
+        self._return_connection(None)
 
     def __del__(self) -> None:
         for _, connection in self.__dict__.get("_idle", ()):
@@ -242,7 +242,7 @@ def make_tables(connection: psycopg.Connection, schema: str, wait: float = 60.0)
     """Make the tables in a schema that has none; refuse those of another version. `wait` seconds for who makes them."""
     begin = f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout TO {int(wait * 1000)}; "
     path = sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema))
-    connection.execute(sql.SQL(_own(begin)) + path)
+    connection.execute(sql.SQL(_as_literal(begin)) + path)
     tx = _transaction(connection)
     if not _has_tables(connection, schema):
         tx.execute("SELECT pg_advisory_xact_lock(?)", [_SETUP_LOCK_NUMBER])
@@ -283,11 +283,11 @@ def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
         parsed = None
     if parsed is None:  # raised here, so that what the driver said stands nowhere behind it
         raise SettingsError(
-            f"archive={without_credentials(url)!r} is no URL that Postgres takes: write "
+            f"archive={hide_credentials(url)!r} is no URL that Postgres takes: write "
             "postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3A for : and %25 for % in the "
             "password, or leave the password to PGPASSWORD or ~/.pgpass."
         )
-    shown = without_credentials(url)
+    shown = hide_credentials(url)
     found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
     options = {name: value for name, value in parsed.items() if name in {"connect_timeout", "tcp_user_timeout"}}
     return found | {quote(value, safe="") for value in found}, {
@@ -300,7 +300,7 @@ def _transaction(connection: psycopg.Connection) -> Transaction:
     return Transaction(connection.cursor(binary=True), GinWords(), mark="%s")
 
 
-def _own(statement: str) -> LiteralString:
+def _as_literal(statement: str) -> LiteralString:
     """Return a statement of this package, which the type checker can't know to be no outsider's."""
     return statement
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from unabridged.archive import search, words
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing
+from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 
 MAX_SORTED_ROWS: Final = 3_000
@@ -35,18 +35,18 @@ class GinWords(SqlWords):
 
     def prepare(self, texts: Iterable[str]) -> list[Any]:
         """Return what is kept of these texts, made before the transaction."""
-        return [words.tokens_of(words.prepare(text)) for text in texts]
+        return [words.extract_tokens(words.prepare_for_index(text)) for text in texts]
 
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
         """Index messages of a thread, each by its number and what was prepared of it."""
-        rows = [(thread, number, _numbers(namespace, tokens)) for number, tokens in prepared]
-        tx.many("INSERT INTO words VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
+        rows = [(thread, number, _hash_tokens(namespace, tokens)) for number, tokens in prepared]
+        tx.execute_many("INSERT INTO words VALUES (?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
     def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
         """Take everything of these threads out of the index."""
         tx.execute_in("DELETE FROM words WHERE thread IN (…)", [], threads)
 
-    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+    def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not indexed as they should be."""
         held: dict[int, list[int]] = dict(
             tx.execute_in(
@@ -57,23 +57,24 @@ class GinWords(SqlWords):
         )
         prepared = self.prepare(text for _, text in messages)
         expected = [
-            (number, set(_numbers(namespace, tokens))) for (number, _), tokens in zip(messages, prepared, strict=True)
+            (number, set(_hash_tokens(namespace, tokens)))
+            for (number, _), tokens in zip(messages, prepared, strict=True)
         ]
         return sum(set(held.get(number) or ()) != tokens or number not in held for number, tokens in expected)
 
-    def look(self, tx: Transaction, place: IndexedScope) -> GinIndex:
+    def open_index(self, tx: Transaction, place: IndexedScope) -> GinIndex:
         """Return the words of this place."""
         tx.execute("SET LOCAL enable_seqscan TO off")  # what is estimated wrongly must not go through every message
         return GinIndex(tx, place)
 
 
-def _numbers(namespace: int, tokens: Iterable[bytes]) -> list[int]:
+def _hash_tokens(namespace: int, tokens: Iterable[bytes]) -> list[int]:
     """Return the tokens as signed numbers of 32 bits."""
     begun = zlib.crc32(b"%d:" % namespace)
     return [(zlib.crc32(token, begun) ^ 0x80000000) - 0x80000000 for token in tokens]
 
 
-def _last() -> str:
+def _newest_rows_query() -> str:
     """Return the rows of the messages of a namespace that were written last."""
     return (
         "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
@@ -89,27 +90,29 @@ class GinIndex(SqlIndex):
     through first: a word that is so common that the index would take long is common among them.
     """
 
-    def newest(self, wanted: search.Wanted, most: int) -> list[Key]:
+    def newest(self, wanted: search.RequiredTokens, most: int) -> list[Key]:
         """Messages that may have what is wanted: of those written last, if enough of these do."""
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_all(most)
-        condition, values = self._condition(narrowed)
+        condition, values = self._build_condition(narrowed)
         if self._place.thread is not None:
-            return self._keys(
+            return self._select_keys(
                 f"words WHERE thread = ? AND {condition} ORDER BY number DESC", [self._place.thread, *values], most
             )
-        found = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], most)
-        return found if len(found) >= most else self._keys(f"words WHERE {condition}", values, most)
+        found = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace, *values], most)
+        return found if len(found) >= most else self._select_keys(f"words WHERE {condition}", values, most)
 
-    def threads(self, wanted: search.Wanted) -> list[int]:
+    def threads(self, wanted: search.RequiredTokens) -> list[int]:
         """Return every thread with a message that may have what is wanted.
 
         Where that is common among the last messages, each thread is gone through up to the first that has it.
         """
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._threads_with_any()
-        condition, values = self._condition(narrowed)
-        common = self._keys(f"{_last()} WHERE {condition}", [self._place.namespace, *values], ENOUGH_MATCHES)
+        condition, values = self._build_condition(narrowed)
+        common = self._select_keys(
+            f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace, *values], ENOUGH_MATCHES
+        )
         if len(common) < ENOUGH_MATCHES:
             rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
         else:
@@ -120,11 +123,11 @@ class GinIndex(SqlIndex):
             )
         return [thread for (thread,) in rows]
 
-    def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+    def newest_each(self, wanted: search.RequiredTokens, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
         """Return the newest messages of each of these threads that may have what is wanted, by one query."""
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_each(threads, most)
-        condition, values = self._condition(narrowed)
+        condition, values = self._build_condition(narrowed)
         rows = self._tx.execute(
             "SELECT t.id, w.number FROM unnest(?::bigint[]) AS t (id) CROSS JOIN LATERAL "
             f"(SELECT number FROM words WHERE thread = t.id AND {condition} ORDER BY number DESC LIMIT ?) w",
@@ -135,33 +138,33 @@ class GinIndex(SqlIndex):
             found.setdefault(thread, []).append((thread, number))
         return found
 
-    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+    def count(self, each: Sequence[search.TokenSet]) -> list[int]:
         """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
         if self._place.thread is not None:
             return [len(self.newest([[tokens]], sql_index.SAMPLE_SIZE)) for tokens in each]
-        asked = [self._condition([[tokens]]) for tokens in each]
+        asked = [self._build_condition([[tokens]]) for tokens in each]
         columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
         values = [value for _, values in asked for value in values]
-        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_last()}", [*values, self._place.namespace])
+        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_newest_rows_query()}", [*values, self._place.namespace])
         return [
             max(found, found * self.totals[0] // MAX_SORTED_ROWS)
             if found >= ENOUGH_MATCHES
-            else len(self._keys(f"words WHERE {condition}", values, sql_index.SAMPLE_SIZE))
+            else len(self._select_keys(f"words WHERE {condition}", values, sql_index.SAMPLE_SIZE))
             for (condition, values), found in zip(asked, counts, strict=True)
         ]
 
-    def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
+    def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
         """Keys as the rows of a table, in the same words for any number of them: the driver has read these before."""
         return "SELECT * FROM unnest(?::bigint[], ?::bigint[])", [list(column) for column in zip(*keys, strict=True)]
 
-    def _keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
+    def _select_keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
         rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
         return [(thread, number) for thread, number in rows]
 
-    def _condition(self, wanted: search.Wanted) -> tuple[str, list[Any]]:
+    def _build_condition(self, wanted: search.RequiredTokens) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
         values = [
-            _numbers(self._place.namespace, (token.encode() for token in tokens))
+            _hash_tokens(self._place.namespace, (token.encode() for token in tokens))
             for alternatives in wanted
             for tokens in alternatives
         ]

@@ -33,27 +33,29 @@ class SqlIndex:
         self._tx = tx
         self._place = place
         column, value = ("namespace", place.namespace) if place.thread is None else ("id", place.thread)
-        self._threads, self._whose = f"t.{column} = ?", value
+        self._scope_condition, self._scope_value = f"t.{column} = ?", value
 
     @cached_property
     def totals(self) -> tuple[int, int]:
         """Return how many messages there are, and how many characters they have."""
-        counts = f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._threads}"
-        ((messages, length),) = self._tx.execute(counts, [self._whose])
+        counts = (
+            f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._scope_condition}"
+        )
+        ((messages, length),) = self._tx.execute(counts, [self._scope_value])
         return int(messages), int(length)
 
     def read(self, keys: Sequence[Key]) -> Sequence[search.SearchCandidate]:
         """Return these messages, as far as they stand in this place, in no order."""
         found: list[search.SearchCandidate] = []
         for at in range(0, len(keys), _BATCH_SIZE):
-            rows_of, values = self._as_rows(keys[at : at + _BATCH_SIZE])
+            rows_of, values = self._keys_as_rows(keys[at : at + _BATCH_SIZE])
             statement = (
                 f"WITH wanted (thread, number) AS ({rows_of}) "
                 "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
                 "CROSS JOIN bodies b CROSS JOIN threads t WHERE p.thread = w.thread AND p.number = w.number "
-                f"AND b.id = p.body AND t.id = p.thread AND {self._threads}"
+                f"AND b.id = p.body AND t.id = p.thread AND {self._scope_condition}"
             )
-            rows = self._tx.execute(statement, [*values, self._whose])
+            rows = self._tx.execute(statement, [*values, self._scope_value])
             found += [
                 search.SearchCandidate(
                     Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)), thread
@@ -62,7 +64,7 @@ class SqlIndex:
             ]
         return found
 
-    def _as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
+    def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
         """Keys as the rows of a table: its words and its values."""
         return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
 
@@ -73,7 +75,9 @@ class SqlIndex:
 
     def _threads_with_any(self) -> list[int]:
         """Return every thread that has a message."""
-        rows = self._tx.execute(f"SELECT id FROM threads t WHERE {self._threads} AND messages > 0", [self._whose])
+        rows = self._tx.execute(
+            f"SELECT id FROM threads t WHERE {self._scope_condition} AND messages > 0", [self._scope_value]
+        )
         return [thread for (thread,) in rows]
 
     def _newest_of_each(self, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
@@ -95,13 +99,13 @@ class SqlIndex:
         """Return the newest messages, whatever they have."""
         rows = self._tx.execute(
             "SELECT p.thread, p.number FROM threads t JOIN parts p ON p.thread = t.id "
-            f"WHERE {self._threads} AND p.turn >= 0 ORDER BY t.used DESC, p.thread DESC, p.number DESC LIMIT ?",
-            [self._whose, most],
+            f"WHERE {self._scope_condition} AND p.turn >= 0 ORDER BY t.used DESC, p.thread DESC, p.number DESC LIMIT ?",
+            [self._scope_value, most],
         )
         return [(thread, number) for thread, number in rows]
 
 
-def searched(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
+def read_searched_texts(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
     """Yield number and text of the messages that search sees, some at a time; None for what can't be read."""
     statement = (
         "SELECT p.number, p.turn, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
@@ -110,16 +114,16 @@ def searched(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | Non
     after = -1
     while rows := tx.execute(statement, [thread, after, _BATCH_SIZE]):
         after = rows[-1][0]
-        yield [(number, _text_of(body, view)) for number, turn, body, view in rows if turn >= 0]
+        yield [(number, _read_part_text(body, view)) for number, turn, body, view in rows if turn >= 0]
 
 
-def _text_of(body: bytes, view: bytes) -> str | None:
+def _read_part_text(body: bytes, view: bytes) -> str | None:
     try:
         return pack.unpack_view(view, pack.unpack(body))[2]
     except ArchiveError:
         return None  # `verify` tells of it
 
 
-def narrowing(wanted: search.Wanted) -> list[list[search.Tokens]]:
-    """Return what of it an index can tell: not what a message without any tokens may have, too."""
+def narrow_to_indexed(wanted: search.RequiredTokens) -> list[list[search.TokenSet]]:
+    """Return the required tokens without those alternatives that the index cannot check."""
     return [list(alternatives) for alternatives in wanted if all(alternatives)]

@@ -134,14 +134,16 @@ class SqlWords(ABC):
         """Take everything of these threads out of the index, before they go themselves."""
 
     @abstractmethod
-    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+    def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not in the index as they should be."""
 
     @abstractmethod
-    def look(self, tx: Transaction, place: IndexedScope) -> search.NamespaceIndex:
+    def open_index(self, tx: Transaction, place: IndexedScope) -> search.NamespaceIndex:
         """Return the words of a thread, or of a namespace."""
 
-    def index(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]) -> None:
+    def index_texts(
+        self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]
+    ) -> None:
         """Index messages of a thread, each given by number and text."""
         if messages:
             prepared = self.prepare(text or "" for _, text in messages)
@@ -175,7 +177,7 @@ class Transaction:
             found += self.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
         return found
 
-    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run it once for each row of values."""
         self._cursor.executemany(statement.replace("?", self._mark), rows)
 
@@ -187,7 +189,7 @@ def make_tables(tx: Transaction, words: Mapping[str, str]) -> None:
             tx.execute(statement)
 
 
-class Prepared(NamedTuple):
+class PreparedParts(NamedTuple):
     """The parts that are new, as they will be written; made before the transaction, so that it is short."""
 
     parts: list[Part]
@@ -197,16 +199,16 @@ class Prepared(NamedTuple):
     """What the index takes of those that search sees, which are the last ones."""
 
 
-def prepare(parts: list[Part], words: SqlWords) -> Prepared:
+def prepare_parts(parts: list[Part], words: SqlWords) -> PreparedParts:
     """Return the parts packed, and their words prepared."""
     rows = [
-        (hash_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
+        (hash_to_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
         for part in parts
     ]
-    return Prepared(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
+    return PreparedParts(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
 
 
-def thread_id(tx: Transaction, scope: Scope) -> int | None:
+def find_thread_id(tx: Transaction, scope: Scope) -> int | None:
     """Return the thread's id, or None when nothing of it is stored."""
     return next((found for (found,) in tx.execute(f"SELECT {THREAD_ID_QUERY}", scope)), None)
 
@@ -222,7 +224,7 @@ def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tuple[int, str]]:
+def find_known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tuple[int, str]]:
     """Return turn and hash of each message with one of these hashes that the thread holds.
 
     `+p.thread`: by the body they are found at once, by the thread only after all of its parts.
@@ -231,9 +233,9 @@ def known_parts(tx: Transaction, scope: Scope, hashes: Iterable[str]) -> set[tup
         f"SELECT p.turn, b.hash FROM {THREADS_WITH_NAMESPACES} JOIN bodies b ON b.namespace = n.id "
         "JOIN parts p ON p.body = b.id AND +p.thread = t.id WHERE n.name = ? AND t.name = ? AND b.hash IN (…)",
         scope,
-        map(hash_bytes, hashes),
+        map(hash_to_bytes, hashes),
     )
-    return {(turn, to_hash(digest)) for turn, digest in rows}
+    return {(turn, hash_from_bytes(digest)) for turn, digest in rows}
 
 
 def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> Record | None:
@@ -242,20 +244,20 @@ def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> 
     return next((unpack_record(scope, data) for (data,) in tx.execute(statement, [*scope, *values])), None)
 
 
-def every_record(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
+def iterate_records(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
     """Yield the thread's records, and whether each is live, in the order they were stored."""
-    for _, data, live in _pages(
+    for _, data, live in _read_in_pages(
         tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD_ID_QUERY}", "number", scope
     ):
         yield unpack_record(scope, data), bool(live)
 
 
-def every_part(tx: Transaction, scope: Scope) -> Iterator[Part]:
+def iterate_parts(tx: Transaction, scope: Scope) -> Iterator[Part]:
     """Return the thread's parts, put-in ones too, in the order they were stored."""
-    return map(to_part, _pages(tx, PARTS_QUERY, "p.number", scope))
+    return map(to_part, _read_in_pages(tx, PARTS_QUERY, "p.number", scope))
 
 
-def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
+def _read_in_pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
     """Yield the rows of the statement, whose first column is this number, in its order and not all at once."""
     after = -1
     page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_BATCH_SIZE}"
@@ -264,13 +266,13 @@ def _pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterat
         yield from rows
 
 
-def newest_time(tx: Transaction, scope: Scope) -> float | None:
+def read_newest_time(tx: Transaction, scope: Scope) -> float | None:
     """Return when the record that was stored last was made, retired or not; None when the thread has none."""
     record = find_record(tx, scope, "ORDER BY number DESC")
     return None if record is None else record.created
 
 
-def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
+def count_holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
     """Return what each of these threads holds, counted in indexes: no record and no message is read."""
     named = tx.execute_in(
         f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)", [namespace], threads
@@ -296,8 +298,8 @@ def holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[Th
 def to_part(row: Row) -> Part:
     """Return a row of `PARTS_QUERY` as the part that was stored."""
     _, turn, digest, packed, view = row
-    body = to_body(to_hash(digest), packed)
-    return Part(to_hash(digest), body, turn, *pack.unpack_view(view, body))
+    body = to_body(hash_from_bytes(digest), packed)
+    return Part(hash_from_bytes(digest), body, turn, *pack.unpack_view(view, body))
 
 
 def to_body(digest: str, packed: bytes) -> bytes:
@@ -312,7 +314,7 @@ def pack_record(record: Record) -> bytes:
 
 def unpack_record(scope: Scope, packed: bytes) -> Record:
     """Return the record that was packed."""
-    return store_rules.record_of(scope, codec.decode(pack.unpack(packed)))
+    return store_rules.record_from_fields(scope, codec.decode(pack.unpack(packed)))
 
 
 def to_bytes(text: str) -> bytes:
@@ -325,7 +327,7 @@ def to_text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogatepass")
 
 
-def hash_bytes(digest: str) -> bytes:
+def hash_to_bytes(digest: str) -> bytes:
     """Return a hash as it is stored, half as long as its text; empty, which is stored nowhere, for what is no hash."""
     algorithm, _, digits = digest.partition(":")
     try:
@@ -334,7 +336,7 @@ def hash_bytes(digest: str) -> bytes:
         return b""
 
 
-def to_hash(stored: bytes) -> str:
-    """Return the hash that `hash_bytes` stored."""
+def hash_from_bytes(stored: bytes) -> str:
+    """Return the hash that `hash_to_bytes` stored."""
     algorithm, _, digest = stored.partition(b":")
     return f"{to_text(algorithm)}:{digest.hex()}"

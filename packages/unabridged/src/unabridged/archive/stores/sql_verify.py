@@ -22,14 +22,14 @@ from unabridged.errors import ArchiveError
 _BATCH_SIZE = 500
 
 
-def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
+def find_stored_problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
     """Yield a sentence for everything that is wrong, with one thread or with all."""
     if scope is not None:
-        yield from _of_thread(tx, scope)
+        yield from _find_thread_problems(tx, scope)
         return
     rows = tx.execute(f"SELECT n.name, t.name FROM {THREADS_WITH_NAMESPACES} ORDER BY t.id")
     for namespace, thread in rows:
-        yield from _of_thread(tx, Scope(to_text(namespace), to_text(thread)))
+        yield from _find_thread_problems(tx, Scope(to_text(namespace), to_text(thread)))
     unused = tx.execute("SELECT COUNT(*) FROM bodies b WHERE NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = b.id)")
     if unused[0][0]:
         yield f"{unused[0][0]:,} stored messages belong to no thread"
@@ -41,8 +41,8 @@ def problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
         yield f"{crossed[0][0]:,} parts refer to a message of another namespace"
 
 
-def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
-    held: set[str] = set()
+def _find_thread_problems(tx: Transaction, scope: Scope) -> Iterator[str]:
+    held_hashes: set[str] = set()
     numbers: list[int] = []
     lengths: list[int] = []
     wrong, after = 0, -1
@@ -55,35 +55,35 @@ def _of_thread(tx: Transaction, scope: Scope) -> Iterator[str]:
         seen: list[tuple[int, str]] = []
         for row in rows:
             numbers.append(row[0])
-            held.add(sql_tables.to_hash(row[2]))
+            held_hashes.add(sql_tables.hash_from_bytes(row[2]))
             try:
                 part = sql_tables.to_part(row)
             except ArchiveError as error:
-                yield f"{store_rules.describe(scope)}: the message at turn {row[1]}: {error}"
+                yield f"{store_rules.describe_scope(scope)}: the message at turn {row[1]}: {error}"
                 counted = []  # how long its text was nobody can say
             else:
                 seen += [(row[0], part.text)] if part.turn >= 0 else []
         lengths += [len(text) for _, text in seen]
-        wrong += tx.words.wrong(tx, namespace, thread, seen)
+        wrong += tx.words.count_unindexed(tx, namespace, thread, seen)
     if numbers != list(range(len(numbers))):
-        yield f"{store_rules.describe(scope)}: of {max(numbers) + 1:,} parts only {len(numbers):,} are there"
+        yield f"{store_rules.describe_scope(scope)}: of {max(numbers) + 1:,} parts only {len(numbers):,} are there"
     if wrong or (counted and counted != [len(lengths), sum(lengths)]):
-        where = store_rules.describe(scope)
+        where = store_rules.describe_scope(scope)
         yield f"{where}: the search index and the {len(lengths):,} messages differ in {max(wrong, 1):,} places"
-    yield from _of_records(tx, scope, held)
+    yield from _find_record_problems(tx, scope, held_hashes)
 
 
-def _of_records(tx: Transaction, scope: Scope, held: set[str]) -> Iterator[str]:
+def _find_record_problems(tx: Transaction, scope: Scope, held_hashes: set[str]) -> Iterator[str]:
     records: list[Record] = []
     rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD_ID_QUERY} ORDER BY number", scope)
     for stored_id, stored_key, data in rows:
         try:
             record = sql_tables.unpack_record(scope, data)
         except ArchiveError as error:
-            yield f"{store_rules.describe(scope)}: record {to_text(stored_id)!r}: {error}"
+            yield f"{store_rules.describe_scope(scope)}: record {to_text(stored_id)!r}: {error}"
             continue
         if (record.id, record.key) != (to_text(stored_id), to_text(stored_key)):
-            where = store_rules.describe(scope)
+            where = store_rules.describe_scope(scope)
             yield f"{where}: record {to_text(stored_id)!r} is filed under another id or key than it has"
         records.append(record)
-    yield from store_rules.find_dangling(scope, records, held)
+    yield from store_rules.find_dangling_references(scope, records, held_hashes)

@@ -38,8 +38,8 @@ _NAME_COLUMNS: Final = {
 """The columns that hold names of threads and namespaces."""
 
 
-def _refuse_other_types() -> str:
-    """Return the statements after which names are bytes, which SQLite itself does not ask for."""
+def _build_name_triggers() -> str:
+    """Return SQL triggers that reject names of threads and namespaces that are not stored as bytes."""
     made: list[str] = []
     for table, columns in _NAME_COLUMNS.items():
         wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns)
@@ -57,7 +57,7 @@ _SQL_WORDS: Final = {
     "compact": " WITHOUT ROWID",
     "columns": FtsWords.columns,
     "index": FtsWords.tables,
-    "names": _refuse_other_types(),
+    "names": _build_name_triggers(),
 }
 _LOWEST_SQLITE_VERSION: Final = (3, 35, 0)  # RETURNING
 _MAX_IDLE_CONNECTIONS: Final = 8
@@ -97,7 +97,7 @@ class SqliteDatabase(files.Forkable):
         self.url = f"sqlite:///{path}"
         self._wait = wait
         self._closed = False
-        files.watch(self)
+        files.register_forkable(self)
 
     def start_over(self) -> None:
         """Make locks that nobody holds, and no connections: at the beginning, and in a forked child."""
@@ -194,7 +194,7 @@ class SqliteDatabase(files.Forkable):
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """Take a connection for one transaction; close it if that was not whole, so that nothing of it stays."""
-        connection = self._take()
+        connection = self._take_idle_connection()
         try:
             connection = connection or _connect(self._path, self._wait)
             yield connection
@@ -207,23 +207,23 @@ class SqliteDatabase(files.Forkable):
             remedy = next((remedy for sign, remedy in _REMEDIES if sign in str(error)), "Run `verify`.")
             raise ArchiveError(f"{self._path}: {error}. {remedy}") from error
         finally:
-            self._give_back(connection)
+            self._return_connection(connection)
 
-    def _take(self) -> sqlite3.Connection | None:
+    def _take_idle_connection(self) -> sqlite3.Connection | None:
         """Return an idle connection, or None when a new one is to be made."""
         with self.lock:
             self.lock.wait_for(lambda: not self._pausing)
             if self._closed:
                 raise ArchiveError(f"the archive {self._path} is closed. Open it again.")
-            if self._idle and _identity(self._path) != self._file:
+            if self._idle and _file_identity(self._path) != self._file:
                 self._close_idle()  # the file was removed or replaced: what is written there now would be lost
             self._in_use += 1
             return self._idle.pop() if self._idle else None
 
-    def _give_back(self, connection: sqlite3.Connection | None) -> None:
+    def _return_connection(self, connection: sqlite3.Connection | None) -> None:
         with self.lock:
             if connection is not None:
-                self._file = self._file if self._idle else _identity(self._path)
+                self._file = self._file if self._idle else _file_identity(self._path)
                 self._idle.append(connection)
             self._close_idle(keep=0 if self._closed else _MAX_IDLE_CONNECTIONS)
             self._in_use -= 1
@@ -235,7 +235,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
     _check_header(path)
     connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
     try:
-        _check_ours(connection, path)
+        _check_is_archive(connection, path)
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             _switch_to_wal(connection, wait)
         for pragma in _PRAGMAS:
@@ -247,7 +247,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
     return connection
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _file_identity(path: Path) -> tuple[int, int] | None:
     with suppress(OSError):
         status = path.stat()
         return status.st_dev, status.st_ino
@@ -281,7 +281,7 @@ def _check_header(path: Path) -> None:
         suppress(sqlite3.Error),  # the connection that follows says what is wrong with the file
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection,
     ):
-        mark, version = _mark(connection), _version(connection)
+        mark, version = _read_application_id(connection), _read_version(connection)
     _check_version(path, mark, version)
 
 
@@ -292,17 +292,17 @@ def _check_version(path: Path, mark: int, version: int) -> None:
         store_rules.check_version(path, version)
 
 
-def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+def _check_is_archive(connection: sqlite3.Connection, path: Path) -> None:
     # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
-    mark = _mark(connection)
-    _check_version(path, mark, _version(connection))  # the header says nothing while all of it is in the log
+    mark = _read_application_id(connection)
+    _check_version(path, mark, _read_version(connection))  # the header says nothing while all of it is in the log
     if tables and mark != APPLICATION_ID:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
-    """Return turn the log on; SQLite does not wait for others here, so we do."""
+    """Turn on the write-ahead log; SQLite does not wait for other processes here, so this function does."""
     deadline = time.monotonic() + wait
     while True:
         try:
@@ -319,11 +319,11 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables in a file that has none."""
-    if _version(connection) == store_rules.ARCHIVE_VERSION:
+    if _read_version(connection) == store_rules.ARCHIVE_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection) == 0:  # else another process has made them meanwhile
+        if _read_version(connection) == 0:  # else another process has made them meanwhile
             sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _SQL_WORDS)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {store_rules.ARCHIVE_VERSION}")
@@ -334,9 +334,9 @@ def make_tables(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _mark(connection: sqlite3.Connection) -> int:
+def _read_application_id(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA application_id").fetchone()[0])

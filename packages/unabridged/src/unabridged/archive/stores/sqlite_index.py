@@ -19,7 +19,7 @@ from typing import Any, Final
 from unabridged.archive import search, words
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, SqlIndex, narrowing, searched
+from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed, read_searched_texts
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 from unabridged.errors import ArchiveError
 
@@ -41,17 +41,17 @@ class FtsWords(SqlWords):
 
     def prepare(self, texts: Iterable[str]) -> list[Any]:
         """Return what is kept of these texts, made before the transaction."""
-        return [words.prepare(text).decode() for text in texts]
+        return [words.prepare_for_index(text).decode() for text in texts]
 
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
         """Index messages of a thread, each by its number and what was prepared of it."""
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         if shelf is None:
-            shelf, base = _give_place(tx, namespace, thread)
+            shelf, base = _assign_shelf(tx, namespace, thread)
         tx.execute("UPDATE shelves SET messages = messages + ? WHERE id = ?", [len(prepared), shelf])
-        _fit(max(number for number, _ in prepared), _NUMBER_BITS, "messages in a thread")
+        _check_fits_bits(max(number for number, _ in prepared), _NUMBER_BITS, "messages in a thread")
         rows = [(base + number, text) for number, text in prepared]
-        tx.many(f"INSERT INTO words_{int(shelf)} (rowid, text) VALUES (?, ?)", rows)
+        tx.execute_many(f"INSERT INTO words_{int(shelf)} (rowid, text) VALUES (?, ?)", rows)
 
     def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
         """Take everything of these threads out of the index, so that nothing of it is left in the file."""
@@ -62,8 +62,8 @@ class FtsWords(SqlWords):
         for shelf, going in standing.items():
             ((others,),) = tx.execute("SELECT COUNT(*) FROM threads WHERE shelf = ?", [shelf])
             table = f"words_{int(shelf)}"
-            if others == len(going) or not all(self._take_out(tx, table, *thread) for thread in going.items()):
-                self._rebuild(tx, shelf, going)
+            if others == len(going) or not all(self._delete_thread(tx, table, *thread) for thread in going.items()):
+                self._rebuild_shelf(tx, shelf, going)
             else:
                 tx.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             messages = tx.execute_in("SELECT id, messages FROM threads WHERE id IN (…)", [], going)
@@ -71,41 +71,41 @@ class FtsWords(SqlWords):
             gone = sum(number for _, number in messages)
             tx.execute(f"UPDATE shelves SET messages = {left} WHERE id = ?", [shelf, gone, shelf])
 
-    def _take_out(self, tx: Transaction, table: str, thread: int, base: int) -> bool:
+    def _delete_thread(self, tx: Transaction, table: str, thread: int, base: int) -> bool:
         """Delete a thread's row ids, which takes their texts; whether all could be read."""
-        for batch in searched(tx, thread):
+        for batch in read_searched_texts(tx, thread):
             if any(text is None for _, text in batch):
                 return False
             prepared = self.prepare(text or "" for _, text in batch)
             rows = [(base + number, text) for (number, _), text in zip(batch, prepared, strict=True)]
-            tx.many(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", rows)
+            tx.execute_many(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", rows)
         return True
 
-    def _rebuild(self, tx: Transaction, shelf: int, without: Mapping[int, int]) -> None:
+    def _rebuild_shelf(self, tx: Transaction, shelf: int, without: Mapping[int, int]) -> None:
         """Empty the shelf, and index anew what stays of it."""
         tx.execute(f"INSERT INTO words_{int(shelf)} (words_{int(shelf)}) VALUES ('delete-all')")
         for thread, namespace in tx.execute("SELECT id, namespace FROM threads WHERE shelf = ?", [shelf]):
-            for batch in searched(tx, thread) if thread not in without else ():
-                self.index(tx, namespace, thread, batch)
+            for batch in read_searched_texts(tx, thread) if thread not in without else ():
+                self.index_texts(tx, namespace, thread, batch)
 
-    def wrong(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
+    def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not found by their longest tokens."""
         index = FtsIndex(tx, IndexedScope(Scope("", ""), namespace, thread))
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
-            tokens = nlargest(_CHECKED_TOKENS, words.tokens_of(words.prepare(text)), key=len)
+            tokens = nlargest(_CHECKED_TOKENS, words.extract_tokens(words.prepare_for_index(text)), key=len)
             wanted = [[frozenset(token.decode() for token in tokens)]]
             row = (base or 0) + number
-            count += bool(tokens) and (shelf is None or not index.matching(shelf, row, row, wanted, 1))
+            count += bool(tokens) and (shelf is None or not index.find_matching_rows(shelf, row, row, wanted, 1))
         return count
 
-    def look(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
+    def open_index(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
         """Return the words of this place."""
         return FtsIndex(tx, place)
 
 
-def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
+def _assign_shelf(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
     """Return a thread's shelf, the last one while there is room, and where its row ids begin."""
     rows = tx.execute("SELECT id, threads, messages FROM shelves ORDER BY id DESC LIMIT 1")
     shelf, threads, messages = rows[0] if rows else (-1, 0, SHELF_MESSAGES)
@@ -116,18 +116,20 @@ def _give_place(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]
             f"CREATE VIRTUAL TABLE words_{int(shelf)} USING "
             "fts5 (text, content='', detail=none, columnsize=0, tokenize='ascii')"
         )
-    base = _base(namespace, threads)
+    base = _first_row_id(namespace, threads)
     tx.execute("UPDATE shelves SET threads = threads + 1 WHERE id = ?", [shelf])
     tx.execute("UPDATE threads SET shelf = ?, base = ? WHERE id = ?", [shelf, base, thread])
     return shelf, base
 
 
-def _base(namespace: int, place: int) -> int:
+def _first_row_id(namespace: int, place: int) -> int:
     """Return where the row ids begin of the thread in this place of a shelf."""
-    return (_fit(namespace, 63 - _NUMBER_BITS - _PLACE_BITS, "namespaces") << _PLACE_BITS | place) << _NUMBER_BITS
+    return (
+        _check_fits_bits(namespace, 63 - _NUMBER_BITS - _PLACE_BITS, "namespaces") << _PLACE_BITS | place
+    ) << _NUMBER_BITS
 
 
-def _fit(number: int, bits: int, what: str) -> int:
+def _check_fits_bits(number: int, bits: int, what: str) -> int:
     if number >> bits:
         raise ArchiveError(f"a SQLite archive takes up to {1 << bits:,} {what}. Use Postgres, or another file.")
     return number
@@ -136,29 +138,29 @@ def _fit(number: int, bits: int, what: str) -> int:
 class FtsIndex(SqlIndex):
     """The words of a place in SQLite."""
 
-    def newest(self, wanted: search.Wanted, most: int) -> list[Key]:
+    def newest(self, wanted: search.RequiredTokens, most: int) -> list[Key]:
         """Messages that may have what is wanted: of the threads that began last, the newest."""
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_all(most)
         found: list[Key] = []
-        for shelf, first, last in self._ranges:
-            rows = self.matching(shelf, first, last, narrowed, most - len(found))
-            found += self._keys(shelf, rows)
+        for shelf, first, last in self._row_ranges:
+            rows = self.find_matching_rows(shelf, first, last, narrowed, most - len(found))
+            found += self._rows_to_keys(shelf, rows)
             if len(found) >= most:
                 break
         return found
 
-    def threads(self, wanted: search.Wanted) -> list[int]:
+    def threads(self, wanted: search.RequiredTokens) -> list[int]:
         """Return every thread with a message that may have what is wanted."""
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._threads_with_any()
         found: list[int] = []
-        for shelf, first, last in self._ranges:
+        for shelf, first, last in self._row_ranges:
             table = f"words_{int(shelf)}"
             rows = self._tx.execute(
                 f"SELECT DISTINCT rowid >> {_NUMBER_BITS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
                 "AND rowid BETWEEN ? AND ?",
-                [_match(narrowed), first, last],
+                [_build_match_query(narrowed), first, last],
             )
             held = "SELECT id FROM threads WHERE shelf = ? AND base IN (…)"
             found += [
@@ -166,9 +168,9 @@ class FtsIndex(SqlIndex):
             ]
         return found
 
-    def newest_each(self, wanted: search.Wanted, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
+    def newest_each(self, wanted: search.RequiredTokens, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
         """Return the newest messages of each of these threads that may have what is wanted, by one query a shelf."""
-        if not (narrowed := narrowing(wanted)):
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_each(threads, most)
         found: dict[int, list[Key]] = {}
         standing = self._tx.execute_in("SELECT DISTINCT shelf FROM threads WHERE id IN (…)", [], threads)
@@ -181,7 +183,7 @@ class FtsIndex(SqlIndex):
             rows = self._tx.execute_in(
                 f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t WHERE t.shelf = ? "
                 "AND t.id IN (…)",
-                [_match(narrowed), shelf],
+                [_build_match_query(narrowed), shelf],
                 threads,
             )
             for thread, joined in rows:
@@ -189,51 +191,53 @@ class FtsIndex(SqlIndex):
                 found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
         return found
 
-    def count(self, each: Sequence[search.Tokens]) -> list[int]:
+    def count(self, each: Sequence[search.TokenSet]) -> list[int]:
         """Return about how many messages have all of these tokens: counted up to a sample, then estimated."""
         return [self._count([[tokens]]) for tokens in each]
 
-    def _count(self, wanted: search.Wanted) -> int:
-        if not (narrowed := narrowing(wanted)):
+    def _count(self, wanted: search.RequiredTokens) -> int:
+        if not (narrowed := narrow_to_indexed(wanted)):
             return self.totals[0]
         count = gone_through = 0
-        for shelf, first, last in self._ranges:
-            rows = self.matching(shelf, first, last, narrowed, sql_index.SAMPLE_SIZE - count)
+        for shelf, first, last in self._row_ranges:
+            rows = self.find_matching_rows(shelf, first, last, narrowed, sql_index.SAMPLE_SIZE - count)
             count += len(rows)
             until = rows[-1] >> _NUMBER_BITS << _NUMBER_BITS if count >= sql_index.SAMPLE_SIZE else first
             ((messages,),) = self._tx.execute(
-                f"SELECT SUM(messages) FROM threads t WHERE {self._threads} AND shelf = ? AND base >= ?",
-                [self._whose, shelf, until],
+                f"SELECT SUM(messages) FROM threads t WHERE {self._scope_condition} AND shelf = ? AND base >= ?",
+                [self._scope_value, shelf, until],
             )
             gone_through += int(messages or 0)
             if count >= sql_index.SAMPLE_SIZE:
                 return max(count, count * self.totals[0] // max(gone_through, 1))
         return count
 
-    def matching(self, shelf: int, first: int, last: int, wanted: search.Wanted, most: int) -> list[int]:
+    def find_matching_rows(
+        self, shelf: int, first: int, last: int, wanted: search.RequiredTokens, most: int
+    ) -> list[int]:
         """Return the row ids of a shelf, from first to last, that have what is wanted: the last ones."""
         table = f"words_{int(shelf)}"
         rows = self._tx.execute(
             f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ? "
             "ORDER BY rowid DESC LIMIT ?",
-            [_match(wanted), first, last, most],
+            [_build_match_query(wanted), first, last, most],
         )
         return [row for (row,) in rows]
 
     @cached_property
-    def _ranges(self) -> list[tuple[int, int, int]]:
+    def _row_ranges(self) -> list[tuple[int, int, int]]:
         """Return each shelf that has something of the place, the newest first, and the row ids of the place."""
         if self._place.thread is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
             rows = self._tx.execute(standing, [self._place.thread])
             return [(shelf, base, base | (1 << _NUMBER_BITS) - 1) for shelf, base in rows]
-        first = _base(self._place.namespace, 0)
+        first = _first_row_id(self._place.namespace, 0)
         last = first | (1 << _PLACE_BITS + _NUMBER_BITS) - 1
         having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
         rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
         return [(shelf, first, last) for (shelf,) in rows]
 
-    def _keys(self, shelf: int, rows: Sequence[int]) -> list[Key]:
+    def _rows_to_keys(self, shelf: int, rows: Sequence[int]) -> list[Key]:
         bases = {row >> _NUMBER_BITS << _NUMBER_BITS for row in rows}
         statement = "SELECT base, id FROM threads WHERE shelf = ? AND base IN (…)"
         threads: dict[int, int] = dict(self._tx.execute_in(statement, [shelf], bases))
@@ -241,7 +245,7 @@ class FtsIndex(SqlIndex):
         return [(thread, number) for thread, number in places if thread is not None]
 
 
-def _match(wanted: search.Wanted) -> str:
+def _build_match_query(wanted: search.RequiredTokens) -> str:
     """Return what is wanted in FTS5's syntax."""
     every = (" OR ".join(f"({' AND '.join(map(_quote, sorted(tokens)))})" for tokens in one) for one in wanted)
     return " AND ".join(f"({one})" for one in every)

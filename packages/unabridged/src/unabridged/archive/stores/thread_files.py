@@ -23,17 +23,17 @@ _HEAD_KEY: Final = "unabridged"
 _MESSAGE_FIELD: Final = b',"message":'
 
 
-class Head(NamedTuple):
+class EntryHead(NamedTuple):
     """What the first line says: whose file it is, and which record it brings, if any."""
 
     scope: Scope
     record_id: str | None
-    unreleased: bool
+    is_unreleased: bool
     """Whether a version before the first release wrote it."""
 
 
-def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
-    """Return the file of one entry; messages with the hashes in `held` are in an earlier file."""
+def encode_entry(scope: Scope, entry: Entry, held_hashes: Collection[str]) -> bytes:
+    """Return the file of one entry; messages with the hashes in `held_hashes` are in an earlier file."""
     record = {"retire": entry.retired} if entry.record is None else {"record": store_rules.record_fields(entry.record)}
     lines = [
         codec.encode(
@@ -42,15 +42,15 @@ def write_entry(scope: Scope, entry: Entry, held: Collection[str]) -> bytes:
     ]
     written: set[str] = set()
     for part in entry.parts:
-        lines.append(_write_part(part, is_held=part.hash in held or part.hash in written))
+        lines.append(_encode_part(part, is_held=part.hash in held_hashes or part.hash in written))
         written.add(part.hash)
     return b"".join(line + b"\n" for line in lines)
 
 
-def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) -> Entry:
+def decode_entry(data: bytes, name: str, scope: Scope, held_bodies: Mapping[str, bytes]) -> Entry:
     """Return the entry of the file; raise an `ArchiveError` with its name if it can't be read or is another thread's.
 
-    `held` has the earlier messages.
+    `held_hashes` has the earlier messages.
     """
     if not data.endswith(b"\n"):
         raise ArchiveError(f"{name} was cut off. Restore it from a backup.")
@@ -60,24 +60,24 @@ def read_entry(data: bytes, name: str, scope: Scope, held: Mapping[str, bytes]) 
         store_rules.check_version(name, None if _is_unreleased(head) else head[_HEAD_KEY])
         owner = Scope(head["namespace"], head["thread"])
         if owner != scope:
-            raise ArchiveError(f"{name} belongs to {store_rules.describe(owner)}. Put it back where it was.")
+            raise ArchiveError(f"{name} belongs to {store_rules.describe_scope(owner)}. Put it back where it was.")
         if "retire" in head:
             return Entry(None, retired=head["retire"])
         new: dict[str, bytes] = {}
-        parts = [_read_part(line, held, new) for line in lines[1:]]
-        return Entry(store_rules.record_of(scope, head["record"]), parts)
+        parts = [_decode_part(line, held_bodies, new) for line in lines[1:]]
+        return Entry(store_rules.record_from_fields(scope, head["record"]), parts)
     except (LookupError, TypeError, ValueError) as error:
         raise ArchiveError(f"{name} can't be read: {error!r}. Restore it from a backup.") from error
 
 
-def read_head(line: bytes) -> Head | None:
+def decode_head(line: bytes) -> EntryHead | None:
     """Return what the first line of a file says; None if it can't be read."""
     with suppress(ArchiveError):
         match head := codec.decode(line):
             case {"namespace": str(namespace), "thread": str(thread), "record": {"id": str(record_id)}}:
-                return Head(Scope(namespace, thread), record_id, _is_unreleased(head))
+                return EntryHead(Scope(namespace, thread), record_id, _is_unreleased(head))
             case {"namespace": str(namespace), "thread": str(thread)}:
-                return Head(Scope(namespace, thread), None, _is_unreleased(head))
+                return EntryHead(Scope(namespace, thread), None, _is_unreleased(head))
     return None
 
 
@@ -86,7 +86,7 @@ def _is_unreleased(head: Mapping[str, object]) -> bool:
     return head.get(_HEAD_KEY, 0 if "version" in head else None) in range(store_rules.ARCHIVE_VERSION)
 
 
-def _write_part(part: Part, *, is_held: bool) -> bytes:
+def _encode_part(part: Part, *, is_held: bool) -> bytes:
     fields = {"turn": part.turn, "role": part.role, "origin": part.origin, "hash": part.hash, "text": part.text}
     if is_held:
         return codec.encode(fields)
@@ -95,7 +95,7 @@ def _write_part(part: Part, *, is_held: bool) -> bytes:
     return codec.encode({**fields, "base64": base64.b64encode(part.body).decode("ascii")})
 
 
-def _read_part(line: bytes, held: Mapping[str, bytes], new: dict[str, bytes]) -> Part:
+def _decode_part(line: bytes, held_bodies: Mapping[str, bytes], new: dict[str, bytes]) -> Part:
     # Inside a JSON string the quotes would be escaped, and no field before the message holds an object of its own.
     head, found, body = line.partition(_MESSAGE_FIELD)
     fields = codec.decode(head + b"}" if found else line)
@@ -104,7 +104,7 @@ def _read_part(line: bytes, held: Mapping[str, bytes], new: dict[str, bytes]) ->
     elif "base64" in fields:
         body = base64.b64decode(fields["base64"])
     else:
-        body = held[fields["hash"]] if fields["hash"] in held else new[fields["hash"]]
+        body = held_bodies[fields["hash"]] if fields["hash"] in held_bodies else new[fields["hash"]]
     new[fields["hash"]] = body
     return Part(fields["hash"], body, fields["turn"], fields["role"], fields["origin"], fields["text"])
 

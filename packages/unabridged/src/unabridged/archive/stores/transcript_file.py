@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from unabridged.archive.protocol import Part, Scope
-from unabridged.archive.stores.files import to_folder, write_whole
-from unabridged.text_tools import one_line
+from unabridged.archive.stores.files import to_folder_name, write_atomically
+from unabridged.text_tools import to_one_line
 
 _END_LINE: Final = "=== {messages} messages, up to turn {turn}, record {record}, {at} bytes\n"
 _END_LINE_PATTERN: Final = re.compile(rb"=== (\d+) messages, up to turn (-?\d+), record ([^\s,]+), (\d+) bytes\n\Z")
@@ -57,43 +57,44 @@ class TranscriptSource(Protocol):
     def newest(self) -> str:
         """Return the id of the record that was stored last."""
 
-    def knows(self, record_id: str) -> bool:
+    def has_record(self, record_id: str) -> bool:
         """Return whether the thread has the record: else the file was written from another conversation."""
 
-    def since(self, end: TranscriptEnd) -> Sequence[Part]:
+    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
         """Return the messages that a file lacks that goes so far, where they come after what it has."""
 
-    def whole(self) -> Sequence[Part]:
+    def all_parts(self) -> Sequence[Part]:
         """Return all messages that have left the context."""
 
 
 def write_transcript(path: Path, scope: Scope, source: TranscriptSource) -> None:
     """Let the transcript say all that the source has."""
-    end = _end_of(path)
+    end = _read_end(path)
     if end is not None and (end.messages, end.record) == (source.count, source.newest):
         return
-    new = _new_parts(end, source)
+    new = _find_new_parts(end, source)
     if end is None or new is None:
-        write_whole(path, _render_whole(scope, source.newest, source.whole()))
+        write_atomically(path, _render_whole(scope, source.newest, source.all_parts()))
         return
-    rendered = _render(new)
+    rendered = _render_parts(new)
     last = new[-1].turn if new else end.turn
     with path.open("r+b") as file:
         file.seek(end.at)
         file.write(
-            rendered + _line(TranscriptEnd(end.messages + len(new), last, source.newest, end.at + len(rendered)))
+            rendered
+            + _render_end_line(TranscriptEnd(end.messages + len(new), last, source.newest, end.at + len(rendered)))
         )
         file.truncate()
 
 
-def write_empty(path: Path, scope: Scope) -> None:
+def write_empty_transcript(path: Path, scope: Scope) -> None:
     """Put a transcript there that says whose it is and nothing else."""
-    write_whole(path, _render_whole(scope, _NO_RECORD, ()))
+    write_atomically(path, _render_whole(scope, _NO_RECORD, ()))
 
 
 def is_transcript_of(path: Path, scope: Scope) -> bool:
     """Return whether the path is a file, no link, whose first lines say that it is the transcript of this thread."""
-    head = _head(scope)
+    head = _render_head(scope)
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return False
@@ -103,27 +104,29 @@ def is_transcript_of(path: Path, scope: Scope) -> bool:
         return False
 
 
-def _new_parts(end: TranscriptEnd | None, source: TranscriptSource) -> list[Part] | None:
+def _find_new_parts(end: TranscriptEnd | None, source: TranscriptSource) -> list[Part] | None:
     """Return what is to be added to a file that goes so far, in order; None where all of it has to be written anew."""
-    if end is None or end.messages > source.count or not source.knows(end.record):
+    if end is None or end.messages > source.count or not source.has_record(end.record):
         return None
-    new = sorted(source.since(end), key=attrgetter("turn")) if end.messages < source.count else []
+    new = sorted(source.parts_since(end), key=attrgetter("turn")) if end.messages < source.count else []
     in_between = bool(new) and new[0].turn < end.turn
     return None if in_between or end.messages + len(new) != source.count else new
 
 
-def _head(scope: Scope) -> bytes:
-    names = f"namespace {to_folder(scope.namespace)}, thread {to_folder(scope.thread)}"
-    return f"# {one_line(scope.thread)}\n\n{names}\n\n".encode("utf-8", "backslashreplace")
+def _render_head(scope: Scope) -> bytes:
+    names = f"namespace {to_folder_name(scope.namespace)}, thread {to_folder_name(scope.thread)}"
+    return f"# {to_one_line(scope.thread)}\n\n{names}\n\n".encode("utf-8", "backslashreplace")
 
 
 def _render_whole(scope: Scope, record_id: str, parts: Sequence[Part]) -> bytes:
     ordered = sorted(parts, key=attrgetter("turn"))
-    rendered = _head(scope) + _render(ordered)
-    return rendered + _line(TranscriptEnd(len(parts), ordered[-1].turn if ordered else -1, record_id, len(rendered)))
+    rendered = _render_head(scope) + _render_parts(ordered)
+    return rendered + _render_end_line(
+        TranscriptEnd(len(parts), ordered[-1].turn if ordered else -1, record_id, len(rendered))
+    )
 
 
-def _render(parts: Iterable[Part]) -> bytes:
+def _render_parts(parts: Iterable[Part]) -> bytes:
     lines: list[str] = []
     for part in parts:
         who = part.role if part.role == part.origin else f"{part.role}, {part.origin}"
@@ -131,11 +134,11 @@ def _render(parts: Iterable[Part]) -> bytes:
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 
-def _line(end: TranscriptEnd) -> bytes:
+def _render_end_line(end: TranscriptEnd) -> bytes:
     return _END_LINE.format(**end._asdict()).encode("utf-8", "backslashreplace")
 
 
-def _end_of(path: Path) -> TranscriptEnd | None:
+def _read_end(path: Path) -> TranscriptEnd | None:
     """Return how far the file goes; None where there is none, or it does not end as we end one."""
     try:
         with path.open("rb") as file:
