@@ -25,7 +25,7 @@ from typing import Any
 from unabridged.archive import codec
 from unabridged.archive.protocol import Part, Record, Scope
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.formats import detect
+from unabridged.formats import detect_message_format
 
 Row = dict[str, Any]
 Thread = list[tuple[str, bytes, str]]
@@ -314,7 +314,7 @@ def _conversations(file: Path) -> Iterator[Thread]:
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             messages = json.loads(line)["messages"]
-            read = detect(messages).read
+            read = detect_message_format(messages).read
             for at in range(0, len(messages), EACH):
                 batch = [(message, read(message)) for message in messages[at : at + EACH]]
                 yield [(view.role, codec.encode(message), view.whole_text()) for message, view in batch]

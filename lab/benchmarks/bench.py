@@ -221,7 +221,7 @@ def needed(run: Row, kind: str | int = "cut", parts: Sequence[int] = (0, 2)) -> 
 def cost(run: Row, prices: Prices | None = None) -> float:
     """Return the cost of the run, its summaries included, relative to sending everything."""
     at = prices or Prices()
-    weights = (at.read, at.write, at.fresh, at.output) if at.caches else (*(at.fresh,) * 3, at.output)
+    weights = (at.read, at.write, at.fresh, at.output) if at.has_cheap_reads else (*(at.fresh,) * 3, at.output)
     bill, raw = (sum(n * w for n, w in zip(run[name], weights, strict=True)) for name in ("bill", "raw"))
     return bill / raw if raw else 1.0
 

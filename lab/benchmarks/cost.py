@@ -119,7 +119,7 @@ def replay(
             run.contexts[start] = "\n".join(line.view.whole_text() for line in current)
             run.sizes[start] = sum(line.tokens for line in current)
         taken = start
-    if not prices.caches:
+    if not prices.has_cheap_reads:
         run.bill = Bill(fresh=run.bill.read + run.bill.write + run.bill.fresh, output=run.bill.output)
     return run
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.policies import Line, tokens_of
-from unabridged.authorship import with_origins
-from unabridged.formats import format_named
+from unabridged.authorship import assign_origins
+from unabridged.formats import get_format
 from unabridged_corpus.evaluate.score import Needs, find_cuts, find_needs
 from unabridged_testing import Shape, make_conversation, refusals
 from unabridged_testing.wire import Ending, Kind
@@ -53,8 +53,8 @@ class Recorded:
         """Read and measure every message, once."""
         if self.lines:
             return
-        read = format_named("openai-chat").read
-        views = with_origins([read(message) for message in self.messages])
+        read = get_format("openai-chat").read
+        views = assign_origins([read(message) for message in self.messages])
         self.lines = [Line(m, view, tokens_of(view)) for m, view in zip(self.messages, views, strict=True)]
         self.rate = sum(line.tokens for line in self.lines) / sum(max(1, len(view.whole_text())) for view in views)
         self.people = tuple(i for i, view in enumerate(views) if view.origin == "person" and view.text)

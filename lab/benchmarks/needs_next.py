@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.engine.plan import find_newest_person_message
-from unabridged.formats import detect
+from unabridged.formats import detect_message_format
 from unabridged.messages import View
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import Ledger
 from unabridged_corpus.evaluate.score import Needs, NeedsScore, average_shares, count_held_needs, find_cuts, find_needs
 
@@ -56,8 +56,8 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
         places = find_cuts(messages, every)
         if not places:
             continue
-        format_ = detect(messages)
-        views = with_origins([format_.read(message) for message in messages])
+        format_ = detect_message_format(messages)
+        views = assign_origins([format_.read(message) for message in messages])
         for place in places:
             needed = find_needs(messages[:place], messages[place:])
             if needed.files or needed.names:
@@ -69,7 +69,7 @@ def all_cuts(folder: Path, every: int, *, most: int | None = None) -> Iterator[C
 
 def at_once(cut: Cut, budget: int, count: Count) -> str:
     """Return one summary of everything."""
-    return render(gather(cut.before), budget, count, kept=cut.kept).text()
+    return render_within_budget(gather_ledger(cut.before), budget, count, kept=cut.kept).text()
 
 
 class Rolling:
@@ -81,9 +81,9 @@ class Rolling:
     def __call__(self, cut: Cut, budget: int, count: Count) -> str:
         """Return the summary at this cut, made from the ledger of the previous cut and the messages since."""
         start, prior = self._standing.get(cut.conversation, (0, None))
-        ledger = gather(cut.before[start:], prior=prior, first_turn=start)
+        ledger = gather_ledger(cut.before[start:], prior=prior, first_turn=start)
         self._standing[cut.conversation] = (len(cut.before), ledger)
-        return render(ledger, budget, count, kept=cut.kept).text()
+        return render_within_budget(ledger, budget, count, kept=cut.kept).text()
 
 
 def plain_tail(cut: Cut, budget: int, count: Count) -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from unabridged import Compaction, Compactor, Settings
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.engine.clear import ClearingTerms, build_edits, plan_clearing
-from unabridged.formats import Slot, format_named
+from unabridged.formats import Slot, get_format
 from unabridged.messages import View
 from unabridged.settings import Clear, Prices
 from unabridged.tokens.calibrate import Usage
@@ -69,8 +69,8 @@ def load(folder: Path, names: Sequence[str]) -> list[Conversation]:
 
 def conversation(name: str, format_name: str, messages: Sequence[Any]) -> Conversation:
     """Read the messages into a conversation, each measured once."""
-    read = format_named(format_name).read
-    views = with_origins([read(message) for message in messages])
+    read = get_format(format_name).read
+    views = assign_origins([read(message) for message in messages])
     lines = [Line(message, view, tokens_of(view)) for message, view in zip(messages, views, strict=True)]
     return Conversation(name, format_name, lines)
 
@@ -148,7 +148,7 @@ class Summary:
             extra = Extra(prompt=lines, fresh=_INSTRUCTION, output=self.size)
         else:
             extra = Extra(fresh=_INSTRUCTION + sum(line.tokens for line in gone), output=self.size)
-        message = format_named(self.format).text("user", "[summary]")
+        message = get_format(self.format).text("user", "[summary]")
         summary = Line(message, View("user", "summary", "[summary]"), self.size)
         return [*system, summary, *body[cut:]], [extra]
 
@@ -196,7 +196,7 @@ class Through:
 
     def _line(self, message: Any) -> Line:
         if id(message) not in self.known:
-            view = format_named(self.format).read(message)
+            view = get_format(self.format).read(message)
             self.known[id(message)] = Line(message, view, tokens_of(view))
         return self.known[id(message)]
 
@@ -242,7 +242,7 @@ class Ours:
 
 def edited(line: Line, format_name: str, edit: Callable[..., str]) -> Line:
     """Return the line with its message edited and its origin unchanged."""
-    format_ = format_named(format_name)
+    format_ = get_format(format_name)
     message = format_.edit(line.message, edit)
     view = replace(format_.read(message), origin=line.view.origin)
     return Line(message, view, tokens_of(view))

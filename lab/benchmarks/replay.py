@@ -19,7 +19,7 @@ from benchmarks.driver import PeerEndedError, Process
 from benchmarks.fakes import MARK
 from benchmarks.harness import MADE
 from benchmarks.policies import Line, tokens_of
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.settings import Prices
 from unabridged_corpus.evaluate.score import NeedsScore, count_held_needs
 from unabridged_testing import refusals
@@ -132,7 +132,7 @@ class Track:
 
     def _learn(self, answer: dict[str, Any], now: float) -> None:
         """Read the messages that were made, and charge the model calls beside the agent's own."""
-        read = format_named("openai-chat").read
+        read = get_format("openai-chat").read
         for number, message in answer["made"].items():
             view = read(message)
             self.lines[int(number)] = Line(message, view, tokens_of(view))

@@ -20,7 +20,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from unabridged import Compactor
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.tokens.meter import Meter
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ def _session() -> dict[str, Any]:
 
 
 def _kind(message: Any) -> str:
-    view = format_named("openai-chat").read(message)
+    view = get_format("openai-chat").read(message)
     return {"person": "person", "model": "model", "tool": "tool", "summary": "summary"}.get(view.origin, "system")
 
 

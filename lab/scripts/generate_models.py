@@ -15,7 +15,7 @@ from typing import Any
 
 from genai_prices.data import providers
 
-from unabridged.tokens.models import _spellings
+from unabridged.tokens.models import _iterate_spellings
 
 TARGET = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "measure" / "models.json"
 
@@ -63,7 +63,7 @@ def collect() -> dict[str, list[Any]]:
 
 def table_name(model_id: str) -> str:
     """Return the name without provider, region, version and date."""
-    names = list(_spellings(model_id))
+    names = list(_iterate_spellings(model_id))
     return next((name for name in names if not re.search(r"-v\d+$|-latest$|-20\d{6}$", name)), names[-1])
 
 

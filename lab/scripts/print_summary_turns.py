@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from unabridged.engine.cut import safe_indices
+from unabridged.engine.cut import find_safe_indices
 from unabridged.engine.plan import find_newest_person_message
 from unabridged.languages import detect_language
 from unabridged.marks import format_summary_turn
@@ -30,7 +30,7 @@ def all_cuts(conversation: EvalConversation, every: int) -> Iterator[CutPoint]:
     As in a compaction, no call is separated from its results, and the newest message of a person is kept.
     """
     views = conversation.views
-    safe = safe_indices(views)
+    safe = find_safe_indices(views)
     full = find_cuts(conversation.messages, every) or [len(views) - 1]
     for place in dict.fromkeys(safe[bisect_right(safe, place) - 1] for place in full):
         if place:

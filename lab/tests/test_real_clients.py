@@ -16,7 +16,7 @@ from real_clients.recorded import Outcome, wanted_of
 from real_clients.report import keep, page, read_kept
 from real_clients.seeds import Recorded, made_up
 from real_clients.streams import Answer, Call
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.sessions import load
 from unabridged_corpus.evaluate.score import NeedsScore
 
@@ -29,7 +29,7 @@ def test_a_seeded_session_reads_as_the_conversation_it_was_made_from(name: str, 
     recorded = made_up(5)
     loaded = load(DRIVERS[name].seed(tmp_path, tmp_path / "project", new_id(), recorded))
     assert loaded.kind == name
-    views = [format_named(loaded.format).read(message) for message in loaded.messages]
+    views = [get_format(loaded.format).read(message) for message in loaded.messages]
     said = "\n".join(view.whole_text() for view in views)
     assert recorded.messages[0]["content"] in said
     assert all(f"Reading station {number}." in said for number in range(5))

@@ -6,7 +6,7 @@ from typing import Any
 
 from conversations import chat_round, long_chat, user
 from unabridged import Compactor
-from unabridged.formats import detect
+from unabridged.formats import detect_message_format
 
 
 def compactor(window: int = 4_000, **options: Any) -> Compactor:
@@ -14,7 +14,7 @@ def compactor(window: int = 4_000, **options: Any) -> Compactor:
 
 
 def texts(messages: list[Any]) -> str:
-    format_ = detect(messages)
+    format_ = detect_message_format(messages)
     return "\n".join(format_.read(message).whole_text() for message in messages)
 
 

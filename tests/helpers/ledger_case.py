@@ -13,11 +13,11 @@ from places import HELPERS
 from unabridged import Compactor, Settings
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged.formats import detect
-from unabridged.languages import labels, language_tables
+from unabridged.formats import detect_message_format
+from unabridged.languages import get_labels, load_language_tables
 from unabridged.messages import Answer, Call, View
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import Ledger, from_json
 
 LISTS = HELPERS / "lists"
@@ -73,8 +73,8 @@ def extract(
     **before: Any,
 ) -> Extract:
     """These messages gathered, after what came `before` them, and rendered."""
-    ledger = gather(views, **before)
-    rendered = render(ledger, budget, count, kept=kept)
+    ledger = gather_ledger(views, **before)
+    rendered = render_within_budget(ledger, budget, count, kept=kept)
     return Extract(rendered.text(), ledger, rendered.left_out)
 
 
@@ -159,7 +159,7 @@ def run(
 
 def summary_in(messages: Sequence[Message], record_id: str) -> str:
     """The text of the summary turn that this record put into the list."""
-    format_ = detect(list(messages))
+    format_ = detect_message_format(list(messages))
     texts = [format_.read(message).text for message in messages]
     return next(text for text in texts if text.startswith(f"[unabridged summary {record_id}]"))
 
@@ -198,13 +198,13 @@ def sections(summary: str) -> dict[str, list[str]]:
 
 def section(summary: str, name: str) -> list[str]:
     """The lines of our own section with this label, whatever the language."""
-    headings = {labels(code)[name] for code in language_tables()}
+    headings = {get_labels(code)[name] for code in load_language_tables()}
     return [line for heading, lines in sections(summary).items() if heading in headings for line in lines if line]
 
 
 def headings() -> set[str]:
     """Every heading that a summary turn made without a model may have."""
-    return {label for code in language_tables() for label in labels(code).values()}
+    return {label for code in load_language_tables() for label in get_labels(code).values()}
 
 
 def told_of_people(story: Sequence[str]) -> list[str]:
@@ -230,7 +230,7 @@ def people_in(summary: str) -> list[str]:
     return [line for name in ("people", "done") for line in told_of_people(section(summary, name))]
 
 
-_USERS = "|".join(sorted({re.escape(labels(code)["user"]) for code in language_tables()}))
+_USERS = "|".join(sorted({re.escape(get_labels(code)["user"]) for code in load_language_tables()}))
 _OF_A_PERSON = re.compile(
     rf"- \[(?P<number>[^\]]*\d[^\]]*)\] (?:{_USERS})(?: [^\n:\u201c]*)?"  # the number and the speaker
     r"(?:[,\uff0c\u3001\u060c][^\n\u201c]*\u201c[^\u201c\u201d]*\u201d[^\n:\u201c]*)?:"  # what it answers or rejects

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, settings
 from effort import examples
 from ledger_case import people_in
 from unabridged import Compaction, Compactor, Settings, WontFit, check, repair
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.formats import FORMATS
 from unabridged.formats.fields import get
-from unabridged.legality import find_waiting
+from unabridged.legality import find_unanswered_round
 from unabridged.marks import list_separator_texts
 from unabridged.settings import resolve_limits
 from unabridged_testing import (
@@ -87,7 +87,9 @@ def assert_legal(format_: str, given: Sequence[Any], out: Sequence[Any]) -> None
 
 def with_results(format_: str, messages: list[Any]) -> list[Any]:
     """The list with a result for each call at its end that waits for one."""
-    waits = find_waiting([FORMATS[format_].read(m) for m in messages], items=FORMATS[format_].items) is not None
+    waits = (
+        find_unanswered_round([FORMATS[format_].read(m) for m in messages], items=FORMATS[format_].items) is not None
+    )
     return repair(messages, format=format_).messages if waits else messages
 
 
@@ -213,7 +215,7 @@ def assert_observations_stay_the_tools(format_: str, conversation: Conversation,
         id(m) for m, what in zip(conversation.messages, conversation.what, strict=True) if what == "observation"
     }
     actions = {id(m) for m, what in zip(conversation.messages, conversation.what, strict=True) if what == "action"}
-    views = with_origins([FORMATS[format_].read(message) for message in out])
+    views = assign_origins([FORMATS[format_].read(message) for message in out])
     for before, message, view in zip([None, *out], out, views, strict=False):
         if id(message) in observations:
             shortened = (

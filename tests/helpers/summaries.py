@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.asker import Asker
-from unabridged.asking.drivers import adrive, drive
+from unabridged.asking.drivers import arun_generator, run_generator
 from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
-from unabridged.summary.ask_loop import Summary, summarise
+from unabridged.summary.ask_loop import ModelSummary, summarise
 from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, Summariser, SummaryLimits, Surroundings
 from unabridged.summary.chunks import plan_asks
 from unabridged.summary.originals import EarlierProse
@@ -95,7 +95,7 @@ def calls_bound(brief: Brief, model: Summariser) -> int:
         return 2
     asks = len(plan.chunks)
     sizes = [brief.count(plan.prior_note)] * bool(plan.prior_note) + [plan.note] * asks
-    while len(runs := plan.folds(sizes)) > 1:
+    while len(runs := plan.group_into_folds(sizes)) > 1:
         asks += len(runs)
         sizes = [plan.note] * len(runs)
     return 2 * (asks + 1)
@@ -117,14 +117,14 @@ Ran = Callable[[Generator[Ask, Reply, Any], Asker], Any]
 
 def run(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
     """Drive anything that yields asks to its end."""
-    return drive(steps, Exchange(asker).ask)
+    return run_generator(steps, Exchange(asker).ask)
 
 
 def run_async(steps: Generator[Ask, Reply, Any], asker: Asker) -> Any:
     """`run` with the driver of an event loop."""
 
     async def body() -> Any:
-        return await adrive(steps, Exchange(asker).aask)
+        return await arun_generator(steps, Exchange(asker).aask)
 
     return asyncio.run(body())
 
@@ -138,8 +138,8 @@ def quick(model: Any, **options: Any) -> Asker:
     return Asker(model, **{"back_off": 0.0, "deadline": 30.0, **options})
 
 
-def summary_of(scripted: Any, given: Task | None = None, ran: Ran = run, **options: Any) -> Summary:
-    summary: Summary = ran(summarise(*(given or block())), quick(scripted, **options))
+def summary_of(scripted: Any, given: Task | None = None, ran: Ran = run, **options: Any) -> ModelSummary:
+    summary: ModelSummary = ran(summarise(*(given or block())), quick(scripted, **options))
     return summary
 
 

@@ -14,7 +14,7 @@ from benchmarks.parts import Section
 from benchmarks.parts.needs import jobs
 from benchmarks.plot import bars
 from benchmarks.policies import tokens_of
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged_testing import refusals
 
 BATCH, STEPS = 500, 4
@@ -92,7 +92,7 @@ def tried(item: tuple[str, Peer, dict[str, Any], int, int]) -> tuple[list[list[f
 def _fitted(process: Process, one: data.Recorded, arm: str, settings: dict[str, Any]) -> tuple[list[float], str]:
     """Fit the conversation into a window half its size, at up to four of its model calls."""
     one.prepare()
-    read = format_named("openai-chat").read
+    read = get_format("openai-chat").read
     window = max(LEAST, sum(line.tokens for line in one.lines) // 2)
     stops = [*one.starts(), *([len(one.messages)] if one.messages[-1]["role"] != "assistant" else [])]
     stops = sorted({stops[(i + 1) * len(stops) // STEPS - 1] for i in range(STEPS) if (i + 1) * len(stops) // STEPS})

@@ -13,7 +13,7 @@ from benchmarks.harness import MADE, Message
 from benchmarks.parts import Section
 from benchmarks.plot import grid
 from benchmarks.policies import tokens_of
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged_testing import refusals
 
 WINDOW = 8_000
@@ -98,7 +98,7 @@ def outcomes_under(item: tuple[str, Peer, dict[str, Any], int]) -> dict[str, tup
 
 
 def _run(process: Process, given: list[Message], planted: list[str]) -> tuple[str, str]:
-    read = format_named("openai-chat").read
+    read = get_format("openai-chat").read
     messages: dict[int, Message] = dict(enumerate(given))
     usage, taken, request = None, 0, list[int]()
     asked: list[dict[str, Any]] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from benchmarks.harness import Arm, Fit, Given, Message, serve
-from unabridged.authorship import with_origins
-from unabridged.formats import format_named
+from unabridged.authorship import assign_origins
+from unabridged.formats import get_format
 from unabridged.messages import View
 
 MASK = "[Old tool result cleared]"
@@ -14,7 +14,7 @@ MASK = "[Old tool result cleared]"
 
 def mask(given: Given, *, step: int) -> Fit:
     """Return a `Fit` that masks all but the last ten results, whenever `step` more have become maskable."""
-    read, history, views = format_named("openai-chat").read, list[Message](), list[View]()
+    read, history, views = get_format("openai-chat").read, list[Message](), list[View]()
     masked: dict[int, Message] = {}
     keep = given.settings.get("results", 10)
 
@@ -22,7 +22,7 @@ def mask(given: Given, *, step: int) -> Fit:
         history.extend(new)
         views.extend(read(message) for message in new)
         with given.clock:
-            seen = with_origins(views)
+            seen = assign_origins(views)
             results = [i for i, view in enumerate(seen) if view.origin == "tool" or view.answers]
             for i in results[: max(0, len(results) - keep) // step * step]:
                 masked.setdefault(i, {**history[i], "content": MASK})

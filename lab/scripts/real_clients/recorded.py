@@ -16,7 +16,7 @@ from real_clients.loopback import Loopback, Request, serving
 from real_clients.seeds import Recorded, result_text
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
-from unabridged.authorship import own_words, with_origins
+from unabridged.authorship import assign_origins, remove_host_words
 from unabridged.formats import FORMATS
 from unabridged.recall.lookup import search
 from unabridged_corpus.evaluate.score import NeedsScore, count_held_needs, find_needs
@@ -60,8 +60,8 @@ def wanted_of(recorded: Recorded) -> Wanted:
     """Return every message of a person, equal ones once, without what the host added to them."""
     if recorded.name in _WANTED:
         return _WANTED[recorded.name]
-    views = with_origins([FORMATS["anthropic"].read(message) for message in recorded.messages])
-    said = [own_words(view.text).strip() for view in views if view.origin == "person"]
+    views = assign_origins([FORMATS["anthropic"].read(message) for message in recorded.messages])
+    said = [remove_host_words(view.text).strip() for view in views if view.origin == "person"]
     _WANTED[recorded.name] = Wanted(tuple(dict.fromkeys(filter(None, said))))
     return _WANTED[recorded.name]
 

@@ -11,7 +11,7 @@ from conversations import assistant, chat_round, user
 from unabridged import Compactor
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.recall.tools import READ_TOOL, tools
 
 PATHS = [f"services/unit_{i}/config/limits_{i * 37 % 91}.yaml" for i in range(13)]
@@ -54,7 +54,7 @@ def test_fifty_planted_facts_are_in_context_or_behind_a_listed_reference(window:
             messages, rounds = fitted.messages, rounds + fitted.changed
     assert len(FACTS) == len(set(FACTS)) == 50
     assert rounds > 1
-    read = format_named("openai-chat").read
+    read = get_format("openai-chat").read
     context = "\n".join(read(message).whole_text() for message in messages)
     recall = tools(archive, Scope("n", "t"))
     pages = [recall.call(READ_TOOL, {"ref": str(turn)}) for turn in sorted(listed(context))]
@@ -66,6 +66,6 @@ def test_fifty_planted_facts_are_in_context_or_behind_a_listed_reference(window:
 
 def test_without_the_archive_some_of_them_would_be_gone() -> None:
     """The test above can fail: a plain tail of the same window does not hold them."""
-    read = format_named("openai-chat").read
+    read = get_format("openai-chat").read
     tail = "\n".join(read(message).whole_text() for message in long_run()[-20:])
     assert sum(fact not in tail for fact in FACTS) > 20

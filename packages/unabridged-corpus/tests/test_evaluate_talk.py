@@ -10,7 +10,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.messages import View
 from unabridged.recall.lookup import RESULT_ROOM_CHARACTERS, search
 from unabridged.recall.tools import tools
-from unabridged.summary.remarks import remarks_in_talk
+from unabridged.summary.remarks import collect_talk_remarks
 from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, store_parts
 
 CHATTER = [f"Oh {how}, so {how} and friendly, thanks a lot." for how in ("nice", "good", "fine") * 10]
@@ -45,7 +45,7 @@ def test_a_question_tells_less_than_its_answer_and_names_and_numbers_most() -> N
         says("The town Anselm chose is Uppsala."),
         says("It was a town."),
     ]
-    weights = [remark.weight for remark in remarks_in_talk(views, range(len(views)))]
+    weights = [remark.weight for remark in collect_talk_remarks(views, range(len(views)))]
     assert len(weights) == 3, "what people said is not weighed"
     assert weights[1] > weights[0]
     assert weights[1] > weights[2]
@@ -53,7 +53,7 @@ def test_a_question_tells_less_than_its_answer_and_names_and_numbers_most() -> N
 
 def test_of_a_long_message_of_the_assistant_the_most_telling_sentence_is_kept() -> None:
     long = "This goes on and on. " * 40 + "The key is under the stone from Carrara. " + "And it goes on and on. " * 40
-    (remark, *_) = remarks_in_talk([says(long), *[says("This goes on and on.") for _ in range(9)]], range(10))
+    (remark, *_) = collect_talk_remarks([says(long), *[says("This goes on and on.") for _ in range(9)]], range(10))
     assert remark.text == "The key is under the stone from Carrara."
 
 
@@ -63,7 +63,7 @@ def test_where_tools_work_what_the_assistant_said_is_told_by_its_place() -> None
     worked = [*talk(), *round_of("look", "x", at="it"), says("I looked.")]
     remarks = extract(worked, budget=300, count=count).ledger.remarks
     assert [remark.turn for remark in remarks if remark.closing] == [*range(1, 59, 2), 62]
-    assert remarks_in_talk([], []) == []
+    assert collect_talk_remarks([], []) == []
 
 
 def chat(*texts: str) -> MemoryArchive:

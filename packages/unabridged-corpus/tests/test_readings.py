@@ -17,7 +17,7 @@ from cli_case import SESSION, run
 from conversations import assistant, chat_round, user
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.sessions import SessionFileError
 from unabridged.tokens.calibrate import Usage
 from unabridged_corpus.evaluate.candidates import MESSAGES_AFTER, choose_cut, conversation_to_file_name
@@ -27,7 +27,7 @@ from unabridged_corpus.evaluate.readings import LETTERS, Readings, read_all_conv
 from unabridged_testing import ScriptedModel
 from upstream import Upstream, chat, serving
 
-HEADING = f"## {labels('en')['done']}"
+HEADING = f"## {get_labels('en')['done']}"
 PROSE = "The agent renames `load_settings` in every part, one file after another, and the tests have not run yet."
 
 

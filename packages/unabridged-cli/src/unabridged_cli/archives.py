@@ -18,7 +18,7 @@ from unabridged.archive.opening import default_url, is_local, local_path, split_
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.marks import find_view_record_ids
 from unabridged.sessions import Loaded
 from unabridged_cli.clients import SessionFile
@@ -79,7 +79,7 @@ def find_conversation_scope(
     The thread is the given one, else that of a compaction in the conversation, else one named after the file. Files in
     different folders may have the same name, so a digest of the path (of standard input: of its content) is added.
     """
-    reader = format_named(loaded.format)
+    reader = get_format(loaded.format)
     marked = [record_id for message in loaded.messages for record_id in find_view_record_ids(reader.read(message))]
     located = (
         archive.locate(space, mark) for space in _list_searched_namespaces(archive, namespace) for mark in marked
@@ -145,7 +145,8 @@ def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scop
         )
     if scope is None:
         fail(
-            f"{describe_missing_thread(archive, namespace, thread)}. Name another with --archive, --namespace or --thread",
+            f"{describe_missing_thread(archive, namespace, thread)}. "
+            "Name another with --archive, --namespace or --thread",
             2,
         )
     return scope

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unabridged.sessions import Loaded, write_whole
+from unabridged.sessions import Loaded, write_file_atomically
 from unabridged.sessions.files import yield_if_unchanged
 from unabridged_cli.clients import CLIENTS, SessionFile
 from unabridged_cli.clients.client_processes import list_processes_with_session
@@ -56,7 +56,7 @@ class Target:
             return
         self.check_path()
         if not self.is_in_place:
-            write_whole(self.out, yield_if_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
+            write_file_atomically(self.out, yield_if_unchanged(loaded, pieces), mode=loaded.path.stat().st_mode & 0o777)
         elif copy := write_back(loaded, pieces, keep=backup):
             print_notice(f"the session as it was is in {copy}")
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from places import HELPERS
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.sessions import Loaded, load, save
 from unabridged.sessions.files import SESSION_FORMATS
 from unabridged_cli.clients.file_undo import undo_compactions_in_file
@@ -25,7 +25,7 @@ MODERN = [name for name in SESSIONS if name != "pi_first_version.jsonl"]
 
 def shortened(loaded: Loaded, cut: int, *, summary: bool = True, edited: bool = False) -> list[Any]:
     """A summary turn and the messages behind the cut; edited, the first of them says something else."""
-    format_ = format_named(loaded.format)
+    format_ = get_format(loaded.format)
     tail = list(loaded.messages[cut:])
     if edited:
         texts = [place for place, message in enumerate(tail) if format_.read(message).text]
@@ -36,7 +36,7 @@ def shortened(loaded: Loaded, cut: int, *, summary: bool = True, edited: bool = 
 
 
 def said(loaded: Loaded, messages: list[Any]) -> list[Any]:
-    return [format_named(loaded.format).read(message) for message in messages]
+    return [get_format(loaded.format).read(message) for message in messages]
 
 
 def go_on(path: Path, kind: str) -> bytes:

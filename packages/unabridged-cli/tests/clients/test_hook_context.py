@@ -11,9 +11,9 @@ import pytest
 from hook_case import RULE, SAID, SESSION, TALK, archive, call, claude_line, codex_line, home, scope, write
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.summary.ledger import Ledger, PersonMessage
-from unabridged.summary.people import quote_newest
+from unabridged.summary.people import quote_newest_messages
 from unabridged_cli.clients.hook import events
 from unabridged_cli.clients.hook.log import log_file_path
 from unabridged_cli.clients.hook.reminder import REMINDER_TOKENS, write_summary_text
@@ -51,7 +51,7 @@ def test_people_are_quoted_in_order_without_a_state_and_the_files_changed_are_na
         claude_line("user", [{"type": "tool_result", "tool_use_id": "b", "content": "empty"}]),
     ]
     text = call(write(home / "session.jsonl", lines), "SessionStart", source="compact")
-    words = labels("en")
+    words = get_labels("en")
     assert headings(text) == [words["people"], words["files"]], "nothing is called open, finished or a rule"
     assert [line for line in text.splitlines() if line.startswith("- ")] == [
         "- [0] user: “Please rename the module tides to currents.”",
@@ -79,7 +79,7 @@ def test_beside_the_clients_summary_people_are_quoted_by_the_code_of_the_summary
     text = write_text(ledger, 400)
     told = [line for line in text.splitlines() if line.startswith("- [")]
     rooms = (
-        quote_newest(people, room, _tokens, labels("en")).lines.values()
+        quote_newest_messages(people, room, _tokens, get_labels("en")).lines.values()
         for room in range(REMINDER_TOKENS // 2, REMINDER_TOKENS)
     )
     assert told in [list(lines) for lines in rooms]
@@ -138,7 +138,7 @@ def test_the_text_speaks_the_language_of_the_conversation(home: Path) -> None:
     said = "Bitte prüfe die Gezeitentafel, und ändere niemals etwas im Ordner vendor, ohne mich vorher zu fragen."
     text = call(write(home / "session.jsonl", [claude_line("user", said)]), "SessionStart", source="compact")
     assert said in text
-    assert headings(text) == [labels("de")["people"]] != [labels("en")["people"]]
+    assert headings(text) == [get_labels("de")["people"]] != [get_labels("en")["people"]]
 
 
 def test_the_second_compaction_carries_on_what_the_first_one_knew(home: Path, archive: Archive) -> None:
@@ -198,11 +198,11 @@ def test_what_can_be_read_is_said_in_every_language_as_far_as_it_is_true(code: s
     ledger = replace(Ledger(), language=code, end=8)
     for written in (write_text, write_summary_text):
         whole, part, none = (written(ledger, archived) for archived in (8, 3, 0))
-        assert labels(code)["recall"] in whole
-        assert labels(code)["recall_part"].format(first=0, last=2) in part
-        assert labels(code)["recall"] not in part
+        assert get_labels(code)["recall"] in whole
+        assert get_labels(code)["recall_part"].format(first=0, last=2) in part
+        assert get_labels(code)["recall"] not in part
         assert "_history" not in none
-    assert code == "en" or labels(code)["recall_part"] != labels("en")["recall_part"]
+    assert code == "en" or get_labels(code)["recall_part"] != get_labels("en")["recall_part"]
 
 
 def test_names_that_the_next_steps_may_have_to_spell_take_what_is_left_of_the_budget(home: Path) -> None:
@@ -236,7 +236,7 @@ def test_people_get_most_of_the_room_before_names_do(home: Path) -> None:
         lines.append(claude_line("user", words))
         lines.append(claude_line("assistant", f"Done: build_{i}_table, id {7_000_000 + i}."))
     text = call(write(home / "session.jsonl", lines), "SessionStart", source="compact")
-    quoted, _, names = text.partition(f"## {labels('en')['names']}")
+    quoted, _, names = text.partition(f"## {get_labels('en')['names']}")
     assert "build_79_table" in names
     assert len(quoted.encode()) > 4 * REMINDER_TOKENS * 6 // 10
     assert sum(f": “{words}”" in quoted for words in said) > 50

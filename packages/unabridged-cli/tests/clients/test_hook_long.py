@@ -16,7 +16,7 @@ import pytest
 from hook_case import archive, home
 from patience import PATIENCE
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged_cli.clients.hook import actions, background, events, ledgers
 from unabridged_cli.clients.hook.log import log_file_path
 from unabridged_cli.clients.hook.transcript import read_messages_from
@@ -206,7 +206,7 @@ def test_however_the_session_is_cut_into_blocks_the_same_is_told(
     assert later == []
 
 
-_REPLY = re.compile(rf", {labels('en')['reply']} “[^”]*”")
+_REPLY = re.compile(rf", {get_labels('en')['reply']} “[^”]*”")
 
 
 def test_a_short_message_at_the_beginning_of_a_block_keeps_the_words_that_it_answers(

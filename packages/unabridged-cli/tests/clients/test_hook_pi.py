@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged_cli.clients.hook import events
 from unabridged_cli.clients.hook.log import log_file_path
 
@@ -61,7 +61,7 @@ def test_the_summary_quotes_people_and_tells_what_was_done_and_claims_no_state(h
     assert f"- [0] user: “Port tides.py to the new API. {RULE}”" in summary
     assert "src/tide_79.py" in summary
     headings = [line.removeprefix("## ") for line in summary.splitlines() if line.startswith("## ")]
-    words = {text.partition(" (")[0]: name for name, text in labels("en").items()}
+    words = {text.partition(" (")[0]: name for name, text in get_labels("en").items()}
     assert {words[heading.partition(" (")[0]] for heading in headings} == {"done", "files"}
     assert len(summary.encode()) <= 4 * 6_000
 

@@ -14,7 +14,7 @@ from hook_case import archive, home
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.errors import SettingsError
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged_cli.clients.hook import background, events
 from unabridged_cli.clients.hook.log import log, log_file_path
 from unabridged_cli.clients.threads import notes_folder
@@ -132,7 +132,7 @@ def test_a_text_of_millions_of_characters_is_archived_whole_and_does_not_silence
     if role == "user":
         assert "Always call it a tide." in told, "its end is looked at, as its beginning is"
     else:  # the last words of the assistant stand only as what a short message answers
-        assert told.count("Always call it a tide.") == told.count(f"{labels('en')['reply']} \u201c")
+        assert told.count("Always call it a tide.") == told.count(f"{get_labels('en')['reply']} \u201c")
     assert long in archive.parts(scope())[1].text
 
 

@@ -18,7 +18,7 @@ from patience import PATIENCE
 from unabridged.errors import SettingsError
 from unabridged.sessions import load
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 from unabridged_cli.options import parse_age
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
@@ -77,7 +77,7 @@ def test_the_cost_is_at_the_models_prices_with_and_without_a_cache(tmp_path: Pat
     file = tmp_path / "chat.json"
     file.write_text(json.dumps([user("one"), assistant("two"), user("three"), assistant("four"), user("five")]))
     report = run("measure", file, "--model", "gpt-5-mini", "--json").json
-    info = model_info("gpt-5-mini")
+    info = find_model_info("gpt-5-mini")
     assert info is not None
     assert report["requests"] == 2
     price = report["cost"]

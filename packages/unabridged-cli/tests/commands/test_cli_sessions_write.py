@@ -11,7 +11,7 @@ import pytest
 
 from cli_case import run
 from client_machine import CLIENTS, IDS, NOW, Machine, compacted, machine, running
-from unabridged.sessions import load, write_whole
+from unabridged.sessions import load, write_file_atomically
 from unabridged_cli.clients.client_processes import is_client_process
 
 __all__ = ["machine"]
@@ -130,7 +130,7 @@ def test_where_a_result_goes_has_to_be_said(machine: Machine, tmp_path: Path, mo
 def test_a_session_that_changes_while_it_is_compacted_is_left_alone(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, real = machine.put("codex"), write_whole
+    path, real = machine.put("codex"), write_file_atomically
     before = path.read_bytes()
 
     def meanwhile(*arguments: Any, **options: Any) -> None:
@@ -138,7 +138,7 @@ def test_a_session_that_changes_while_it_is_compacted_is_left_alone(
             stream.write(b'{"type":"event_msg","payload":{}}\n')
         real(*arguments, **options)
 
-    monkeypatch.setattr("unabridged_cli.clients.write_back.write_whole", meanwhile)
+    monkeypatch.setattr("unabridged_cli.clients.write_back.write_file_atomically", meanwhile)
     done = run("compact", "codex:019a", "--write", *NOW)
     assert done.code == 2
     assert "changed while" in done.line

@@ -21,7 +21,7 @@ from typing import Any
 
 from unabridged.archive.stores.files import make_folder
 from unabridged.errors import SettingsError
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged_corpus.inputs import Shard
 from unabridged_corpus.reading import ReadOptions
 from unabridged_corpus.works import Counts, Work
@@ -113,7 +113,7 @@ class CorpusJob:
         out.parent.mkdir(parents=True, exist_ok=True)
         make_folder(out / RECORDS_FOLDER, out.parent)
         if not job.exists():
-            write_whole(job, [described.encode()])
+            write_file_atomically(job, [described.encode()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,9 @@ def write_manifest(job: CorpusJob, source: str, shards: Iterable[str], *, comple
                 numbers.setdefault(counted, []).append(number)
     counts = {name: _sum_exactly(listed) for name, listed in sorted(numbers.items())}
     head = {**job.describe(), "input": source, "complete": complete, "sessions": sessions, "failed": len(failures)}
-    write_whole(Path(job.out) / MANIFEST_FILE, _manifest_lines(job, head | {"counts": counts}, failures, names))
+    write_file_atomically(
+        Path(job.out) / MANIFEST_FILE, _manifest_lines(job, head | {"counts": counts}, failures, names)
+    )
     return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(names))
 
 

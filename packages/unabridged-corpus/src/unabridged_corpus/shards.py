@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged.sessions.text import dump_line
 from unabridged_corpus.inputs import InputSlice, Shard
 from unabridged_corpus.manifest import RECORDS_FOLDER, CorpusJob, Failure, ShardRecord, read_valid_record
@@ -53,13 +53,13 @@ def process_shard(job: CorpusJob, shard: Shard, purse: PurseLike | None = None) 
         writer = _PartWriter(job, shard, digests, _read_old_rows(job, shard) if before is not None else {}, left_out)
         try:
             with job.work.begin(purse or Purse(SpendingLimit())) as do_session:
-                write_whole(job.part_path(shard.name), writer.rows(do_session))
+                write_file_atomically(job.part_path(shard.name), writer.rows(do_session))
         except _InputChanged as changed:
             digests |= {one: _hash_slice_or_empty(job, one) for one in changed.slices}
             left_out = set(changed.slices) if attempt == _MAX_TRIES - 2 else left_out
             continue
         record = writer.record()
-        write_whole(job.record(shard.name), [replace(record, fresh=0).dump().encode()])
+        write_file_atomically(job.record(shard.name), [replace(record, fresh=0).dump().encode()])
         job.marker_path(shard.name).unlink(missing_ok=True)
         return record
     raise AssertionError("what changes all the time is left out in the last attempt")

@@ -20,7 +20,7 @@ from unabridged.asking.model_calls import wrap_model
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
 from unabridged.tokens.estimate import estimate
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 CALL_SECONDS = 120.0
 """Seconds that one call may take; waiting for its turn is not counted."""
@@ -109,7 +109,7 @@ class MeteredModel:
         self.live_format = getattr(self._model.call, "live_format", "")
         self.is_budget_spent = False
         """Whether the purse had nothing left for a call."""
-        info = model_info(self.name)
+        info = find_model_info(self.name)
         self._prices = (info.input / 1e6, info.output / 1e6) if info else (0.0, 0.0)
         if limit.dollars is not None and not any(self._prices):
             raise SettingsError(f"no prices are known for {self.name}: limit its tokens instead of its dollars")

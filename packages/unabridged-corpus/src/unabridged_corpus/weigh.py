@@ -12,12 +12,12 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import Any
 
-from unabridged.formats import Message, format_named
+from unabridged.formats import Message, get_format
 from unabridged.messages import View
 from unabridged.sessions import Loaded
-from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import ModelInfo, family_of, model_info
+from unabridged.tokens.models import ModelInfo, find_family, find_model_info
 
 WINDOWS = (32_000, 128_000, 200_000, 1_000_000)
 LARGEST_MESSAGES = 10
@@ -61,8 +61,8 @@ class ConversationWeight:
 
 def weigh_conversation(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> ConversationWeight:
     """Return the weight of the conversation; each message is read once."""
-    reader = format_named(loaded.format)
-    meter = Meter(model=model, family=family_of(model, reader.family))
+    reader = get_format(loaded.format)
+    meter = Meter(model=model, family=find_family(model, reader.family))
     weight, names = ConversationWeight(), dict[str, str]()
     weight.add("system", meter.overhead(loaded.system, None))
     weight.add("tools", meter.overhead(None, loaded.tools))
@@ -138,12 +138,12 @@ class ConversationCost:
 
 def estimate_cost(loaded: Loaded, weight: ConversationWeight, model: str | None) -> ConversationCost | None:
     """Return what the conversation has cost and would cost; None when the prices are not known."""
-    info = model_info(model)
+    info = find_model_info(model)
     if info is None or not info.input:
         return None
     sent = [0, *(tokens for tokens, _ in weight.requests)]
     answered = sum(tokens for _, tokens in weight.requests)
-    reports = [usage for report in loaded.usage if (usage := usage_of(report.usage)) is not None]
+    reports = [usage for report in loaded.usage if (usage := parse_usage(report.usage)) is not None]
     reported = sum(
         _to_dollars(info, one.input - one.cache_read - one.cache_write, one.cache_read, one.cache_write, one.output)
         for one in reports
@@ -161,7 +161,7 @@ def estimate_cost(loaded: Loaded, weight: ConversationWeight, model: str | None)
 
 def _to_dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0) -> float:
     """Return what so many tokens cost: input that is new, read from the cache or written to it, and output."""
-    cached = read * info.read_share + written * info.write_share
+    cached = read * info.cache_read_share + written * info.cache_write_share
     return ((max(0, fresh) + cached) * info.input + output * info.output) / 1e6
 
 
@@ -169,7 +169,7 @@ def build_report(
     loaded: Loaded, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
 ) -> dict[str, Any]:
     """Return the report on a session, as it is written to files."""
-    info = model_info(agent)
+    info = find_model_info(agent)
     return {
         "file": str(loaded.path),
         "kind": loaded.kind,
@@ -194,7 +194,7 @@ def sort_shares(weight: ConversationWeight) -> list[tuple[str, WindowShare]]:
 
 def find_largest_messages(loaded: Loaded, weight: ConversationWeight) -> Iterator[dict[str, Any]]:
     """Yield the largest messages, the largest first."""
-    read = format_named(loaded.format).read
+    read = get_format(loaded.format).read
     sizes = [after - before for before, after in pairwise(weight.totals)]
     for index in nlargest(LARGEST_MESSAGES, range(len(sizes)), key=lambda index: (sizes[index], -index)):
         text = read(loaded.messages[index]).whole_text()

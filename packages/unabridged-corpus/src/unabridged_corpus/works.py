@@ -22,7 +22,7 @@ from unabridged.legality import PROVIDERS, UNREPAIRABLE_RULES, check, repair
 from unabridged.results import Compaction
 from unabridged.sessions import Loaded
 from unabridged.settings import Settings, resolve_limits
-from unabridged.tokens.models import window_for
+from unabridged.tokens.models import choose_window
 from unabridged_corpus.evaluate.arms import choose_arms
 from unabridged_corpus.evaluate.data import conversation_from_loaded
 from unabridged_corpus.evaluate.report import evaluate
@@ -112,7 +112,7 @@ class Compact(Work):
     limit: SpendingLimit = field(default_factory=SpendingLimit)
 
     def __post_init__(self) -> None:
-        resolve_limits(self.settings, window_for(self.agent, self.window))
+        resolve_limits(self.settings, choose_window(self.agent, self.window))
         if self.model is None and self.limit != SpendingLimit():
             raise SettingsError("rate, tokens and dollars limit a model that summarises: name one, or leave them out")
 

@@ -99,7 +99,7 @@ class CallDeadline:
     """A block in which a call is served from its body on, and broken off where nothing more comes of it.
 
     It ends with `BadBody` where the body is not there after `idle_seconds`, with `TimeoutError` where nothing comes for
-    so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after it has sent its body.
+    so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after it sent its body.
     One timer looks at the call when its time could be up: to reschedule `asyncio.timeout` for every piece costs more.
     """
 

@@ -219,7 +219,8 @@ def build_config(upstreams: Mapping[str, str], **settings: Any) -> Config:
     """Return the configuration with these settings, each under the name that the file has for it."""
     settings["urls"] = upstreams
     groups: dict[str, type[Any]] = {
-        "listening": ListeningConfig, "upstreams": UpstreamConfig, "compaction": CompactionConfig, "tenants": TenantConfig,
+        "listening": ListeningConfig, "upstreams": UpstreamConfig, "compaction": CompactionConfig,
+        "tenants": TenantConfig,
     }  # fmt: skip
     group_configs = {
         name: kind(**{item.name: settings.pop(item.name) for item in fields(kind) if item.name in settings})

@@ -10,8 +10,8 @@ from unabridged.adapters.kit import Request, astream_fitted
 from unabridged.archive.names import check_name
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
-from unabridged.legality.reasoning import without_thinking
-from unabridged.tokens.calibrate import Usage, usage_of
+from unabridged.legality.reasoning import strip_all_thinking
+from unabridged.tokens.calibrate import Usage, parse_usage
 from unabridged_gateway import codex, headers
 from unabridged_gateway.calls import GatewayCall, RawHeaders, relay_answer
 from unabridged_gateway.fitting import Engines
@@ -137,7 +137,8 @@ class ConversationRequest:
             self._answer.close()
         self._call.expect_next_byte()
         self._answer = await self._upstream.open(
-            self._protocol.family, "POST", self._call.target, self._build_upstream_headers(decoded=self._is_rewritten), data,
+            self._protocol.family, "POST", self._call.target,
+            self._build_upstream_headers(decoded=self._is_rewritten), data,
             watched=True,
         )  # fmt: skip
         self._call.expect_next_byte()
@@ -185,7 +186,7 @@ class ConversationRequest:
         if self._fitted is None or not (self._is_rewritten and is_thinking_error(error)):
             return None
         self._note, self._request = "thinking refused once, and left out", None  # what it takes now teaches nothing
-        return without_thinking(self._fitted.messages, self._protocol.endpoint.format)
+        return strip_all_thinking(self._fitted.messages, self._protocol.endpoint.format)
 
     def _read_answer_pieces(self, answer: UpstreamAnswer) -> AsyncIterator[bytes]:
         """Return the bytes of the answer as they come, read for what they report."""
@@ -204,7 +205,7 @@ class ConversationRequest:
             yield piece
         if answer.is_json and size <= _MAX_READ_BYTES:
             report = self._protocol.report(parse_answer(b"".join(kept)))
-            self._usage = usage_of(report)
+            self._usage = parse_usage(report)
             request.observe(fitted, report)
 
     async def _read_stream(self, answer: UpstreamAnswer, request: Request, fitted: Compaction) -> AsyncIterator[bytes]:

@@ -152,7 +152,7 @@ _ERROR_BODIES = {"openai": _build_openai_error, "anthropic": _build_anthropic_er
 
 MESSAGES_STREAM = MessagesStream()
 _CONTENTS_ENDPOINT = GeminiEndpoint(
-    FORMATS[GeminiContents.name], messages="contents", read=("tools", "generationConfig")
+    FORMATS[GeminiContents.name], messages="contents", model_fields=("tools", "generationConfig")
 )
 
 PROTOCOLS = {

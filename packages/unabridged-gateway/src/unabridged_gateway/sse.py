@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from unabridged.adapters.kit import Stream
-from unabridged.tokens.calibrate import Usage, usage_of
+from unabridged.tokens.calibrate import Usage, parse_usage
 from unabridged_gateway.json_body import READ_ERRORS
 
 _USAGE_MARKS = (b'"usage', b'"prompt_tokens"')
@@ -89,7 +89,7 @@ class SseStream(Stream):
     @property
     def usage_so_far(self) -> Usage | None:
         """Return what the answer reported so far."""
-        usage = usage_of(self._report)
+        usage = parse_usage(self._report)
         return usage and replace(usage, output=max(usage.output, self._output_tokens))
 
 

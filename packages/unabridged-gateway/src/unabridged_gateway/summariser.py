@@ -11,9 +11,9 @@ import msgspec
 from unabridged.adapters.kit import current_host_values
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.overflow import is_overflow
-from unabridged.asking.replies import reply_of, stop_of
+from unabridged.asking.replies import read_stop_reason, reply_of
 from unabridged.errors import SummaryFailed
-from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.calibrate import parse_usage
 from unabridged_gateway.protocols import Protocol
 from unabridged_gateway.refusals import ProviderRefusal
 from unabridged_gateway.upstream import Headers, Upstream, parse_answer
@@ -103,8 +103,8 @@ def _read_gemini_reply(content: Any, model: str) -> Reply:
     parts = candidate.get("content", {}).get("parts", [])
     return Reply(
         "".join(part.get("text", "") for part in parts if not part.get("thought")),
-        stop_of(candidate.get("finishReason")),
-        usage_of(content),
+        read_stop_reason(candidate.get("finishReason")),
+        parse_usage(content),
         calls=sum("functionCall" in part for part in parts),
         model=model,
     )

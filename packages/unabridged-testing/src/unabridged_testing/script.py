@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from random import Random
 
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged_testing import words
 from unabridged_testing.wire import Shape, ToolCall, Wire
 
@@ -27,7 +27,7 @@ class ConversationWriter:
     def write(self) -> None:
         """Write every step, first to last."""
         shape, rng = self.shape, self.rng
-        for _ in range(rng.randrange(3) if not format_named(shape.format).provider.system_apart else 0):
+        for _ in range(rng.randrange(3) if not get_format(shape.format).provider.system_apart else 0):
             self.wire.write_system_message(words.draw_phrase(rng, words.RULES))
         turns = 1 if shape.kind in {"marathon", "protocol"} else max(shape.turns, 1)
         for turn in range(turns):

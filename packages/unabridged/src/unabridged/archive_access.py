@@ -16,7 +16,7 @@ from unabridged.archive.references import find_part
 from unabridged.archive.search import search_with_context
 from unabridged.archive.store_rules import find_cutoff_for_size
 from unabridged.archive.transcripts import forget_namespace, forget_thread
-from unabridged.asking.drivers import in_thread
+from unabridged.asking.drivers import run_in_thread
 from unabridged.errors import SettingsError
 from unabridged.formats import Message
 
@@ -32,7 +32,7 @@ def make_async(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @wraps(method)
     async def call(*arguments: P.args, **options: P.kwargs) -> T:
-        return await in_thread(method, *arguments, **options)
+        return await run_in_thread(method, *arguments, **options)
 
     call.__name__, call.__doc__ = f"a{method.__name__}", f"`{method.__name__}` without blocking the event loop."
     return call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from unabridged.engine.hooks import Hooks, refuse_unusable
+from unabridged.engine.hooks import Hooks, refuse_unusable_function
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.settings import Settings
@@ -45,7 +45,7 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
         if value is not None and not fits(value):
             raise SettingsError(f"{name} must be {what}, or left out; got {_describe(value)}")
     for name in ("counter", "on_event", "origin", "redact"):
-        refuse_unusable(name, arguments[name])
+        refuse_unusable_function(name, arguments[name])
     if not isinstance(arguments["exact"], bool):
         raise SettingsError(f"exact must be True or False; got {_describe(arguments['exact'])}")
 

@@ -18,15 +18,15 @@ from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Record
 from unabridged.archive_access import ArchiveAccess, make_async
 from unabridged.arguments import check_arguments, check_max_tokens
 from unabridged.engine.calibrations import StoredCalibration
-from unabridged.engine.hooks import Hooks, check_origin, check_pin, check_redact
+from unabridged.engine.hooks import Hooks, wrap_origin, wrap_pin, wrap_redact
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Undone
-from unabridged.formats import Format, Message, detect, format_named
+from unabridged.formats import Format, Message, detect_message_format, get_format
 from unabridged.messages import Origin
 from unabridged.results import Compaction, Outlook
 from unabridged.settings import Limits, Settings, resolve_limits, warn_once
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import family_of, model_info, warn_of_assumed_window, window_for
+from unabridged.tokens.models import choose_window, find_family, find_model_info, warn_of_assumed_window
 
 if TYPE_CHECKING:  # what only a compactor needs is loaded with the first one: importing the package stays cheap
     from unabridged.asking.asker import Asker
@@ -99,11 +99,11 @@ class Compactor(ArchiveAccess):
         from unabridged.summary.summary_body import build_summary_writer  # noqa: PLC0415 - likewise
 
         self.settings = settings or Settings()
-        known_window = window_for(agent, window)
+        known_window = choose_window(agent, window)
         bounds = resolve_limits(self.settings, known_window)
         if known_window is None and not bounds.assumed:  # else the trigger says what the user wants
             warn_of_assumed_window(agent, bounds.window)
-        info = model_info(agent) if window is None else None
+        info = find_model_info(agent) if window is None else None
         if info is not None and not info.exact:
             warn_of_assumed_window(agent, bounds.window, info)
         if self.settings.clear is not None and self.settings.clear.payback and not self.settings.recall:
@@ -111,7 +111,7 @@ class Compactor(ArchiveAccess):
                 "Clear(payback=True) clears tool results below the trigger, and the agent cannot read them again: bind "
                 "the recall tools and set Settings(recall=True), or leave payback off"
             )
-        self._format = format_named(format) if format is not None else None
+        self._format = get_format(format) if format is not None else None
         self._namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
         self._on_event = on_event
         self._owns_archive = archive is None or isinstance(archive, str)
@@ -124,10 +124,10 @@ class Compactor(ArchiveAccess):
             windows = (model_window, fallback_window)
             self._asker = Asker(model, fallback=fallback, windows=windows, retries=self.settings.retries, **wait)
         new_meter = partial(Meter, model=agent, counter=counter, exact=exact)
-        meter = new_meter(family=family_of(agent))  # raises now where the tokenizer is not installed
+        meter = new_meter(family=find_family(agent))  # raises now where the tokenizer is not installed
         self._calibration = StoredCalibration(self._archive, self._namespace, meter.key if agent else None)
         setup = Setup(
-            settings=check_pin(self.settings),
+            settings=wrap_pin(self.settings),
             limits=bounds,
             named_limits=bounds,
             agent=agent,
@@ -135,9 +135,9 @@ class Compactor(ArchiveAccess):
             calibration=self._calibration.value,
             archive=self._archive,
             archive_name=log_archive_once(self._archive, self._namespace),
-            host=HostFunctions(self._emit, hooks or Hooks(), check_origin(origin), check_redact(redact), state),
+            host=HostFunctions(self._emit, hooks or Hooks(), wrap_origin(origin), wrap_redact(redact), state),
             summary_writer=build_summary_writer(self._asker, agent),
-            prices=find_prices(self.settings.clear, model_info(agent)),
+            prices=find_prices(self.settings.clear, find_model_info(agent)),
             transcripts=transcripts_for(self.settings.transcript, self._archive),
         )
         apart = info is not None and info.answers_apart
@@ -163,11 +163,11 @@ class Compactor(ArchiveAccess):
         `max_tokens` is the longest answer that the request asks for, where that is more than the reserve.
         """
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._runner.drive(self._runner.run_with_room(answer, messages, scope, (system, tools)))
+        return self._runner.run_steps(self._runner.run_with_answer_reserve(answer, messages, scope, (system, tools)))
 
     async def afit(self, messages: list[Message], **options: Unpack[CallOptions]) -> Compaction:
         """`fit` without blocking the event loop."""
-        return await self._runner.adrive(self._make_call_steps(messages, **options))
+        return await self._runner.arun_steps(self._make_call_steps(messages, **options))
 
     def compact(
         self,
@@ -181,13 +181,15 @@ class Compactor(ArchiveAccess):
     ) -> Compaction | None:
         """Compact now, whatever the size; return None when nothing is gained."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        steps = self._runner.run_with_room(answer, messages, scope, (system, tools), force=True, why=ASKED_REASON)
-        done = self._runner.drive(steps)
+        steps = self._runner.run_with_answer_reserve(
+            answer, messages, scope, (system, tools), force=True, why=ASKED_REASON
+        )
+        done = self._runner.run_steps(steps)
         return done if done.changed else None
 
     async def acompact(self, messages: list[Message], **options: Unpack[CallOptions]) -> Compaction | None:
         """`compact` without blocking the event loop."""
-        done = await self._runner.adrive(self._make_call_steps(messages, **options, why=ASKED_REASON))
+        done = await self._runner.arun_steps(self._make_call_steps(messages, **options, why=ASKED_REASON))
         return done if done.changed else None
 
     def overflowed(self, fitted: Compaction, error: object) -> Compaction:
@@ -195,11 +197,11 @@ class Compactor(ArchiveAccess):
 
         An error that says something else is raised as it is; a second refusal is `WontFit`, caused by the provider's.
         """
-        return self._runner.drive(self._make_refusal_steps(fitted, error))
+        return self._runner.run_steps(self._make_refusal_steps(fitted, error))
 
     async def aoverflowed(self, fitted: Compaction, error: object) -> Compaction:
         """`overflowed` without blocking the event loop."""
-        return await self._runner.adrive(self._make_refusal_steps(fitted, error))
+        return await self._runner.arun_steps(self._make_refusal_steps(fitted, error))
 
     def cancel(self) -> None:
         """Stop waiting for the summariser, in every thread, at once; late answers are ignored."""
@@ -218,7 +220,7 @@ class Compactor(ArchiveAccess):
     ) -> Outlook:
         """Return what `fit` would do. Nothing is done, stored or remembered."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._runner.foresee(answer, messages, scope, (system, tools))
+        return self._runner.preview(answer, messages, scope, (system, tools))
 
     def observe(self, fitted: Compaction, usage: Any) -> None:
         """Learn from what the provider reported for this request: the SDK's usage object, or the whole response."""
@@ -250,11 +252,11 @@ class Compactor(ArchiveAccess):
 
         A summary turn that the archive does not know is an `ArchiveError`; with `unknown="keep"` it stays as it is.
         """
-        from unabridged.history.replay import note_undone  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.history.replay import remember_undone  # noqa: PLC0415 - importing the package stays cheap
 
         before, records = self._restore_messages(messages, thread, namespace, every=False, unknown=unknown)
         for record in records:
-            note_undone(self._archive, record)
+            remember_undone(self._archive, record)
             self._archive.retire(record.scope, record.id)
             self._runner.caches.drop(record.scope)
             self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
@@ -292,7 +294,7 @@ class Compactor(ArchiveAccess):
         why: str = "",
     ) -> Generator[Any, Any, Compaction]:
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        return self._runner.run_with_room(answer, messages, scope, (system, tools), force=bool(why), why=why)
+        return self._runner.run_with_answer_reserve(answer, messages, scope, (system, tools), force=bool(why), why=why)
 
     def _make_refusal_steps(self, fitted: Compaction, error: object) -> Generator[Any, Any, Compaction]:
         return self._runner.recover_from_refusal(fitted, error, self._scope(fitted.thread or None, fitted.namespace))
@@ -300,15 +302,15 @@ class Compactor(ArchiveAccess):
     def _restore_messages(
         self, messages: list[Message], name: Name | None, namespace: Name | None, *, every: bool, unknown: Unknown
     ) -> tuple[list[Message], list[Record]]:
-        from unabridged.history.replay import take_back  # noqa: PLC0415 - importing the package stays cheap
+        from unabridged.history.replay import undo_records  # noqa: PLC0415 - importing the package stays cheap
 
         if unknown not in {"raise", "keep"}:
             raise SettingsError(f'unknown must be "raise" or "keep"; got {unknown!r}')
-        return take_back(
+        return undo_records(
             self._archive,
             self._scope(name, namespace),
             messages,
-            self._format or detect(messages),
+            self._format or detect_message_format(messages),
             every=every,
             detected=self._format is None,
             strict=unknown == "raise",

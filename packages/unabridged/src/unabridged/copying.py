@@ -129,6 +129,7 @@ class _RecordDigest(NamedTuple):
 @dataclass(slots=True)
 class _ThreadDigests:
     """Hold the digests of all records and messages of a thread, to compare it with its copy.
+
     Messages that a compaction inserted are listed apart from original ones: only within each list is the order fixed.
     """
 
@@ -260,6 +261,7 @@ def _copy_notes(
     source: Archive, target: Archive, namespace: str | None, thread: str | None, copied: ArchiveCopy
 ) -> ArchiveCopy:
     """Copy the notes of the source, replacing notes of the same key in the target.
+
     When only one thread is copied, notes about other threads are left out.
     """
     of_a_thread, of_the_thread = store_rules.thread_note_key(""), store_rules.thread_note_key(thread or "")

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cache
 
-from unabridged.languages import labels, language_tables
+from unabridged.languages import get_labels, load_language_tables
 from unabridged.messages import View
 
 CLEARED_PREFIX = "[cleared: "
@@ -33,7 +33,7 @@ def format_summary_turn(record_id: str, body: str, first: int, last: int, langua
 
     It speaks the conversation's language; the marks around it are the same in every one.
     """
-    heading = labels(language)["compacted"].format(first=first, last=last - 1)
+    heading = get_labels(language)["compacted"].format(first=first, last=last - 1)
     return f"{_SUMMARY_PREFIX}{record_id}] {heading}\n\n{body.strip()}\n\n[end of summary {record_id}]"
 
 
@@ -49,18 +49,19 @@ def find_summary_turn_id(view: View) -> str | None:
 def list_separator_texts() -> frozenset[str]:
     """Return every text, in all languages, that the library inserts around a summary to keep the roles alternating."""
     return frozenset(
-        labels(code)[kind] for code in language_tables() for kind in ("acknowledgment", "bridge", "question")
+        get_labels(code)[kind] for code in load_language_tables() for kind in ("acknowledgment", "bridge", "question")
     )
 
 
 def is_summary_question(view: View) -> bool:
     """Return whether a message is exactly the question that stands before a summary in the assistant's voice."""
     asks = view.text.startswith("[unabridged] ") and not (view.calls or view.answers)
-    return asks and any(view.text == labels(code)["question"] for code in language_tables())
+    return asks and any(view.text == get_labels(code)["question"] for code in load_language_tables())
 
 
 def is_generated_turn(view: View) -> bool:
     """Return whether the whole turn was written by this library: a summary turn or a separator.
+
     Call it only for a turn that the archive knows: anybody can write such a text.
     """
     if view.calls or view.answers or view.attached:

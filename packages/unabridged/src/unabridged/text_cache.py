@@ -23,6 +23,7 @@ _ENTRY_CHARACTERS = 200
 
 class TextCache:
     """Cache the results computed from each text; when the younger of two generations is full, the older is dropped.
+
     Needs no lock: at worst two threads compute the same result, or a generation is dropped early.
     """
 

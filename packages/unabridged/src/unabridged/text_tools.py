@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, islice
 from typing import Any
 
-from unabridged.languages import vocabulary
+from unabridged.languages import collect_phrases
 
 Count = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -60,7 +60,7 @@ def _sentence_end_pattern() -> re.Pattern[str]:
     """Return what ends a sentence: a mark and a space, a CJK mark, a line end; not after an abbreviation or initial."""
     return re.compile(
         r"(?<=[.!?\u2026\u061f\u0964])"
-        + "".join(rf"(?<!\b{re.escape(word)})" for word in sorted(vocabulary("abbreviations")))
+        + "".join(rf"(?<!\b{re.escape(word)})" for word in sorted(collect_phrases("abbreviations")))
         + r"(?<!\b[A-Z]\.)(?!(?<=\d\.)\s+[a-z])(?!(?<=M[a\xe1i\xed][xn]\.)\s+\d)[\"'\u201d\u2019\u00bb)\]]*\s+(?=\S)"
         r"|(?<=[\u3002\uff01\uff1f\uff61])[\u300d\u300f\u201d\u2019\uff09]*\s*(?=\S)"
         r"|\n+"
@@ -192,6 +192,7 @@ def mark_line_ends(text: str) -> str:
 
 def neutralise_markup(text: str) -> str:
     """Return the text with everything that looks like a role, tag or heading made harmless, and still readable.
+
     The brackets of `<system>` and the colon of `User:` become look-alikes that nothing parses, a heading loses its
     hashes, and typographic quotation marks become plain ones.
     """

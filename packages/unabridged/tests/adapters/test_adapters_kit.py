@@ -48,7 +48,7 @@ from unabridged.adapters.kit import (
 from unabridged.adapters.kit import current_host_values as values
 from unabridged.archive import open_archive
 from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged, Undone
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 
 SECRET = "the pump is in cellar 4"  # noqa: S105 - what a conversation says
 RECEIPT = Receipt("r1", "t", "summary", "full", 1.0, ((0, 4),), 5, 2, 900, 90, "memory:", "model-free", notes=("a",))
@@ -136,7 +136,7 @@ TALK = [{"role": "user" if i % 2 == 0 else "assistant", "content": f"{i} {SECRET
 
 
 def engine(**keywords: Any) -> Engine:
-    return Engine(format_named("openai-chat"), **{"archive": "memory:", "settings": SMALL, **keywords})
+    return Engine(get_format("openai-chat"), **{"archive": "memory:", "settings": SMALL, **keywords})
 
 
 def test_an_engine_has_one_archive_and_one_compactor_a_model_and_recall_finds_what_left() -> None:
@@ -396,7 +396,7 @@ def test_messages_without_ids_are_followed_by_identity() -> None:
 
 def test_originals_that_the_host_keeps_are_given_as_the_newest_compaction_left_them() -> None:
     """Whichever model they were made for; one that was taken back, or made of another list, is not applied."""
-    engine = Engine(format_named("openai-chat"), archive="memory:", window=4_000)
+    engine = Engine(get_format("openai-chat"), archive="memory:", window=4_000)
     kept: list[Any] = []
     for i in range(40):
         kept.append({"role": "user" if i % 2 == 0 else "assistant", "content": f"turn {i}: " + f"word{i} " * 150})
@@ -447,7 +447,7 @@ def test_a_stream_that_is_left_and_can_not_be_closed_raises_nothing() -> None:
         def close(self) -> None:
             raise ValueError("generator already executing")
 
-    engine = Engine(format_named("openai-chat"), archive="memory:", window=8_000)
+    engine = Engine(get_format("openai-chat"), archive="memory:", window=8_000)
     request = engine.request([{"role": "user", "content": "Hello"}], Agent())
     opened: Any = Broken()
     items: Any = stream(request, lambda _: opened, Stream())

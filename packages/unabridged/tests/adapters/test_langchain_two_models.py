@@ -29,14 +29,14 @@ def test_of_several_models_a_new_thread_is_measured_by_none_of_them() -> None:
 def test_two_models_in_two_threads_are_each_measured_by_their_own_window() -> None:
     seen: list[tuple[str, int]] = []
     middleware = SummarizationMiddleware(model=None, archive="memory:", trigger=("fraction", 0.8))
-    call = middleware._call  # noqa: SLF001 - what a request is measured by is nowhere else to be seen
+    call = middleware._make_request  # noqa: SLF001 - what a request is measured by is nowhere else to be seen
 
     def noted(asked: AskedModel, *arguments: Any, **options: Any) -> Any:
         request = call(asked, *arguments, **options)
         seen.append((str(asked.agent.name), request.compactor.limits.window))
         return request
 
-    middleware._call = noted  # type: ignore[method-assign] # noqa: SLF001 - likewise
+    middleware._make_request = noted  # type: ignore[method-assign] # noqa: SLF001 - likewise
 
     def talk(name: str, window: int) -> None:
         chat = ScriptedChat(script=lambda i, _: f"Answer {i}.", model_name=name, profile={"max_input_tokens": window})

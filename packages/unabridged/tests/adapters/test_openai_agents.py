@@ -132,7 +132,7 @@ def test_handoffs_and_the_shape_of_the_answer_count_like_tools() -> None:
             provider = provider_for(ScriptedModel([[assistant_message('{"found": "yes"}')]]), window=100_000)
             with thread("t"):
                 run(agent, TASK, provider)
-            asked = provider.runs.asked("t")
+            asked = provider.runs.find_last_request("t")
             sizes.append(
                 provider.runs.compactor_for(asked.agent).plan([], system=asked.system, tools=asked.tools).tokens
             )

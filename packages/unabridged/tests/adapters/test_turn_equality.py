@@ -85,14 +85,14 @@ def test_copies_are_known_to_be_equal_and_changed_ones_never_are(copied: Callabl
     known_turns, again = flatten_turns(known), flatten_turns(copied(known))
     assert known_turns is not None
     assert again is not None
-    assert known_turns.is_same(again)
+    assert known_turns.is_equal_to(again)
     for change in CHANGES:
         other = copied(known)
         change(other)
         changed = flatten_turns(other)
         assert changed is not None
         assert other != known
-        assert not known_turns.is_same(changed), change.__name__
+        assert not known_turns.is_equal_to(changed), change.__name__
 
 
 @pytest.mark.parametrize("copied", COPIES)

@@ -21,21 +21,21 @@ from patterns import Use, cost
 from unabridged import languages, text_tools
 from unabridged.archive import words
 from unabridged.authorship import (
+    assign_origins,
     ends_in_action,
     find_exit_code,
     find_other_summary,
     find_rejection,
     frames,
-    with_origins,
 )
 from unabridged.languages import language_files
 from unabridged.messages import View
 from unabridged.recall import excerpts
-from unabridged.summary.headings import under_each
+from unabridged.summary.headings import find_sections
 from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import OriginalMessages
-from unabridged.summary.people import people_in, quote_all, quote_newest
-from unabridged.summary.rules import MAX_LIST_CHARACTERS, find_rules, split_rules
+from unabridged.summary.people import collect_people_messages, quote_all_messages, quote_newest_messages
+from unabridged.summary.rules import MAX_LIST_CHARACTERS, find_rules, split_off_rules
 from unabridged.text_cache import clear_cache
 
 PACKAGES = {path.name: path for source in workspace.SOURCES for path in source.glob("unabridged*")}
@@ -136,7 +136,7 @@ def of_functions() -> Iterator[Found]:
 def of_tables() -> Iterator[Found]:
     """What the tables of languages become."""
     for kind in ("refusals", "apologies"):
-        for phrase in language_files._patterns(kind):  # tried at the beginning of a text, and nowhere else
+        for phrase in language_files._compile_phrases(kind):  # tried at the beginning of a text, and nowhere else
             yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
     yield from (
         Found("words", made(), "search")
@@ -147,27 +147,29 @@ def of_tables() -> Iterator[Found]:
         for term in ("a", "src/a.py", "__x__")
     )
     for query in ("parser.py", '"a  phrase"', "src/a/b.py:12 x@y.z", "\u65e5\u672c\u8a9e"):
-        if (pattern := excerpts._pattern(query)) is not None:
+        if (pattern := excerpts._compile_query(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
     yield Found("texts._sentence_end", text_tools._sentence_end_pattern(), "search")
-    yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._exit_codes())
+    yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._load_exit_code_patterns())
 
 
 BUILDERS = {
     "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
-    "unabridged.authorship.frames._exit_codes": "below, by its own name",
+    "unabridged.authorship.frames._load_exit_code_patterns": "below, by its own name",
     "unabridged.archive.secrets._make_secret_form": "stands in `_FORMS`",
     "unabridged.archive.words._name_pattern": "below, by its own name",
     "unabridged.archive.words._word_pattern": "below, by its own name",
     "unabridged.archive.words.separator_pattern": "below, by its own name",
     "unabridged.archive.words.token_pattern": "below, by its own name",
     "unabridged.archive.words.whole_term_pattern": "below, for terms of every kind",
-    "unabridged.asking.overflow._pattern": "stands in `_SAID`",
-    "unabridged.languages.language_files._patterns": "below, for every phrase",
-    "unabridged.tokens.models._find_name": "the name of a model of our own table: no conversation",
+    "unabridged.asking.overflow._compile_pattern": "stands in `_SAID`",
+    "unabridged.languages.language_files._compile_phrases": "below, for every phrase",
+    "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
     "unabridged_corpus.evaluate.reader.fill_prompt_part": "the names of places in a prompt of our own: no repeat",
-    "unabridged.recall.excerpts._pattern": "below, for a query of every kind",
-    "unabridged_cli.clients.file_undo._drop_and_relink_lines": "ids of entries, escaped: blanks alone repeat, between two signs",
+    "unabridged.recall.excerpts._compile_query": "below, for a query of every kind",
+    "unabridged_cli.clients.file_undo._drop_and_relink_lines": (
+        "ids of entries, escaped: blanks alone repeat, between two signs"
+    ),
 }
 """Functions that make a pattern from something else, and where what they make is looked at."""
 
@@ -179,7 +181,7 @@ MATCHED = {
 """Held in a container or handed on, and yet only matched at one place."""
 
 BOUNDED = {
-    "unabridged.summary.rules._LIFTED_RULE_PATTERN": "`split_rules` gives lines of 16,000 characters at most",
+    "unabridged.summary.rules._LIFTED_RULE_PATTERN": "`split_off_rules` gives lines of 16,000 characters at most",
     "unabridged.summary.shell._WORD_PATTERN": "reads 4,000 characters of a command, of 20,000 at most",
 }
 """May take quadratic time on a text that is short by construction."""
@@ -238,7 +240,7 @@ class Counted(list[str]):
 def test_what_stands_under_many_headings_is_gone_through_once() -> None:
     for line in ("- ### Standing rules", "### Standing rules", "####Standing rules", "- a"):
         lines = Counted([line] * 400)
-        assert sum(map(len, under_each(lines, range(400)))) == 400
+        assert sum(map(len, find_sections(lines, range(400)))) == 400
         assert lines.looks < 8 * 400
 
 
@@ -263,15 +265,17 @@ LITTLE = 0.5
 def told(text: str) -> None:
     """All that finds out whose words a text is, what of it is a person's own, how it is quoted, which rules it has."""
     view = View("user", "person", text)
-    (view,) = with_origins([view])
+    (view,) = assign_origins([view])
     find_other_summary(view)
     ends_in_action(text)
     find_exit_code(text)
     find_rejection(text, "x")
-    people = people_in([View("user", "person", text), View("assistant", "model", text), view], range(3), ())
-    for quoted in (quote_all, quote_newest):
-        quoted(people, 500, lambda piece: len(piece) // 4, languages.labels("en"))
-    _, listed = split_rules(text)
+    people = collect_people_messages(
+        [View("user", "person", text), View("assistant", "model", text), view], range(3), ()
+    )
+    for quoted in (quote_all_messages, quote_newest_messages):
+        quoted(people, 500, lambda piece: len(piece) // 4, languages.get_labels("en"))
+    _, listed = split_off_rules(text)
     find_rules(
         [*listed, text[:MAX_LIST_CHARACTERS]],
         OriginalMessages([View("user", "person", text)], [0]),
@@ -315,7 +319,7 @@ def test_blocks_that_a_turn_opens_with_are_each_read_once() -> None:
 
 def test_no_line_of_a_list_of_rules_is_longer_than_the_bound() -> None:
     for line in ('no longer "' + '" since "' * 9_000, "a" * 90_000, "- a. " * 90_000):
-        _, listed = split_rules(f"### Rules\n{line}\n\n### Rules\n{line}")
+        _, listed = split_off_rules(f"### Rules\n{line}\n\n### Rules\n{line}")
         assert 0 < max(map(len, listed)) <= MAX_LIST_CHARACTERS
 
 

@@ -13,9 +13,9 @@ from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.sqlite import open_sqlite
 from unabridged.engine.stubs import build_media_stub, build_stub, shorten_arguments
-from unabridged.formats import format_named
-from unabridged.history.lookup import read_cleared
-from unabridged.history.replay import RecordCache, take_back
+from unabridged.formats import get_format
+from unabridged.history.lookup import read_cleared_originals
+from unabridged.history.replay import RecordCache, undo_records
 from unabridged.messages import Call, Media
 from unabridged_testing.archive_contract.values import TEST_SCOPE, catch_archive_error, make_part, make_record
 
@@ -130,11 +130,11 @@ def test_two_results_that_left_the_same_stub_come_back_each_as_it_was() -> None:
     fitted = compactor.fit(whole, thread="t")
     assert fitted.receipt is not None
     assert fitted.receipt.kind == "clearing"
-    reader = format_named("openai-chat")
+    reader = get_format("openai-chat")
     views = [reader.read(message) for message in fitted.messages]
     cleared = [i for i, message in enumerate(fitted.messages) if message is not whole[i]]
     plain = {re.sub(r"record \S+", "", views[i].answers[0].text) for i in cleared}
     assert len(plain) < len(cleared) == len({views[i].answers[0].text for i in cleared})
-    found = read_cleared(archive, RecordCache(archive, Scope("n", "t")), views, reader, range(len(views)))
+    found = read_cleared_originals(archive, RecordCache(archive, Scope("n", "t")), views, reader, range(len(views)))
     assert {i: view.answers[0].text for i, view in found.items()} == {i: whole[i]["content"] for i in cleared}
-    assert take_back(archive, Scope("n", "t"), fitted.messages, reader, every=True)[0] == whole
+    assert undo_records(archive, Scope("n", "t"), fitted.messages, reader, every=True)[0] == whole

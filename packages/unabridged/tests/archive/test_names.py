@@ -41,7 +41,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged_cli import mcp_server
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
@@ -103,7 +103,7 @@ def _strands(name: Any, archive: Any) -> None:
 
 
 def _by_request(name: Any, archive: Any) -> None:
-    engine = kit.Engine(format_named("openai-chat"), window=4_000, archive=archive)
+    engine = kit.Engine(get_format("openai-chat"), window=4_000, archive=archive)
     kit.run(engine.request(TALK, kit.Agent(), thread=name).fit())
 
 
@@ -132,7 +132,7 @@ NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: compactor(archive=archive).fit(TALK, thread="t", namespace=name),
     "Compactor": lambda name, archive: compactor(archive=archive, namespace=name).fit(TALK, thread="t"),
     "Engine": lambda name, archive: (
-        kit.Engine(format_named("openai-chat"), window=4_000, archive=archive, namespace=name)
+        kit.Engine(get_format("openai-chat"), window=4_000, archive=archive, namespace=name)
         .compactor_for_records()
         .fit(TALK, thread="t")
     ),
@@ -181,7 +181,7 @@ READS: dict[str, Callable[[Compactor, Any], object]] = {
     "copy": lambda engine, name: copy_archive(engine._archive, MemoryArchive(), namespace="n", thread=name),
     "mcp": lambda engine, name: mcp_server.serve(engine._archive, "n", name),
     "pin by hand": lambda engine, name: pins.pin(engine._archive, Scope("n", name), "text"),
-    "recall": lambda engine, name: kit.Engine(format_named("openai-chat"), archive=engine._archive).scope(name),
+    "recall": lambda engine, name: kit.Engine(get_format("openai-chat"), archive=engine._archive).scope(name),
 }
 
 

@@ -34,7 +34,7 @@ from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.transcripts import TranscriptError, TranscriptFiles
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Failed
-from unabridged.languages import labels, language_tables
+from unabridged.languages import get_labels, load_language_tables
 from unabridged_cli.inspector import changes
 from unabridged_testing import ScriptedModel
 
@@ -108,7 +108,7 @@ def test_false_names_no_file() -> None:
 
 
 def test_other_archives_name_nothing_and_the_tools_where_they_are_bound(tmp_path: Path) -> None:
-    tools = labels("en")["recall"]
+    tools = get_labels("en")["recall"]
     for url in ("memory:", f"sqlite:///{tmp_path}/a.db"):
         with compactor(url) as engine:
             text = summary(engine.fit(chat(12), thread="t").messages)
@@ -125,17 +125,17 @@ def test_an_agent_with_tools_is_told_of_them_beside_the_file() -> None:
     with compactor("dir:folder", settings=Settings(recall=True)) as engine:
         done = engine.fit(chat(12), thread="t").messages
         assert named(done)
-        assert labels("en")["recall"] in summary(done)
+        assert get_labels("en")["recall"] in summary(done)
 
 
 # R50
-@pytest.mark.parametrize("code", sorted(code for code, table in language_tables().items() if "words" in table))
+@pytest.mark.parametrize("code", sorted(code for code, table in load_language_tables().items() if "words" in table))
 def test_every_language_with_labels_says_it_on_one_line(code: str) -> None:
-    assert "transcript" in language_tables()[code]["words"]
-    said = labels(code)["transcript"].format(path="/srv/x/transcript.md")
+    assert "transcript" in load_language_tables()[code]["words"]
+    said = get_labels(code)["transcript"].format(path="/srv/x/transcript.md")
     assert said.endswith("/srv/x/transcript.md")
     assert "\n" not in said
-    assert code == "en" or said != labels("en")["transcript"].format(path="/srv/x/transcript.md")
+    assert code == "en" or said != get_labels("en")["transcript"].format(path="/srv/x/transcript.md")
 
 
 def test_the_sentence_is_in_the_conversations_language() -> None:

@@ -15,7 +15,7 @@ from unabridged.asking.asker import Asker
 from unabridged.asking.exchange import Exchange
 from unabridged.errors import SettingsError, SummaryFailed
 from unabridged.settings import Settings
-from unabridged.summary.ask_loop import Summary, summarise
+from unabridged.summary.ask_loop import ModelSummary, summarise
 from unabridged_testing import ScriptedModel
 
 LIMITED = openai_error(429, message="Rate limit reached", code="rate_limit_exceeded")
@@ -152,7 +152,7 @@ def test_a_model_that_stays_down_ends_in_one_typed_failure(error: Exception, why
 def test_the_other_model_takes_over_and_stays_for_the_rest_of_the_summary(ran: Ran) -> None:
     down, other = ScriptedModel([BROKEN], forever=True), ScriptedModel([ends(GOOD)], forever=True)
     given = block(window=2_600)
-    summary: Summary = ran(summarise(*given), quick(down, fallback=other.acall, retries=1))
+    summary: ModelSummary = ran(summarise(*given), quick(down, fallback=other.acall, retries=1))
     assert summary.models == ("ScriptedModel.acall",)
     assert down.calls == 2
     assert other.calls == summary.calls > 3

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.engine.clear import PATIENCE_SHARE, STUB_TOKENS, Clearing, ClearingTerms, build_edits, plan_clearing
 from unabridged.engine.stubs import build_media_stub, build_stub, shorten_arguments
 from unabridged.errors import SettingsError
@@ -74,7 +74,7 @@ def characters(views: Sequence[View]) -> list[int]:
 
 def planned(format_name: str, messages: Sequence[Any]) -> Clearing | None:
     """What would be cleared for the window, all but the last round."""
-    views = with_origins([FORMATS[format_name].read(message) for message in messages])
+    views = assign_origins([FORMATS[format_name].read(message) for message in messages])
     return clearing_of(views, characters(views), prices=None, keep_rounds=1, over=1)
 
 
@@ -84,7 +84,7 @@ def clear_all(format_name: str, messages: Sequence[Any]) -> list[Any]:
     clearing = planned(format_name, messages)
     if clearing is None:
         return list(messages)
-    views = with_origins([format_.read(message) for message in messages])
+    views = assign_origins([format_.read(message) for message in messages])
     table = build_edits(views, clearing, lambda index: f"r-{index}")
     return [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(messages)]
 
@@ -267,7 +267,7 @@ def test_a_cleared_observation_is_still_the_tools_word() -> None:
     ]
     cleared = clear_all("openai-chat", messages)
     assert is_stub(cleared[3]["content"])
-    views = with_origins([FORMATS["openai-chat"].read(message) for message in cleared])
+    views = assign_origins([FORMATS["openai-chat"].read(message) for message in cleared])
     assert [view.origin for view in views] == ["host", "person", "model", "tool", "model", "tool"]
 
 
@@ -399,7 +399,7 @@ def test_a_clearing_changes_only_what_it_names_and_stays_legal(
 ) -> None:
     messages = bulky(format_name, data.draw(conversations(format_name)))
     format_ = FORMATS[format_name]
-    views = with_origins([format_.read(message) for message in messages])
+    views = assign_origins([format_.read(message) for message in messages])
     options: dict[str, Any] = {"prices": NO_CACHE, "remaining_turns": 1, "count": len, "keep_rounds": keep}
     clearing = clearing_of(views, characters(views), **options)
     assert clearing == clearing_of(views, characters(views), **options)
@@ -407,7 +407,7 @@ def test_a_clearing_changes_only_what_it_names_and_stays_legal(
         return
     table = build_edits(views, clearing)
     cleared = [format_.edit(message, table[i]) if i in table else message for i, message in enumerate(messages)]
-    after = with_origins([format_.read(message) for message in cleared])
+    after = assign_origins([format_.read(message) for message in cleared])
     assert sorted(refusals(format_name, cleared)) == sorted(refusals(format_name, messages))
     first = min(clearing.pieces)
     assert all(new is old for new, old in zip(cleared[:first], messages[:first], strict=True))

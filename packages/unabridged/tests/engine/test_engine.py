@@ -31,7 +31,7 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Compacting, Event, Undone
 from unabridged.formats import FORMATS
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.marks import list_separator_texts
 
 ROUNDS: dict[str, Any] = {
@@ -228,10 +228,10 @@ def test_the_form_pair_is_a_question_and_the_summary_as_its_answer() -> None:
     fitted = compactor(settings=Settings(form="pair")).fit(messages, thread="t")
     question, summary, *tail = fitted.messages
     assert (question["role"], summary["role"]) == ("user", "assistant")
-    assert question["content"] == labels("en")["question"]
+    assert question["content"] == get_labels("en")["question"]
     assert summary["content"].startswith("[unabridged summary ")
     if tail[1]["role"] == "assistant":
-        assert tail.pop(0) == user(labels("en")["bridge"])
+        assert tail.pop(0) == user(get_labels("en")["bridge"])
     assert_the_tail_follows(messages, tail)
 
 
@@ -242,7 +242,7 @@ def test_the_form_alternate_is_summary_acknowledgment_and_tail_where_two_user_tu
     summary, acknowledgment, *tail = engine.fit(messages, thread="t").messages
     assert summary["content"].startswith("[unabridged summary ")
     assert (summary["role"], acknowledgment["role"], tail[0]["role"]) == ("user", "assistant", "user")
-    assert acknowledgment["content"] == labels("en")["acknowledgment"]
+    assert acknowledgment["content"] == get_labels("en")["acknowledgment"]
     assert_the_tail_follows(messages, tail)
 
 

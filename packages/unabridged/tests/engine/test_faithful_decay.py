@@ -198,7 +198,7 @@ def test_a_conversation_too_long_to_be_read_again_is_carried_on(monkeypatch: pyt
 
 def test_too_much_text_is_known_beforehand_and_never_read_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(originals, "MAX_CHARACTERS", 5_000)
-    monkeypatch.setattr(originals, "take_back", lambda *_args, **_options: pytest.fail("all of it was read again"))
+    monkeypatch.setattr(originals, "undo_records", lambda *_args, **_options: pytest.fail("all of it was read again"))
     archive = MemoryArchive()
     compacted(archive, 6)
     assert [count for count, _ in ledgers(archive)] == [0, 1, 2, 3, 4, 5]
@@ -215,7 +215,8 @@ def test_the_earlier_proses_that_fit_are_the_first_the_last_and_some_between() -
 
 def test_the_longer_the_record_the_rarer_it_is_read_again() -> None:
     assert (
-        next(rounds for rounds in range(8) if originals.is_due(rounds, depth=5)) == originals.ROUNDS_BETWEEN_READS - 1
+        next(rounds for rounds in range(8) if originals.should_begin_again(rounds, depth=5))
+        == originals.ROUNDS_BETWEEN_READS - 1
     )
-    assert not originals.is_due(140, depth=300)
-    assert originals.is_due(150, depth=300)
+    assert not originals.should_begin_again(140, depth=300)
+    assert originals.should_begin_again(150, depth=300)

@@ -14,7 +14,7 @@ from effort import examples
 from engine_case import compactor, rounds
 from odd_values import ODD, places, put
 from unabridged import IllegalConversation, UnabridgedError, check, repair
-from unabridged.formats import FORMATS, format_named
+from unabridged.formats import FORMATS, get_format
 from unabridged_testing import Shape, make_conversation, shapes
 
 EXAMPLES = max(60, examples(600, 2_000) // 10)
@@ -73,7 +73,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("format_", "odd", "said"), REFUSED)
 def test_what_is_no_message_is_named_by_its_index_and_what_was_found(format_: str, odd: Any, said: str) -> None:
-    messages = [format_named(format_).text("user", "hello"), odd]
+    messages = [get_format(format_).text("user", "hello"), odd]
     with compactor(format=format_) as engine:
         for asked in (engine.fit, engine.compact, engine.plan, engine.replay, engine.undo):
             with pytest.raises(IllegalConversation, match=said):

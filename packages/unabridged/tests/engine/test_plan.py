@@ -19,7 +19,7 @@ from unabridged.engine.plan import (
     find_newest_person_message,
     make_plan,
 )
-from unabridged.engine.trigger import Goal
+from unabridged.engine.trigger import MessageGoal
 from unabridged.errors import WontFit
 from unabridged.messages import Answer, View
 from unabridged.results import Plan
@@ -47,7 +47,7 @@ def situation_of(
     newest: frozenset[int] = frozenset(),
 ) -> Situation:
     bounds = Bounds(limits.tokens_below_trigger, limits.budget)
-    frame, goal = FrameSizes(100, separator), Goal(fewest_gone)
+    frame, goal = FrameSizes(100, separator), MessageGoal(fewest_gone)
     return Situation(views, sizes, overhead, bounds, limits, frame, least, newest=newest, goal=goal)
 
 
@@ -60,7 +60,7 @@ def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **option
 
 def after(now: Situation, plan: Plan) -> int:
     kept = sum(min(size, plan.caps.get(i, size)) for i, size in enumerate(now.sizes) if i not in plan.gone)
-    put_in = plan.summary + now.frame.header + now.separators(plan.gone, plan.place)
+    put_in = plan.summary + now.frame.header + now.count_separator_tokens(plan.gone, plan.place)
     return now.overhead + kept + (put_in if plan.gone else 0)
 
 
@@ -181,16 +181,16 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
         assert floor > now.bounds.limit
         return
     if isinstance(plan, str):
-        assert now.total <= now.bounds.limit
+        assert now.request_tokens <= now.bounds.limit
         return
     assert after(now, plan) <= now.bounds.limit
     if newest & set(plan.gone):  # only where it can't stay, however much all else is cut down
         stays = {*newest, len(sizes) - 1}
         rest = [i for i in range(len(sizes)) if i not in stays]
-        least = now.frame.header + MIN_SUMMARY_TOKENS + now.separators(rest, rest[0]) if rest else 0
+        least = now.frame.header + MIN_SUMMARY_TOKENS + now.count_separator_tokens(rest, rest[0]) if rest else 0
         assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.bounds.limit
     fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.bounds.target
-    assert fewer or after(now, plan) < now.total
+    assert fewer or after(now, plan) < now.request_tokens
 
 
 @given(st.lists(st.integers(0, 500), max_size=20), st.integers(0, 3_000))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from unabridged import Compactor, WontFit, check, repair
-from unabridged.authorship import own_words, with_origins
-from unabridged.formats import detect
-from unabridged.summary.gather import gather
+from unabridged.authorship import assign_origins, remove_host_words
+from unabridged.formats import detect_message_format
+from unabridged.summary.gather import gather_ledger
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
 FILES = sorted(DATA.glob("*.jsonl")) if DATA.is_dir() else []
@@ -36,7 +36,7 @@ def test_recorded_conversations_compact_into_any_window(file: Path, window: floa
             continue
         assert fitted.tokens_after <= engine.limits.budget, conversation["id"]
         if fitted.changed:
-            name = detect(messages).name
+            name = detect_message_format(messages).name
             assert check(fitted.messages, name) == [], conversation["id"]
             assert engine.replay(fitted.messages, thread="t") == messages, conversation["id"]
 
@@ -56,10 +56,10 @@ def test_recorded_sessions_with_aborted_turns_are_mended() -> None:
 def test_every_message_of_a_recorded_person_is_in_the_ledger_and_nothing_else_is(name: str) -> None:
     for line in (DATA / f"{name}.jsonl").read_text().splitlines():
         conversation = json.loads(line)
-        format_ = detect(conversation["messages"])
-        views = with_origins([format_.read(message) for message in conversation["messages"]])
-        ledger = gather(views)
-        said = {i: own_words(view.text).strip() for i, view in enumerate(views) if view.origin == "person"}
+        format_ = detect_message_format(conversation["messages"])
+        views = assign_origins([format_.read(message) for message in conversation["messages"]])
+        ledger = gather_ledger(views)
+        said = {i: remove_host_words(view.text).strip() for i, view in enumerate(views) if view.origin == "person"}
         told = [message for message in ledger.people if not message.rejected]
         assert sum(message.times for message in told) == len(said), conversation["id"]
         assert all(message.text.startswith(said[message.turn]) for message in told), conversation["id"]
@@ -72,13 +72,13 @@ def test_in_every_recorded_conversation_the_first_and_the_newest_message_of_a_pe
     for line in (DATA / f"{name}.jsonl").read_text().splitlines():
         conversation = json.loads(line)
         messages = conversation["messages"]
-        format_ = detect(messages)
+        format_ = detect_message_format(messages)
         said = [
-            view for view in with_origins([format_.read(message) for message in messages]) if view.origin == "person"
+            view for view in assign_origins([format_.read(message) for message in messages]) if view.origin == "person"
         ]
         with Compactor(window=16_000, archive="memory:", namespace="n") as engine:
             fitted = engine.fit(messages, thread="t")
         text = "\n".join(format_.read(message).whole_text() for message in fitted.messages)
         for view in (said[0], said[-1]):
             whole = view.text[:60] in text  # its own message
-            assert whole or own_words(view.text).strip()[:60] in text, conversation["id"]
+            assert whole or remove_host_words(view.text).strip()[:60] in text, conversation["id"]

@@ -15,7 +15,7 @@ from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
 from unabridged.engine.hooks import Hooks
 from unabridged.events import Compacted, Event, Failed
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.settings import Clear
 
 PROSE = "The user and the assistant went through details of many questions; nothing else is left to decide."
@@ -193,7 +193,7 @@ def test_beside_prose_people_are_quoted_once_and_only_the_newest_message_stays_a
                 f"- [{4 * i}] \u201cPlease do task X{i} in file_{i}.py.\u201d" for i in range(5)
             ]
             assert summary.count("task X3") == 1
-            assert labels("en")["done_for"].format(turn=20) in summary
+            assert get_labels("en")["done_for"].format(turn=20) in summary
 
 
 def test_the_number_of_model_calls_is_bounded_when_nothing_can_be_gained() -> None:

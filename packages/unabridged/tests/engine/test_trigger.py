@@ -11,11 +11,11 @@ from unabridged.engine.trigger import (
     WAITING_REASON,
     Attempts,
     Decision,
-    Goal,
+    MessageGoal,
     RequestSize,
     TriggerInput,
     decide,
-    find_goal,
+    find_message_goal,
     find_trigger_reason,
     is_worth_it,
 )
@@ -118,19 +118,19 @@ def test_where_a_trigger_counts_messages_a_third_of_it_must_go_once_there_are_so
 ) -> None:
     # R35
     counted = resolve_limits(Settings(trigger=trigger, keep=("messages", 5)), 2_000)
-    assert [find_goal(counted, messages, 1).fewest_gone for messages in (29, 30, 31)] == to_go
+    assert [find_message_goal(counted, messages, 1).fewest_gone for messages in (29, 30, 31)] == to_go
 
 
 def test_where_a_trigger_counts_few_messages_one_more_must_go_than_are_put_in() -> None:
     # R35
     counted = resolve_limits(Settings(trigger=("messages", 3), keep=("messages", 1)), 2_000)
-    assert [find_goal(counted, 3, inserted).fewest_gone for inserted in (1, 2)] == [2, 3]
+    assert [find_message_goal(counted, 3, inserted).fewest_gone for inserted in (1, 2)] == [2, 3]
 
 
 def test_a_compaction_in_tokens_must_free_a_share_of_the_trigger_and_more_where_it_cant_be_met() -> None:
     def is_worth(freed: int, *, meets_trigger: bool) -> bool:
         return is_worth_it(
-            LIMITS, Goal(), gone=9, freed=freed, meets_trigger=meets_trigger, is_over=False, is_forced=False
+            LIMITS, MessageGoal(), gone=9, freed=freed, meets_trigger=meets_trigger, is_over=False, is_forced=False
         )
 
     for meets_trigger, share in ((True, 0.05), (False, 0.5)):

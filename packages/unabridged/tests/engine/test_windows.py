@@ -15,7 +15,7 @@ from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.settings import FALLBACK_WINDOW
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 PLAIN = "The assistant worked on several items and is going on."
 STRANGERS = ["gpt-7", "azure-my-deployment", "gemini-9-nano", "us.nobody.thing-v1:0"]
@@ -30,7 +30,7 @@ def test_a_model_whose_window_is_not_known_is_named_once_with_the_remedy(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     name += "-once"
-    assert model_info(name) is None
+    assert find_model_info(name) is None
     with caplog.at_level(logging.WARNING, "unabridged"):
         for _ in range(3):
             with made(agent=name) as engine:
@@ -80,7 +80,7 @@ def test_a_window_that_is_none_is_refused(window: Any) -> None:
     ],
 )
 def test_a_model_the_table_has_under_a_longer_name_is_found(name: str, known_as: str) -> None:
-    info = model_info(name)
+    info = find_model_info(name)
     assert info is not None
     assert info.name == known_as
 

@@ -10,7 +10,7 @@ import pytest
 from toktok import batch_count  # type: ignore[import-untyped]
 
 from unabridged import Compactor, WontFit
-from unabridged.engine.cut import safe_indices
+from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import FORMATS
 from unabridged.tokens.meter import Meter
 
@@ -57,7 +57,7 @@ ROUNDS = {"anthropic": anthropic_round, "openai-chat": chat_round, "openai-respo
 def smallest(messages: list[Any], format_: str, meter: Meter, system: str) -> int:
     """What system prompt, the last round as it is, and the smallest summary take."""
     views = [FORMATS[format_].read(message) for message in messages]
-    last = max(i for i in safe_indices(views) if i < len(views))
+    last = max(i for i in find_safe_indices(views) if i < len(views))
     return meter.overhead(system, None) + sum(map(meter.message, views[last:])) + FRAME
 
 

@@ -13,7 +13,7 @@ from conversations import converse_round, user
 from legal_case import Case, judge
 from unabridged import Compactor
 from unabridged.archive import codec
-from unabridged.formats import FORMATS, Slot, detect
+from unabridged.formats import FORMATS, Slot, detect_message_format
 from unabridged.legality import check, repair
 from unabridged.messages import Media, Reasoning
 from unabridged_testing import Shape, make_conversation, shapes
@@ -142,7 +142,7 @@ def test_fields_that_a_framework_keeps_in_a_message_stay() -> None:
     ],
 )
 def test_blocks_that_are_named_by_their_key_are_known_for_converse(messages: list[Any], name: str) -> None:
-    assert detect(messages).name == name
+    assert detect_message_format(messages).name == name
 
 
 CLAUDE, OLDER = "us.anthropic.claude-sonnet-4-6-v1:0", "anthropic.claude-3-7-sonnet-20250219-v1:0"

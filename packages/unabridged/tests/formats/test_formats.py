@@ -12,7 +12,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
 from unabridged.errors import SettingsError
-from unabridged.formats import FORMATS, Slot, detect, format_named
+from unabridged.formats import FORMATS, Slot, detect_message_format, get_format
 from unabridged.formats.anthropic import Anthropic
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.openai_responses import OpenAIResponses
@@ -67,13 +67,13 @@ MESSAGE_ITEM = ResponseOutputMessage.model_validate(
     ],
 )
 def test_the_format_is_detected_from_the_messages(messages: list[Any], name: str) -> None:
-    assert detect(messages).name == name
+    assert detect_message_format(messages).name == name
 
 
 def test_a_format_can_be_forced_by_name_and_an_unknown_one_is_refused_with_the_choices() -> None:
-    assert format_named("anthropic").name == "anthropic"
+    assert get_format("anthropic").name == "anthropic"
     with pytest.raises(SettingsError, match=", ".join(sorted(FORMATS))):
-        format_named("yaml")
+        get_format("yaml")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from google.genai import types
 from conversations import gemini_round, user
 from engine_case import compactor
 from unabridged import check, repair
-from unabridged.formats import GeminiContents, Slot, detect
+from unabridged.formats import GeminiContents, Slot, detect_message_format
 from unabridged.formats.fields import Unreadable
 from unabridged.messages import Answer, Call, Media, Reasoning
 from unabridged.sessions import load, save
@@ -61,8 +61,8 @@ def test_every_shape_reads_the_same(turns: list[Any]) -> None:
     assert answered.answers == (Answer("f1", "A"), Answer("read#2", "gone", error=True))
     assert (ran.attached, ran.media[0]) == (("print(1)", "1"), Media("video", "video/mp4", "gs://b/film"))
     assert [GEMINI.read(turn).meaning_digest for turn in turns] == [GEMINI.read(turn).meaning_digest for turn in REST]
-    assert detect(turns) is not None
-    assert detect(turns).name == "gemini"
+    assert detect_message_format(turns) is not None
+    assert detect_message_format(turns).name == "gemini"
     assert check(turns) == []
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from unabridged.formats import format_named
-from unabridged.formats.anthropic import claude_version
+from unabridged.formats import get_format
+from unabridged.formats.anthropic import parse_claude_version
 from unabridged.formats.base import ThinkingRule
-from unabridged.legality.reasoning import reasoning_rule, strip_from
+from unabridged.legality.reasoning import find_reasoning_rule, strip_thinking_from
 
 THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
 USER = {"role": "user", "content": "Go on."}
@@ -63,21 +63,21 @@ RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"
 def test_the_rule_follows_the_models_family_and_version(
     model: str, version: tuple[int, int] | None, rule: ThinkingRule
 ) -> None:
-    assert claude_version(model) == version
-    assert reasoning_rule(model, "openai-chat") == rule
-    assert reasoning_rule(model, format_named("anthropic")) == rule
-    assert reasoning_rule(model, "openai-responses") == "glued"
+    assert parse_claude_version(model) == version
+    assert find_reasoning_rule(model, "openai-chat") == rule
+    assert find_reasoning_rule(model, get_format("anthropic")) == rule
+    assert find_reasoning_rule(model, "openai-responses") == "glued"
 
 
 def test_an_unknown_model_is_left_alone() -> None:
-    assert reasoning_rule(None, "anthropic") == "signed"
-    assert reasoning_rule(None, "openai-chat") == "free"
-    assert reasoning_rule("my-finetune", "anthropic") == "free"
+    assert find_reasoning_rule(None, "anthropic") == "signed"
+    assert find_reasoning_rule(None, "openai-chat") == "free"
+    assert find_reasoning_rule("my-finetune", "anthropic") == "free"
 
 
 def strip(messages: list[Any], start: int, rule: ThinkingRule, format_: str = "anthropic") -> list[Any]:
-    fmt = format_named(format_)
-    return strip_from(messages, [fmt.read(message) for message in messages], fmt, start, rule)
+    fmt = get_format(format_)
+    return strip_thinking_from(messages, [fmt.read(message) for message in messages], fmt, start, rule)
 
 
 def test_a_bound_model_loses_the_thinking_behind_the_rewrite_and_no_other() -> None:

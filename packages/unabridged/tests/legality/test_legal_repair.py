@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
 from unabridged.legality import PROVIDERS, check, check_views, repair
@@ -79,7 +79,7 @@ def test_turns_that_are_put_in_are_the_hosts_words_not_a_persons(messages: list[
     mended = repair(messages, provider, format=fmt).messages
     added = [i for i, message in enumerate(mended) if not any(message is given for given in messages)]
     assert len(added) == 1
-    origins = with_origins([fmt.read(message) for message in mended])
+    origins = assign_origins([fmt.read(message) for message in mended])
     assert origins[added[0]].origin == "host"
 
 

@@ -21,7 +21,7 @@ from unabridged.archive.opening import open_archive
 from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.errors import ArchiveError, SettingsError
-from unabridged.formats import detect
+from unabridged.formats import detect_message_format
 from unabridged.recall import lookup
 from unabridged.recall.excerpts import find_best_stretch, split_by_voice
 from unabridged.recall.tools import tools
@@ -45,7 +45,7 @@ def archived(*messages: Any, scope: Scope = HERE, archive: Archive | None = None
 
 
 def part(message: Any, turn: int) -> Part:
-    view = detect([message]).read(message)
+    view = detect_message_format([message]).read(message)
     body = codec.encode(message)
     return Part(codec.digest(body), body, turn, view.role, view.origin, view.whole_text())
 

@@ -201,9 +201,9 @@ def test_the_best_thread_comes_first_and_words_in_quotes_are_looked_for_by_thems
     store = MemoryArchive()
     names = filled(store)
     store_parts(store, make_part("zirconium zirconium, valve zirconium? nowhere", 0), scope=Scope("n", "best"))
-    held = lookup.threads_with(store, ["n"], query)
+    held = lookup.find_threads(store, ["n"], query)
     assert held.scopes[0].thread == ("best" if query != '"zirconium valve"' else held.scopes[0].thread)
     wanted = {'"valve zirconium"': ["best"], '"zirconium valve"': names}.get(query, sorted([*names, "best"]))
     assert sorted(scope.thread for scope in held.scopes) == wanted
-    nothing = lookup.threads_with(store, ["n"], '"nowhere zirconium"')
+    nothing = lookup.find_threads(store, ["n"], '"nowhere zirconium"')
     assert len(nothing.scopes) == 12, "the words of it, since nothing has what stands in quotes"

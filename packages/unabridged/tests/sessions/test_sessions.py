@@ -12,7 +12,7 @@ import pytest
 
 from places import HELPERS, ROOT
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.legality import check
 from unabridged.sessions import Loaded, SessionFileError, load
 
@@ -30,7 +30,7 @@ def told(loaded: Loaded) -> list[str]:
     """Each message as one short string: role, text, +call, =answer, *thinking, !image."""
     shown = []
     for message in loaded.messages:
-        view = format_named(loaded.format).read(message)
+        view = get_format(loaded.format).read(message)
         marks = [f"*{r.text.split('.')[0]}" for r in view.reasoning] + [f"+{c.id}" for c in view.calls]
         marks += [f"={a.call_id}{'?' if a.error else ''}" for a in view.answers] + ["!" for _ in view.media]
         shown.append(" ".join(filter(None, [view.role, view.text[:20].split("\n")[0].strip(), *marks])))

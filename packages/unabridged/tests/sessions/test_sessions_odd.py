@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from places import HELPERS
 from unabridged import UnabridgedError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.sessions import Loaded, load
-from unabridged.sessions.files import SESSION_FORMATS, render_with
+from unabridged.sessions.files import SESSION_FORMATS, render_file
 from unabridged_cli.clients import SessionFile
 from unabridged_cli.clients.file_undo import undo_compactions_in_file
 from unabridged_cli.clients.session_lookup import find_project_folder, read_overview
@@ -63,7 +63,7 @@ def read(path: Path) -> Loaded | None:
     try:
         loaded = load(path)
         for message in loaded.messages:
-            format_named(loaded.format).read(message).whole_text()
+            get_format(loaded.format).read(message).whole_text()
     except UnabridgedError:
         return None
     return loaded
@@ -81,8 +81,8 @@ def test_a_damaged_session_is_read_and_written_without_losing_a_line(data: bytes
         if loaded is None or loaded.kind not in SESSION_FORMATS or not loaded.messages:
             return
         undo_compactions_in_file(loaded, every=True)
-        summary = format_named(loaded.format).text("user", "[unabridged summary] of it all")
-        out.write_bytes(b"".join(render_with(loaded, [summary, *loaded.messages[1:]])))
+        summary = get_format(loaded.format).text("user", "[unabridged summary] of it all")
+        out.write_bytes(b"".join(render_file(loaded, [summary, *loaded.messages[1:]])))
         assert out.read_bytes().startswith(data)
         assert read(out) is not None
         taken = undo_compactions_in_file(load(out))

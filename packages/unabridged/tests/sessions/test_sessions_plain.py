@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from places import HELPERS
-from unabridged.sessions import SessionFileError, load, save, write_whole
+from unabridged.sessions import SessionFileError, load, save, write_file_atomically
 
 FILES = HELPERS / "session_files"
 
@@ -143,7 +143,7 @@ def test_an_interrupted_write_leaves_what_was_there_and_no_half_file(error: Base
         raise error
 
     with pytest.raises((SessionFileError, Interrupted)) as caught:
-        write_whole(out, pieces())
+        write_file_atomically(out, pieces())
     if isinstance(error, OSError):
         assert "no space left on device; nothing was written" in str(caught.value)
     assert list(tmp_path.iterdir()) == [out]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from places import HELPERS
 from unabridged import Compactor
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.legality import check, repair
 from unabridged.sessions import Loaded, load, save
 from unabridged.sessions.base import LineFile
@@ -29,14 +29,14 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 def halved(loaded: Loaded, *between: int) -> list[Any]:
     """A summary turn, the messages named, and the second half of the conversation."""
-    format_ = format_named(loaded.format)
+    format_ = get_format(loaded.format)
     tail = loaded.messages[len(loaded.messages) // 2 :]
     return [format_.text("user", SUMMARY), *(loaded.messages[i] for i in between), *tail]
 
 
 def said(loaded: Loaded, messages: list[Any] | None = None) -> list[Any]:
     """What the messages say, whatever form a text has."""
-    return [format_named(loaded.format).read(message) for message in messages or loaded.messages]
+    return [get_format(loaded.format).read(message) for message in messages or loaded.messages]
 
 
 def unnamed(entry: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_claude_code_can_resume_from_what_is_written(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", [name for name in SESSIONS if name.startswith("claude_code")])
 def test_a_changed_message_of_claude_code_has_names_of_its_own(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
-    bare = [format_named("anthropic").text(message["role"], "Said anew.") for message in loaded.messages]
+    bare = [get_format("anthropic").text(message["role"], "Said anew.") for message in loaded.messages]
     save(loaded, bare, tmp_path / "out.jsonl")
     whole = entries(tmp_path / "out.jsonl")
     old, (boundary, *new) = whole[: len(entries(FILES / name))], whole[len(entries(FILES / name)) :]
@@ -145,7 +145,7 @@ def test_any_tail_with_any_earlier_requests_reads_back_in_order(
     data: st.DataObject, name: str, *, summary: bool, acknowledged: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     loaded = load(FILES / name)
-    format_, views = format_named(loaded.format), said(loaded)
+    format_, views = get_format(loaded.format), said(loaded)
     cut = data.draw(st.sampled_from([i for i, view in enumerate(views) if not view.answers]))
     spoken = [i for i in range(cut) if views[i].role == "user" and views[i].text]
     kept = sorted(data.draw(st.sets(st.sampled_from(spoken)))) if spoken else []
@@ -167,7 +167,7 @@ def test_three_compactions_in_a_row_each_leave_one_summary(name: str, tmp_path: 
     for turn in range(3):
         loaded = load(path)
         tail = loaded.messages[max(1, len(loaded.messages) // 3) :]
-        wanted = [format_named(loaded.format).text("user", f"Summary {turn}"), *tail]
+        wanted = [get_format(loaded.format).text("user", f"Summary {turn}"), *tail]
         path = tmp_path / f"{turn}.jsonl"
         save(loaded, wanted, path)
         assert said(load(path)) == said(loaded, wanted)
@@ -177,7 +177,7 @@ def test_three_compactions_in_a_row_each_leave_one_summary(name: str, tmp_path: 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_cleared_result_is_read_back_cleared(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
-    format_ = format_named(loaded.format)
+    format_ = get_format(loaded.format)
     index = max(i for i, view in enumerate(said(loaded)) if view.answers or view.calls or i == 0)
     edited = format_.edit(loaded.messages[index], lambda slot, text: "[cleared]" if slot.kind != "call" else text)
     if edited is loaded.messages[index]:
@@ -191,7 +191,7 @@ def test_a_cleared_result_is_read_back_cleared(name: str, tmp_path: Path) -> Non
 
 def test_the_raw_result_that_claude_code_keeps_beside_a_block_goes_with_it(tmp_path: Path) -> None:
     loaded = load(FILES / "claude_code.jsonl")
-    format_ = format_named("anthropic")
+    format_ = get_format("anthropic")
     edited = format_.edit(loaded.messages[3], lambda slot, text: "[cleared]" if slot.id == "toolu_01A" else text)
     save(loaded, [*loaded.messages[:3], edited, *loaded.messages[4:]], tmp_path / "out.jsonl")
     fresh = entries(tmp_path / "out.jsonl")[len(entries(FILES / "claude_code.jsonl")) :]
@@ -201,7 +201,7 @@ def test_the_raw_result_that_claude_code_keeps_beside_a_block_goes_with_it(tmp_p
 
 def test_thinking_that_had_to_go_is_gone_and_the_chain_holds(tmp_path: Path) -> None:
     loaded = load(FILES / "claude_code.jsonl")
-    bare = [format_named("anthropic").without_reasoning(message) for message in loaded.messages]
+    bare = [get_format("anthropic").without_reasoning(message) for message in loaded.messages]
     save(loaded, bare, tmp_path / "out.jsonl")
     again = load(tmp_path / "out.jsonl")
     assert again.messages == bare

@@ -8,10 +8,10 @@ import pytest
 
 from ledger_case import answers, calls, observation, person, says
 from unabridged.messages import View
-from unabridged.summary.actions import find_tool_uses, read_call, written_action
-from unabridged.summary.gather import gather
+from unabridged.summary.actions import find_tool_uses, find_written_action, read_call_effect
+from unabridged.summary.gather import gather_ledger
 from unabridged.summary.ledger import Deed
-from unabridged.summary.outcomes import outcome
+from unabridged.summary.outcomes import read_outcome
 from unabridged.summary.shell import read_command
 
 
@@ -38,7 +38,7 @@ from unabridged.summary.shell import read_command
     ],
 )
 def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: str, deed: str, path: str | None) -> None:
-    asked = read_call(arguments, tool)
+    asked = read_call_effect(arguments, tool)
     if path is None:
         assert (asked.deed, asked.touched) == (deed, ())
     else:
@@ -52,7 +52,7 @@ def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: st
 )
 def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
     for tool in ("edit_file", "bash", ""):
-        asked = read_call(arguments, tool)
+        asked = read_call_effect(arguments, tool)
         assert asked.deed in get_args(Deed)
         assert not asked.touched  # nothing in them names a file
 
@@ -94,7 +94,7 @@ def test_a_shell_command_is_read_for_its_deeds(command: str, deed: str, touched:
     ],
 )
 def test_an_action_written_into_text_is_found(text: str, tool: str, arguments: str) -> None:
-    found = written_action(text)
+    found = find_written_action(text)
     assert found is not None
     assert found[:2] == (tool, arguments)
 
@@ -104,13 +104,13 @@ def test_what_was_done_is_told_in_a_text_protocol_with_action_lines() -> None:
     views = [person("fix it")]
     for line in lines:
         views += [says(f"Next step.\n\nAction: {line}"), observation("Observation: 12: def parse_row(line):")]
-    ledger = gather(views)
+    ledger = gather_ledger(views)
     assert [action.deed for action in ledger.actions] == ["search", "read", "change"]
     assert [file.path for file in ledger.files] == ["src/rows.py"]
 
 
 def test_plain_words_are_no_action() -> None:
-    assert written_action("All done. The parser works now.") is None
+    assert find_written_action("All done. The parser works now.") is None
 
 
 def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
@@ -127,7 +127,7 @@ def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
         (("src/a.py", "read"),),
         (("/w/src/a.py", "change"),),
     ]
-    (file,) = gather(views).files
+    (file,) = gather_ledger(views).files
     assert dict(file.deeds) == {"read": 1, "change": 1}
 
 
@@ -155,11 +155,11 @@ def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
 def test_an_outcome_is_the_line_that_tells_how_it_ended_and_an_error_only_by_the_protocol(
     text: str, deed: str, line: str, status: str
 ) -> None:
-    assert outcome(text, deed) == (line, status)  # type: ignore[arg-type]
+    assert read_outcome(text, deed) == (line, status)  # type: ignore[arg-type]
 
 
 def test_an_answer_marked_as_error_is_one_whatever_it_says() -> None:
-    assert outcome("fine", "run", error=True) == ("fine", "error")
+    assert read_outcome("fine", "run", error=True) == ("fine", "error")
     views = [calls("bash", command="a"), answers("fine", error=True)]
     assert [step.action.failed for step in find_tool_uses(views, range(2))] == [True]
 
@@ -170,7 +170,7 @@ def test_parallel_calls_and_reused_ids_get_their_own_answers() -> None:
 
 
 def test_a_call_without_an_answer_has_no_result() -> None:
-    ledger = gather([person("go"), calls("bash", command="make")])
+    ledger = gather_ledger([person("go"), calls("bash", command="make")])
     assert [action.answered for action in ledger.actions] == [False]
 
 
@@ -181,7 +181,7 @@ def test_one_file_has_one_entry_however_its_path_was_written() -> None:
         calls("edit", path="src/theme.ts", new_text="y"), answers("ok"),
         calls("bash", command="cat ./src/theme.ts"), answers("x"),
     ]  # fmt: skip
-    (file,) = gather(views).files
+    (file,) = gather_ledger(views).files
     assert file.path == "/home/me/app/src/theme.ts"
     assert dict(file.deeds) == {"read": 2, "change": 1, "mention": 1}
 

@@ -32,16 +32,16 @@ from unabridged import Compactor, Settings
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply
 from unabridged.errors import SettingsError, SummaryFailed
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.messages import Media, Reasoning, View
 from unabridged.settings import resolve_limits
 from unabridged.summary.ask_loop import summarise
 from unabridged.summary.brief import LivePrompt
-from unabridged.summary.chunks import describe
+from unabridged.summary.chunks import describe_media
 from unabridged.summary.ledger import Ledger, Rule
 from unabridged.summary.originals import OriginalMessages
-from unabridged.summary.prompt import Wording, draw_key, prompt_parts
-from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules, split_rules
+from unabridged.summary.prompt import Wording, draw_key, load_prompt_parts
+from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules, split_off_rules
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
 
@@ -92,8 +92,8 @@ def test_the_conversation_stands_where_the_callers_prompt_wants_it() -> None:
     own = 'As JSON: {"facts": []}.\n<messages>\n{messages}\n</messages>\nSay {messages} of {0}.'
     head, behind = own.split("{messages}", 1)
     wording = Wording(own)
-    part = wording.record(["Read mark0end."], tokens=100, part=True, prior="Before.", fault="too long")
-    fold = wording.fold(["Of mark0end.", "Of the rest."], tokens=100, rules=["Ask first."])
+    part = wording.build_record_prompt(["Read mark0end."], tokens=100, part=True, prior="Before.", fault="too long")
+    fold = wording.build_fold_prompt(["Of mark0end.", "Of the rest."], tokens=100, rules=["Ask first."])
     for text in (asked(block(instruction=own)).instruction, part.text, fold.text):
         assert text.startswith(head)
         assert text.count("mark0end") == 1
@@ -293,9 +293,9 @@ def test_the_summary_is_asked_for_in_the_conversations_language(said: str, sente
 def test_rules_that_were_listed_before_are_told_and_how_one_is_taken_back() -> None:
     known = Ledger(rules=(Rule(0, RULE), Rule(4, "Always ask first.")))
     instruction = asked(block(ledger=known)).instruction
-    assert prompt_parts()["known-rules"] in instruction
+    assert load_prompt_parts()["known-rules"] in instruction
     assert re.search(rf"<rules [a-z0-9]{{4}}>\n- {re.escape(RULE)}\n- Always ask first.\n</rules", instruction)
-    assert prompt_parts()["known-rules"] not in asked(block(ledger=Ledger())).instruction
+    assert load_prompt_parts()["known-rules"] not in asked(block(ledger=Ledger())).instruction
 
 
 def test_with_a_prompt_of_ones_own_no_rules_are_told_or_asked_for() -> None:
@@ -332,12 +332,13 @@ def test_everything_that_goes_is_shown_with_whose_words_it_is() -> None:
 # R29
 def test_images_and_files_reach_the_summary_as_a_description() -> None:
     image = Media("image", "image/png", "data:image/png;base64," + "A" * 45_333)
-    assert describe(image, 11) == "[image image/png 34 kB, turn 11]"
-    assert describe(Media("document", "application/pdf", "file-abc", name="plan.pdf"), 0) == (
+    assert describe_media(image, 11) == "[image image/png 34 kB, turn 11]"
+    assert describe_media(Media("document", "application/pdf", "file-abc", name="plan.pdf"), 0) == (
         "[document application/pdf plan.pdf file-abc, turn 0]"
     )
     assert (
-        describe(Media("image", source="https://example.com/a.png"), 3) == "[image https://example.com/a.png, turn 3]"
+        describe_media(Media("image", source="https://example.com/a.png"), 3)
+        == "[image https://example.com/a.png, turn 3]"
     )
     views = [View("user", "person", "What is this?", media=(image,)), *talk(8)]
     instruction = asked(block(views)).instruction
@@ -387,7 +388,7 @@ def test_what_no_client_could_send_is_replaced() -> None:
 # R25
 def test_the_earlier_summary_is_brought_up_to_date_not_stacked() -> None:
     ask = asked(block(prior="### Goals and constraints\nThe old goal was speed."))
-    assert prompt_parts()["prior"] in ask.instruction
+    assert load_prompt_parts()["prior"] in ask.instruction
     assert re.search(
         r"<record [a-z0-9]{4}>\n### Goals and constraints\nThe old goal was speed.\n</record", ask.instruction
     )
@@ -509,14 +510,14 @@ def test_the_prompt_asks_for_standing_rules_and_the_list_is_taken_out_of_the_rec
     listed = f"{GOOD}\n### Standing rules\n- Non toccare mai i backup.\n- [3] “Always ask first.”"
     scripted = ScriptedModel([ends(listed)])
     summary = summary_of(scripted)
-    assert prompt_parts()["standing"] in scripted.asks[0].instruction
+    assert load_prompt_parts()["standing"] in scripted.asks[0].instruction
     assert summary.text == GOOD
     assert summary.rules == ("Non toccare mai i backup.", "“Always ask first.”")
 
 
 def found(reply: str, views: Sequence[View], known: Sequence[Rule] = ()) -> tuple[list[str], list[str]]:
     """The rules that hold after this reply, and what the receipt says."""
-    rules, notes = find_rules(split_rules(reply)[1], OriginalMessages(list(views), list(range(len(views)))), known)
+    rules, notes = find_rules(split_off_rules(reply)[1], OriginalMessages(list(views), list(range(len(views)))), known)
     assert all(rule.text in views[rule.turn].text for rule in rules if rule not in known)
     return [rule.text for rule in rules], list(notes)
 
@@ -627,7 +628,7 @@ def test_a_rule_does_not_end_without_newer_words_of_a_person(words: str, since: 
 PROSE = "### Now\nThe stations of the coast are counted one after another, and most of them are done by now."
 LISTED = f"{PROSE}\n\n### Standing rules\n- {RULE}\n- Never use more than one map."
 LIFTED = f'{PROSE}\n\n### Standing rules\n- no longer: "{RULE}" since: "{LIFT}"'
-HEADING = f"## {labels('en')['rules']}"
+HEADING = f"## {get_labels('en')['rules']}"
 
 
 class LoopbackReply(ScriptedModel):

@@ -10,8 +10,8 @@ from ledger_case import answers, calls, count, person, round_of
 from unabridged import Compactor, Settings
 from unabridged.messages import View
 from unabridged.summary.actions import find_tool_uses
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import render_within_budget
 
 EDIT = round_of("edit_file", "ok", path="src/a.go", new_text="x")
 ASKED = person("Port the uploader.")
@@ -23,7 +23,7 @@ def ran(command: str, result: str = "ok  pkg 0.3s") -> list[View]:
 
 def told(*views: View) -> str:
     """The section on checks; "" where there is none."""
-    return render(gather([ASKED, *views]), 2_000, count).sections.get("checks", "")
+    return render_within_budget(gather_ledger([ASKED, *views]), 2_000, count).sections.get("checks", "")
 
 
 def test_a_check_since_the_last_edit_is_told_with_how_it_ended() -> None:
@@ -45,9 +45,9 @@ def test_what_was_run_after_an_earlier_edit_only_is_due() -> None:
 
 def test_an_edit_or_a_check_among_the_messages_that_stay_counts_too() -> None:
     """The section stands before them: without, it would call up to date what they made due."""
-    ledger = gather([ASKED, *EDIT, *ran("go test ./...")])
+    ledger = gather_ledger([ASKED, *EDIT, *ran("go test ./...")])
     later = [step.action for step in find_tool_uses([*EDIT, *ran("golangci-lint run")], [5, 6, 7, 8])]
-    text = render(ledger, 2_000, count, later=later).sections["checks"]
+    text = render_within_budget(ledger, 2_000, count, later=later).sections["checks"]
     assert "but not since the one in message 5: \u201cgo test ./...\u201d [3]" in text
     assert "[7] ran golangci-lint run" in text
     messages = [user("Port the uploader."), *chat_round("edit_file", "ok", path="src/a.go", new_text="x")]
@@ -91,7 +91,7 @@ def test_it_stays_away_where_there_is_nothing_to_say() -> None:
 
 
 def test_it_is_model_free_only_and_can_be_left_out() -> None:
-    ledger = gather([ASKED, *EDIT, *ran("go test ./...")])
-    assert "checks" in render(ledger, 2_000, count).sections
-    assert "checks" not in render(ledger, 2_000, count, prose="It is ported.").sections
-    assert "checks" not in render(ledger, 2_000, count, without=("checks",)).sections
+    ledger = gather_ledger([ASKED, *EDIT, *ran("go test ./...")])
+    assert "checks" in render_within_budget(ledger, 2_000, count).sections
+    assert "checks" not in render_within_budget(ledger, 2_000, count, prose="It is ported.").sections
+    assert "checks" not in render_within_budget(ledger, 2_000, count, without=("checks",)).sections

@@ -16,8 +16,8 @@ from conversations import assistant, user
 from injections_case import ATTEMPTS, CLAIMS, Attempt, canary
 from ledger_case import ROUNDS, Message, Run, headings, people_in, run, section, sections
 from unabridged import Settings
-from unabridged.authorship import with_origins
-from unabridged.formats import detect
+from unabridged.authorship import assign_origins
+from unabridged.formats import detect_message_format
 from unabridged.marks import is_generated_turn
 from unabridged.summary.ledger import Ledger
 from unabridged_testing import ScriptedModel
@@ -257,6 +257,6 @@ def test_a_summariser_that_obeys_the_page_changes_nothing_that_people_said(reply
 
 def _said_by_people(made: Run) -> set[str]:
     """The text of every turn in the list that reads as a person's."""
-    format_ = detect(made.messages)
-    views = with_origins([format_.read(message) for message in made.messages])
+    format_ = detect_message_format(made.messages)
+    views = assign_origins([format_.read(message) for message in made.messages])
     return {view.text for view in views if view.origin == "person" and not is_generated_turn(view)}

@@ -15,13 +15,13 @@ import pytest
 
 import unabridged
 from unabridged.languages import (
-    certain_language,
+    collect_phrases,
     detect_language,
-    labels,
-    language_name,
-    language_tables,
-    match_phrase,
-    vocabulary,
+    detect_language_surely,
+    get_labels,
+    get_language_name,
+    load_language_tables,
+    measure_phrase_match,
 )
 
 SOURCE = Path(unabridged.__file__).parent
@@ -70,7 +70,7 @@ def test_a_language_is_added_with_one_file_that_need_not_be_whole(tmp_path: Path
     headings = re.findall(r"^## (.*)$", ran.stdout, re.MULTILINE)
     assert "Vrinkels plim zub" in headings
     assert "] zubber: \u201cNevva trask zub glimp gor plim wex.\u201d" in ran.stdout
-    assert labels("en")["compacted"].format(first=0, last=9)[-40:] in ran.stdout, "what the file lacks is English's"
+    assert get_labels("en")["compacted"].format(first=0, last=9)[-40:] in ran.stdout, "what the file lacks is English's"
 
 
 def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Path) -> None:
@@ -86,30 +86,30 @@ def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Pat
 
 
 def test_a_label_that_a_language_lacks_is_englishs_and_so_are_all_of_one_without_any() -> None:
-    without = [code for code, table in language_tables().items() if "words" not in table]
-    assert all(labels(code) == labels("en") for code in (*without, "no such language"))
-    assert all(set(labels(code)) == set(labels("en")) for code in language_tables())
-    assert labels("de")["done"] != labels("en")["done"]
+    without = [code for code, table in load_language_tables().items() if "words" not in table]
+    assert all(get_labels(code) == get_labels("en") for code in (*without, "no such language"))
+    assert all(set(get_labels(code)) == set(get_labels("en")) for code in load_language_tables())
+    assert get_labels("de")["done"] != get_labels("en")["done"]
 
 
 def test_a_kind_that_no_file_has_is_a_mistake_in_the_code() -> None:
     with pytest.raises(KeyError, match="no such kind"):
-        vocabulary("no such kind")
+        collect_phrases("no such kind")
     with pytest.raises(KeyError, match="no such kind"):
-        match_phrase("no such kind", "x")
+        measure_phrase_match("no such kind", "x")
 
 
-@pytest.mark.parametrize("code", sorted(code for code, table in language_tables().items() if "common" in table))
+@pytest.mark.parametrize("code", sorted(code for code, table in load_language_tables().items() if "common" in table))
 def test_every_language_with_common_words_is_told_by_them(code: str) -> None:
-    assert detect_language([language_tables()[code]["common"]]) == code
-    assert language_name(code)
+    assert detect_language([load_language_tables()[code]["common"]]) == code
+    assert get_language_name(code)
 
 
 def test_one_text_guessed_at_is_certain_only_when_enough_of_it_tells() -> None:
     assert detect_language(["bitte nicht"]) == "de"
-    assert certain_language(["bitte nicht"]) == ""
+    assert detect_language_surely(["bitte nicht"]) == ""
     assert (
-        certain_language(
+        detect_language_surely(
             ["Bitte die Datei nicht löschen, sie ist noch nicht gesichert und wird auch morgen gebraucht."]
         )
         == "de"
@@ -128,5 +128,5 @@ def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None
 
 
 def test_no_phrase_is_listed_twice() -> None:
-    listed = [(code, kind, found) for code, table in language_tables().items() for kind, found in table.items()]
+    listed = [(code, kind, found) for code, table in load_language_tables().items() for kind, found in table.items()]
     assert [where for *where, found in listed if isinstance(found, list) and len(found) != len(set(found))] == []

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ledger_case import answers, calls, compacted, count, person, round_of, says
 from unabridged.messages import View
 from unabridged.summary.bounds import MAX_FILES, MAX_MOMENTS, MAX_NAMES, MAX_RULES
-from unabridged.summary.gather import gather, merge
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger, merge_ledgers
+from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import Ledger, Rule, from_json, to_json
 from unabridged.summary.people import MAX_PEOPLE_CHARACTERS as MOST_WORDS
 
@@ -42,7 +42,7 @@ BLOCKS = st.lists(TURNS, max_size=12)
 def folded(blocks: list[list[View]]) -> Ledger:
     ledger, turn = Ledger(), 0
     for block in blocks:
-        ledger = merge(ledger, gather(block, first_turn=turn))
+        ledger = merge_ledgers(ledger, gather_ledger(block, first_turn=turn))
         turn += len(block)
     return ledger
 
@@ -50,13 +50,13 @@ def folded(blocks: list[list[View]]) -> Ledger:
 @given(BLOCKS)
 @settings(max_examples=100, deadline=None)
 def test_json_there_and_back_is_the_same_ledger(block: list[View]) -> None:
-    ledger = gather(block)
+    ledger = gather_ledger(block)
     ledger = replace(ledger, rules=tuple(Rule(message.turn, message.text) for message in ledger.people))
     assert from_json(to_json(ledger)) == ledger
 
 
 def test_what_a_ledger_on_disk_lacks_gets_its_default() -> None:
-    ledger = gather([person("Never push."), says("OK.")])
+    ledger = gather_ledger([person("Never push."), says("OK.")])
     data = json.loads(to_json(ledger))
     del data["rules"], data["todo"], data["people"][0]["times"]
     assert from_json(json.dumps(data)) == ledger
@@ -66,11 +66,11 @@ def test_what_a_ledger_on_disk_lacks_gets_its_default() -> None:
 @given(BLOCKS, BLOCKS)
 @settings(max_examples=100, deadline=None)
 def test_folding_a_block_that_is_part_already_changes_nothing(one: list[View], other: list[View]) -> None:
-    older = gather(one)
-    newer = gather(other, first_turn=len(one))
-    merged = merge(older, newer)
-    assert merge(merged, newer) == merged
-    assert merge(Ledger(), older) == older
+    older = gather_ledger(one)
+    newer = gather_ledger(other, first_turn=len(one))
+    merged = merge_ledgers(older, newer)
+    assert merge_ledgers(merged, newer) == merged
+    assert merge_ledgers(Ledger(), older) == older
 
 
 @given(BLOCKS, BLOCKS, BLOCKS)
@@ -79,10 +79,10 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
     ledgers = []
     turn = 0
     for block in (a, b, c):
-        ledgers.append(gather(block, first_turn=turn))
+        ledgers.append(gather_ledger(block, first_turn=turn))
         turn += len(block)
     first, second, third = ledgers
-    left, right = merge(merge(first, second), third), merge(first, merge(second, third))
+    left, right = merge_ledgers(merge_ledgers(first, second), third), merge_ledgers(first, merge_ledgers(second, third))
     for part in ("people", "actions", "remarks", "todo", "end"):
         assert getattr(left, part) == getattr(right, part)
     assert {name.text for name in left.names} == {name.text for name in right.names}
@@ -112,9 +112,9 @@ def test_every_message_of_a_person_is_in_the_ledger_once_and_in_order(blocks: li
 
 def test_rules_of_two_ledgers_are_carried_each_once() -> None:
     first, second = Rule(0, "Never push."), Rule(4, "Use tabs.")
-    older = replace(gather([person("Never push."), says("OK.")]), rules=(first,))
-    newer = replace(gather([person("Use tabs."), says("OK.")], first_turn=4), rules=(first, second))
-    assert merge(older, newer).rules == (first, second)
+    older = replace(gather_ledger([person("Never push."), says("OK.")]), rules=(first,))
+    newer = replace(gather_ledger([person("Use tabs."), says("OK.")], first_turn=4), rules=(first, second))
+    assert merge_ledgers(older, newer).rules == (first, second)
 
 
 # R25
@@ -137,8 +137,8 @@ def test_a_thousand_rounds_stay_within_the_bounds() -> None:
 
 
 def test_rules_and_the_words_of_people_stay_within_their_bounds() -> None:
-    ledger = replace(gather([person("go")]), rules=tuple(Rule(turn, f"Never {turn}.") for turn in range(500)))
-    assert merge(ledger, gather([person("on")], first_turn=1)).rules == ledger.rules[-MAX_RULES:]
+    ledger = replace(gather_ledger([person("go")]), rules=tuple(Rule(turn, f"Never {turn}.") for turn in range(500)))
+    assert merge_ledgers(ledger, gather_ledger([person("on")], first_turn=1)).rules == ledger.rules[-MAX_RULES:]
     pages = [f"{number} {'word ' * 4_000}END" for number in range(40)]
     people = folded([[person(page), says("Seen.")] for page in [*pages, "One short message."]]).people
     assert sum(len(message.text) for message in people) <= MOST_WORDS
@@ -172,8 +172,8 @@ def test_the_size_stays_and_early_facts_stay_over_twenty_compactions() -> None:
 
 
 def test_render_without_the_story_leaves_what_was_done_to_the_prose() -> None:
-    ledger = gather([person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")])
-    text = render(ledger, 1_000, count, prose="It was done.").text()
+    ledger = gather_ledger([person("Never push."), *round_of("bash", "ok", command="make all_targets"), says("Works.")])
+    text = render_within_budget(ledger, 1_000, count, prose="It was done.").text()
     assert "Never push." in text
     assert "make all_targets" not in text
     assert "Works." not in text
@@ -183,10 +183,10 @@ def test_render_without_the_story_leaves_what_was_done_to_the_prose() -> None:
 def test_the_newest_message_of_a_person_is_whole_wherever_it_fits(text: str) -> None:
     # R15 R16
     text = text.format(", ".join(f"order {number}" for number in range(1_209, 1_229)))
-    ledger = gather([person("Look."), *round_of("bash", "ok", command="make"), person(text)])
+    ledger = gather_ledger([person("Look."), *round_of("bash", "ok", command="make"), person(text)])
     size = count(text) + 4  # and the marks around it
     for budget in range(0, size * 12, 7):
-        quoted = text in render(ledger, 3_000, count, people=budget).text()
+        quoted = text in render_within_budget(ledger, 3_000, count, people=budget).text()
         assert quoted or budget // 4 < size, budget
-        beside = text in render(ledger, 3_000, count, people=budget, prose="It was done.").text()
+        beside = text in render_within_budget(ledger, 3_000, count, people=budget, prose="It was done.").text()
         assert beside or budget * 3 // 4 < size + 30, budget  # the first takes at most a quarter

@@ -14,7 +14,7 @@ from conversations import assistant, chat_round, user
 from ledger_case import Run, person, run, says
 from unabridged import Settings
 from unabridged.asking.ask import Ask, Reply
-from unabridged.summary.gather import gather
+from unabridged.summary.gather import gather_ledger
 
 DECISIONS = (
     "We decided to keep SQLite because the cluster has no network.",
@@ -43,7 +43,7 @@ FACTS = (*DECISIONS, *(fact for facts in TOLD.values() for fact in facts))
 def test_a_name_is_told_when_it_stands_among_few() -> None:
     crowd = " ".join(f"value_{i}" for i in range(60))
     views = [person("It is INV-48213."), says("I see job_77."), person(f"Here is the log: {crowd}")]
-    told = {name.text: name.told for name in gather(views).names}
+    told = {name.text: name.told for name in gather_ledger(views).names}
     assert told["INV-48213"] is told["job_77"] is True
     assert told["value_7"] is False
 

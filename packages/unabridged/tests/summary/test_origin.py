@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, system, user
 from effort import examples
 from protocols import PROTOCOLS
-from unabridged.authorship import NO_TURNS, count_turns, read_turn_counts, with_origins
-from unabridged.engine.cut import safe_indices
-from unabridged.formats import detect
-from unabridged.languages import labels
+from unabridged.authorship import NO_TURNS, assign_origins, count_turn_endings, read_turn_counts
+from unabridged.engine.cut import find_safe_indices
+from unabridged.formats import detect_message_format
+from unabridged.languages import get_labels
 from unabridged.marks import format_summary_turn
 from unabridged.messages import Origin, View
 
@@ -27,12 +27,12 @@ EXAMPLES = examples(500, 2_000)
 
 
 def read(messages: list[dict[str, Any]]) -> list[View]:
-    format_ = detect(messages)
+    format_ = detect_message_format(messages)
     return [format_.read(message) for message in messages]
 
 
 def origins(messages: list[dict[str, Any]]) -> list[Origin]:
-    return [view.origin for view in with_origins(read(messages))]
+    return [view.origin for view in assign_origins(read(messages))]
 
 
 def test_in_a_text_protocol_an_observation_is_not_a_request() -> None:
@@ -71,9 +71,13 @@ def test_in_recorded_text_protocol_runs_only_the_first_turn_is_a_persons() -> No
 def test_what_the_caller_says_of_a_message_holds_whatever_it_looks_like() -> None:
     messages = [user("Fix it."), assistant("<command>\nls\n</command>"), user("Never run that again.")]
     said: list[Origin | None] = [None, None, "person"]
-    assert [view.origin for view in with_origins(read(messages), said=said)] == ["person", "model", "person"]
+    assert [view.origin for view in assign_origins(read(messages), stated_origins=said)] == [
+        "person",
+        "model",
+        "person",
+    ]
     for origin in ("tool", "host", "summary"):
-        assert [view.origin for view in with_origins(read([user("Fix it.")]), said=[origin])] == [origin]
+        assert [view.origin for view in assign_origins(read([user("Fix it.")]), stated_origins=[origin])] == [origin]
 
 
 # -- actions ----------------------------------------------------------------------------------------------------------
@@ -111,10 +115,10 @@ def test_a_system_message_between_an_action_and_its_observation_changes_nothing(
 def test_nothing_of_ours_in_the_assistants_voice_is_an_action() -> None:
     """A summary in the assistant's voice may well end in a command that it quotes."""
     ours = View("assistant", "model", format_summary_turn("0123456789ab", "- ran\n<command>ls</command>", 0, 4))
-    said = View("assistant", "model", labels("en")["acknowledgment"])
+    said = View("assistant", "model", get_labels("en")["acknowledgment"])
     for before in (ours, said, ours.with_origin("summary")):
-        assert [view.origin for view in with_origins([before, View("user", "person", "Go on.")])][-1] == "person"
-        assert count_turns([before], [0]) == {"turns": 0, "fenced": 0}
+        assert [view.origin for view in assign_origins([before, View("user", "person", "Go on.")])][-1] == "person"
+        assert count_turn_endings([before], [0]) == {"turns": 0, "fenced": 0}
 
 
 # -- fences -----------------------------------------------------------------------------------------------------------
@@ -167,21 +171,21 @@ def test_a_person_who_is_shown_code_now_and_then_is_heard_whatever_they_paste() 
 def test_what_was_counted_holds_when_what_was_counted_is_gone() -> None:
     messages = ending(*[True] * 6)
     views = read(messages)
-    counts = count_turns(views, range(1, 11))
+    counts = count_turn_endings(views, range(1, 11))
     assert counts == {"turns": 5, "fenced": 5}
     left = read([messages[0], *messages[11:]])
-    assert with_origins(left)[-1].origin == "person"
-    assert with_origins(left, counts)[-1].origin == "tool"
+    assert assign_origins(left)[-1].origin == "person"
+    assert assign_origins(left, counts)[-1].origin == "tool"
     assert read_turn_counts({"turn_counts": json.loads(json.dumps(counts))}) == counts
     assert read_turn_counts({}) == NO_TURNS
 
 
 def test_stubs_of_bare_outputs_are_no_persons() -> None:
     messages = ending(*[True] * 6)
-    counts = count_turns(read(messages), range(1, 11))
+    counts = count_turn_endings(read(messages), range(1, 11))
     for i in range(2, 11, 2):
         messages[i] = user("[Tool result cleared: Next; 1 line, 900 characters]")
-    assert [view.origin for view in with_origins(read(messages), counts)][2::2] == ["tool"] * 6
+    assert [view.origin for view in assign_origins(read(messages), counts)][2::2] == ["tool"] * 6
     alone = [assistant(PLAIN), user("[Tool result cleared: Next; 1 line, 900 characters]")]
     assert origins(alone) == ["model", "tool"]
 
@@ -190,10 +194,10 @@ def test_real_tool_calls_are_remembered_too() -> None:
     messages = [user("go"), *anthropic_round("bash", "x"), assistant("<command>ls</command>"), user("Output: right?")]
     views = read(messages)
     for gone in (range(3), range(1)):
-        counts = count_turns(views, gone)
-        assert with_origins(views[-2:], counts)[-1].origin == "person"
-        assert count_turns(views[-2:], range(2), counts) == counts
-    assert with_origins(views[-2:])[-1].origin == "tool"
+        counts = count_turn_endings(views, gone)
+        assert assign_origins(views[-2:], counts)[-1].origin == "person"
+        assert count_turn_endings(views[-2:], range(2), counts) == counts
+    assert assign_origins(views[-2:])[-1].origin == "tool"
 
 
 TURNS = st.lists(
@@ -222,17 +226,17 @@ def test_whatever_beginning_of_a_list_went_what_remains_is_read_as_before(
     turns: list[tuple[str, int]], first: int, then: int
 ) -> None:
     views = read(drawn(turns))
-    whole = with_origins(views)
-    places = [place for place in safe_indices(whole) if place < len(whole)]
+    whole = assign_origins(views)
+    places = [place for place in find_safe_indices(whole) if place < len(whole)]
     place = places[first % len(places)]
-    counts = count_turns(whole, range(place))
+    counts = count_turn_endings(whole, range(place))
     summary = View("user", "summary", format_summary_turn("0123456789ab", "- ran", 0, max(place, 1)))
     for around in ([], [summary]):
-        assert with_origins([*around, *views[place:]], counts)[len(around) :] == whole[place:]
+        assert assign_origins([*around, *views[place:]], counts)[len(around) :] == whole[place:]
     # What remains is shortened once more, and the counts of both are added up.
-    left = with_origins([summary, *views[place:]], counts)
-    later = [i for i in safe_indices(left) if 0 < i < len(left)]
+    left = assign_origins([summary, *views[place:]], counts)
+    later = [i for i in find_safe_indices(left) if 0 < i < len(left)]
     again = later[then % len(later)] if later else 1
-    counts = count_turns(left, range(again), counts)
-    assert with_origins([summary, *views[place + again - 1 :]], counts)[1:] == whole[place + again - 1 :]
-    assert with_origins(whole) == whole, "and read again it is the same"
+    counts = count_turn_endings(left, range(again), counts)
+    assert assign_origins([summary, *views[place + again - 1 :]], counts)[1:] == whole[place + again - 1 :]
+    assert assign_origins(whole) == whole, "and read again it is the same"

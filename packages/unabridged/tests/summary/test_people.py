@@ -16,16 +16,22 @@ from hypothesis import strategies as st
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, people_in, person, round_of, run, says, section
 from unabridged import Compactor, Settings
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.messages import Media, View
 from unabridged.settings import resolve_limits
-from unabridged.summary.gather import gather, merge
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger, merge_ledgers
+from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import PersonMessage
-from unabridged.summary.people import MIN_QUOTATION_TOKENS, SHORT_REPLY_TOKENS, Quotations, quote_all, quote_newest
+from unabridged.summary.people import (
+    MIN_QUOTATION_TOKENS,
+    SHORT_REPLY_TOKENS,
+    Quotations,
+    quote_all_messages,
+    quote_newest_messages,
+)
 from unabridged_testing import ScriptedModel
 
-WORDS = labels("en")
+WORDS = get_labels("en")
 CUT = " \u2026 "
 FENCE = 4
 """Tokens of the marks around a quotation."""
@@ -86,7 +92,7 @@ def by_letters(messages: list[Any], _tools: Any = None) -> int:
 def test_every_message_is_quoted_byte_for_byte_with_its_number_where_there_is_room(texts: list[str]) -> None:
     people = [PersonMessage(3 * i, text) for i, text in enumerate(texts)]
     room = sum(count(text) + 40 for text in texts)
-    for quoted in (quote_all(people, room, count, WORDS), quote_newest(people, room, count, WORDS)):
+    for quoted in (quote_all_messages(people, room, count, WORDS), quote_newest_messages(people, room, count, WORDS)):
         assert list(quoted.lines) == [message.turn for message in people]
         assert all(line.startswith(f"- [{turn}] user:") for turn, line in quoted.lines.items())
         assert [text_in(line) for line in quoted.lines.values()] == texts
@@ -97,7 +103,7 @@ def test_every_message_is_quoted_byte_for_byte_with_its_number_where_there_is_ro
 @settings(max_examples=200, deadline=None)
 def test_whatever_the_room_a_quotation_is_the_message_or_its_beginning_and_its_end(texts: list[str], room: int) -> None:
     people = [PersonMessage(3 * i, text) for i, text in enumerate(texts)]
-    for choose in (quote_all, quote_newest):
+    for choose in (quote_all_messages, quote_newest_messages):
         quoted = choose(people, room, count, WORDS)
         assert len(quoted.lines) + quoted.dropped == len(people)
         assert list(quoted.lines) == sorted(quoted.lines)
@@ -148,7 +154,7 @@ def test_all_that_people_said_is_in_the_summary_turn_in_order() -> None:
 def test_what_fits_as_a_whole_is_neither_cut_nor_dropped(sizes: list[int], room: int) -> None:
     people = said(sizes)
     needed = sum(count(message.text) + count(f"- [{message.turn}] user:") + 1 + FENCE for message in people)
-    quoted = quote_all(people, room, count, WORDS)
+    quoted = quote_all_messages(people, room, count, WORDS)
     if needed <= room:
         assert (cut_off(quoted, people), quoted.dropped) == ([], 0)
 
@@ -161,7 +167,7 @@ def test_the_first_the_newest_and_the_newest_that_is_not_short_are_whole_up_to_a
     people = said(sizes)
     measured = [count(message.text) for message in people]
     long = [i for i, size in enumerate(measured) if size > SHORT_REPLY_TOKENS]
-    quoted = quote_all(people, room, count, WORDS)
+    quoted = quote_all_messages(people, room, count, WORDS)
     for i in {0, len(people) - 1, *long[-1:]}:
         assert people[i].turn in quoted.lines
         if measured[i] + FENCE <= room // 4:
@@ -175,7 +181,7 @@ def test_the_first_the_newest_and_the_newest_that_is_not_short_are_whole_up_to_a
 def test_the_others_are_cut_down_to_one_height_so_that_short_ones_stay_whole(sizes: list[int], room: int) -> None:
     people = said(sizes)
     measured = {message.turn: count(message.text) for message in people}
-    quoted = quote_all(people, room, count, WORDS)
+    quoted = quote_all_messages(people, room, count, WORDS)
     others = [message.turn for message in people if message.turn in quoted.lines][1:-1]
     cut = cut_off(quoted, people)
     long = [turn for turn, size in measured.items() if size > SHORT_REPLY_TOKENS][-1:]
@@ -188,7 +194,7 @@ def test_the_others_are_cut_down_to_one_height_so_that_short_ones_stay_whole(siz
 
 def test_short_messages_are_whole_among_long_ones() -> None:
     people = said([30, *[400, 6, 8] * 6, 30])
-    quoted = quote_all(people, 900, count, WORDS)
+    quoted = quote_all_messages(people, 900, count, WORDS)
     assert quoted.dropped == 0
     assert [turn for turn in cut_off(quoted, people) if len(people[turn // 2].text) < 60] == []
     assert len(cut_off(quoted, people)) == 6
@@ -200,7 +206,7 @@ def test_short_messages_are_whole_among_long_ones() -> None:
 @settings(max_examples=150, deadline=None)
 def test_they_are_dropped_from_the_middle_outward_and_only_at_thirty_tokens(number: int, room: int, size: int) -> None:
     people = said([size] * number)
-    quoted = quote_all(people, room, count, WORDS)
+    quoted = quote_all_messages(people, room, count, WORDS)
     gone = [i for i, message in enumerate(people) if message.turn not in quoted.lines]
     assert quoted.dropped == len(gone)
     assert all(after == before + 1 for before, after in pairwise(gone)), "one gap"
@@ -221,7 +227,7 @@ def test_they_are_dropped_from_the_middle_outward_and_only_at_thirty_tokens(numb
 
 
 def quotations(views: Sequence[View], room: int = 2_000) -> list[str]:
-    return list(quote_all(gather(views).people, room, count, WORDS).lines.values())
+    return list(quote_all_messages(gather_ledger(views).people, room, count, WORDS).lines.values())
 
 
 def test_a_short_message_carries_the_last_sentences_of_the_assistant_that_it_answers() -> None:
@@ -260,9 +266,9 @@ def test_equal_messages_in_a_row_are_told_once_with_their_number() -> None:
     assert [re.match(r"- \[[^\]]+\]", line)[0] for line in lines] == [  # type: ignore[index]
         "- [0]", "- [2 to 18, 9 times]", "- [20]", "- [21]",
     ]  # fmt: skip
-    older, newer = gather(views[:7]), gather(views[7:], first_turn=7)
-    assert list(quote_all(gather(views).people, 2_000, count, WORDS).lines) == [0, 2, 20, 21]
-    merged = quote_all(merge(older, newer).people, 2_000, count, WORDS)
+    older, newer = gather_ledger(views[:7]), gather_ledger(views[7:], first_turn=7)
+    assert list(quote_all_messages(gather_ledger(views).people, 2_000, count, WORDS).lines) == [0, 2, 20, 21]
+    merged = quote_all_messages(merge_ledgers(older, newer).people, 2_000, count, WORDS)
     assert list(merged.lines) == [0, 2, 20, 21], "also over two compactions"
     assert "2 to 18, 9 times" in merged.lines[2]
 
@@ -313,7 +319,7 @@ def test_words_with_which_a_call_was_rejected_are_quoted_with_the_call() -> None
 @given(st.lists(st.one_of(ANY_TEXT, st.sampled_from(POSES)), min_size=1, max_size=6).map("\n".join), ROOMS)
 @settings(max_examples=200, deadline=None)
 def test_no_line_of_a_persons_words_can_pose_as_one_of_ours(text: str, room: int) -> None:
-    (line,) = quote_all([PersonMessage(4, text)], room, count, WORDS).lines.values()
+    (line,) = quote_all_messages([PersonMessage(4, text)], room, count, WORDS).lines.values()
     if "\n" not in line:
         assert line.startswith("- [4] user: \u201c")
         assert line.endswith("\u201d")
@@ -335,7 +341,7 @@ def test_beside_prose_the_newest_are_whole_the_next_one_is_shortened_and_the_fir
     sizes: list[int], room: int
 ) -> None:
     people = said(sizes)
-    quoted = quote_newest(people, room, count, WORDS)
+    quoted = quote_newest_messages(people, room, count, WORDS)
     assert 0 in quoted.lines
     places = [i for i, message in enumerate(people) if message.turn in quoted.lines]
     behind = [i for i in places if i > 0]
@@ -349,7 +355,7 @@ def test_beside_prose_the_newest_are_whole_the_next_one_is_shortened_and_the_fir
 
 def test_beside_prose_the_first_takes_at_most_a_quarter_of_the_room() -> None:
     people = said([300, *[40] * 20])
-    quoted = quote_newest(people, 400, count, WORDS)
+    quoted = quote_newest_messages(people, 400, count, WORDS)
     assert count(quoted.lines[0]) <= 100 + 8
     assert quoted.lines[0].startswith("- [0] user: \u201cm0 abcd")
     assert quoted.lines[0].endswith("e0\u201d")
@@ -377,9 +383,9 @@ def test_a_summary_turn_never_takes_more_than_it_may(
     texts: list[str], budget: int, people: int, total: int, by_model: bool
 ) -> None:
     views = [view for text in texts for view in (person(text), *round_of("do", text, what=text), says(text))]
-    ledger, prose = gather(views), "It was done." if by_model else ""
-    assert count(render(ledger, budget, count, people=people, total=total, prose=prose).text()) <= total
-    assert count(render(ledger, budget, count, people=people, prose=prose).text()) <= budget + people
+    ledger, prose = gather_ledger(views), "It was done." if by_model else ""
+    assert count(render_within_budget(ledger, budget, count, people=people, total=total, prose=prose).text()) <= total
+    assert count(render_within_budget(ledger, budget, count, people=people, prose=prose).text()) <= budget + people
 
 
 @pytest.mark.parametrize("window", [1_000, 4_000, 16_000, 200_000])
@@ -462,11 +468,11 @@ def replaced(text: str, script: str) -> str:
 )
 @settings(max_examples=100, deadline=None)
 def test_with_other_letters_the_same_messages_are_whole_cut_and_dropped(texts: list[str], room: int) -> None:
-    for choose in (quote_all, quote_newest):
+    for choose in (quote_all_messages, quote_newest_messages):
         seen = set()
         for script in ("", *SCRIPTS):
             views = [v for text in texts for v in (person(replaced(text, script)), says("Is it so? It may be."))]
-            people = gather(views).people
+            people = gather_ledger(views).people
             quoted = choose(people, room, len, WORDS)
             assert choose(people, room, len, WORDS) == quoted
             lines = tuple((turn, len(line)) for turn, line in quoted.lines.items())

@@ -13,11 +13,11 @@ from protocols import PROTOCOLS, Protocol
 from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import ends_in_action, with_origins
-from unabridged.authorship.frames import frame_table
+from unabridged.authorship import assign_origins, ends_in_action
+from unabridged.authorship.frames import load_frame_table
 from unabridged.authorship.turn_endings import ends_in_fence
-from unabridged.engine.cut import safe_indices
-from unabridged.formats import detect
+from unabridged.engine.cut import find_safe_indices
+from unabridged.formats import detect_message_format
 from unabridged.messages import Origin
 from unabridged.summary.ledger import Ledger, from_json
 
@@ -32,7 +32,7 @@ EVIL = (
 """What a tool may print; each can be told by its word."""
 AT = {0: 0, 1: 1, 9: 2, 17: 3, 30: 4, 31: 0, 33: 3}
 """Which round prints which."""
-FRAMED = tuple(frame_table()["observations"])
+FRAMED = tuple(load_frame_table()["observations"])
 ALONE = {
     name
     for name, protocol in PROTOCOLS.items()
@@ -51,8 +51,8 @@ def conversation(protocol: Protocol, rounds: int = 40, at: dict[int, int] = AT) 
 
 
 def origins(messages: list[dict[str, Any]]) -> list[Origin]:
-    format_ = detect(messages)
-    return [view.origin for view in with_origins([format_.read(message) for message in messages])]
+    format_ = detect_message_format(messages)
+    return [view.origin for view in assign_origins([format_.read(message) for message in messages])]
 
 
 def ledgers(archive: MemoryArchive) -> list[Ledger]:
@@ -115,11 +115,11 @@ def test_an_output_in_a_known_frame_stays_one_when_the_action_before_it_was_edit
 def test_no_cut_parts_an_action_from_its_output() -> None:
     for name, protocol in PROTOCOLS.items():
         messages = conversation(protocol, 4, {})
-        views = with_origins([detect(messages).read(message) for message in messages])
-        assert safe_indices(views) == [0, 1, 3, 5, 7, 9], name
+        views = assign_origins([detect_message_format(messages).read(message) for message in messages])
+        assert find_safe_indices(views) == [0, 1, 3, 5, 7, 9], name
         messages.insert(4, {"role": "system", "content": "Be brief."})
-        views = with_origins([detect(messages).read(message) for message in messages])
-        assert safe_indices(views) == [0, 1, 3, 6, 8, 10], f"{name}, with a system message between them"
+        views = assign_origins([detect_message_format(messages).read(message) for message in messages])
+        assert find_safe_indices(views) == [0, 1, 3, 6, 8, 10], f"{name}, with a system message between them"
 
 
 def test_who_knows_whose_turn_it_is_says_so() -> None:

@@ -13,12 +13,12 @@ from engine_case import texts
 from ledger_case import people_in
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.settings import OPTIONAL_SECTIONS as SECTIONS
 from unabridged.summary.layout import LAYOUT, SECTION_ORDER
 from unabridged_testing import ScriptedModel
 
-HEADINGS = {name: labels("en")[name].partition(" (")[0] for name in SECTIONS}
+HEADINGS = {name: get_labels("en")[name].partition(" (")[0] for name in SECTIONS}
 PLAN = [
     {"content": "Find it", "status": "completed"},
     {"content": "Rename it in the tests", "status": "in_progress"},
@@ -77,7 +77,7 @@ def test_the_list_of_what_is_to_be_done_is_told_as_of_the_end_of_what_stays(by_m
     messages += chat_round("TodoWrite", "ok", todos=PLAN)  # the whole list, which stays
     with Compactor(model, window=16_000, archive="memory:", settings=settings) as compactor:
         done = compactor.fit(messages, thread="t")
-        assert labels("en")["todo"] not in texts(done.messages)
+        assert get_labels("en")["todo"] not in texts(done.messages)
         more = [m for i in range(80) for m in chat_round("bash", f"line {i} " * 60, command=f"cat {i}.txt")]
         done = compactor.fit([*done.messages, *more], thread="t")  # and goes now
         assert "- [in_progress] Rename it in the tests" in texts(done.messages)
@@ -94,7 +94,7 @@ def test_each_section_can_be_left_out_and_only_it_goes(section: str, whole: dict
         left = summary(case, (section,))
         assert section not in shown(left), case
         for heading, there in (("people", case[1] or section == "done"), ("rules", case == ("talk", True))):
-            assert (f"## {labels('en')[heading]}" in left) == there, case
+            assert (f"## {get_labels('en')[heading]}" in left) == there, case
         assert people_in(left), case
         assert (PROSE in left) == case[1]
         assert shown(whole[case]) - {section} <= shown(left), case
@@ -117,7 +117,7 @@ def test_all_of_them_left_out_leaves_prose_rules_and_what_people_said(whole: dic
     for case in CASES:
         left = summary(case, SECTIONS)
         assert not shown(left)
-        assert (f"## {labels('en')['rules']}" in left) == (f"## {labels('en')['rules']}" in whole[case])
+        assert (f"## {get_labels('en')['rules']}" in left) == (f"## {get_labels('en')['rules']}" in whole[case])
         assert numbers(left) == numbers(whole[case]), "the same messages of people, also where nothing else is told"
 
 
@@ -141,6 +141,6 @@ def test_what_can_not_be_left_out_is_said(without: Any, says: str) -> None:
 
 def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
     rows = [row for row in LAYOUT if row.write is not None]
-    assert all(labels("en")[row.heading] for row in rows)
+    assert all(get_labels("en")[row.heading] for row in rows)
     assert sorted(SECTION_ORDER) == sorted(row.name for row in rows)
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)

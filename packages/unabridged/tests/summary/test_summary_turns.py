@@ -11,11 +11,11 @@ import pytest
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, extract, person, round_of, run, says, section, sections
 from unabridged import Settings
-from unabridged.languages import labels, language_tables
+from unabridged.languages import get_labels, load_language_tables
 from unabridged.marks import find_view_record_ids, format_summary_turn, is_generated_turn, list_separator_texts
 from unabridged.messages import View
-from unabridged.summary.actions import read_call
-from unabridged.summary.outcomes import outcome
+from unabridged.summary.actions import read_call_effect
+from unabridged.summary.outcomes import read_outcome
 from unabridged.summary.shell import read_command
 from unabridged.text_tools import cut_to_head_and_tail, split_sentences
 from unabridged_testing import ScriptedModel
@@ -109,9 +109,9 @@ STATES = re.compile(
 
 def test_no_label_of_a_summary_turn_calls_anything_open_finished_answered_or_withdrawn() -> None:
     """A list shows who said what and what was called; it does not show what became of a request."""
-    told = {name: text for name, text in labels("en").items() if name not in {"compacted", "done_for"}}
+    told = {name: text for name, text in get_labels("en").items() if name not in {"compacted", "done_for"}}
     assert {name: text for name, text in told.items() if STATES.search(text)} == {}
-    assert "was done for it" in labels("en")["done_for"]
+    assert "was done for it" in get_labels("en")["done_for"]
 
 
 @pytest.mark.parametrize("form", ["user", "pair", "alternate"])
@@ -124,7 +124,7 @@ def test_no_summary_turn_gives_a_message_of_a_person_a_state(form: Any, by_model
     found = run(said, window=4_000, model=model, settings=Settings(form=form, clear=None), most=3)
     assert len(found.summaries) == 3
     for summary in found.summaries:
-        closing = labels("en")["done_for"].partition("{turn}")[0]
+        closing = get_labels("en")["done_for"].partition("{turn}")[0]
         ours = "\n".join(line for line in summary.split("\n") if not line.startswith(("[unabridged", closing)))
         assert not STATES.search(ours), STATES.search(ours)
 
@@ -138,27 +138,27 @@ def _exchange(asked: str, end: str, number: int) -> list[Any]:
 
 def test_a_record_is_told_without_its_marks_and_an_error_by_its_message() -> None:
     record = json.dumps({"order": "NK-1", "status": "split", "parts": [{"part": "A"}]}, indent=1)
-    assert outcome(record, "read") == ("order: NK-1, status: split, parts: [{part: A}]", "")
+    assert read_outcome(record, "read") == ("order: NK-1, status: split, parts: [{part: A}]", "")
     refused = json.dumps({"code": 7, "error": "LOCKED", "message": "not while it is traced"}, indent=1)
-    assert outcome(refused, "change", error=True) == (
+    assert read_outcome(refused, "change", error=True) == (
         "error: LOCKED, message: not while it is traced, code: 7",
         "error",
     )
 
 
 def test_an_observation_is_told_without_its_label_and_the_prompt_behind_it() -> None:
-    assert outcome("Observation: applied to policy.py\nkiln-04$", "run") == ("applied to policy.py", "")
+    assert read_outcome("Observation: applied to policy.py\nkiln-04$", "run") == ("applied to policy.py", "")
 
 
 def test_a_tally_is_quoted_and_the_reader_judges_it() -> None:
     for told in ("12 passed, 0 failed", "Tests: 0 failed, 7 passed, 7 total", "12 passed, 1 failed", "10 failed"):
-        assert outcome(f"some output\n{told}\nmore output", "run") == (told, "")
-        assert outcome(told, "run", error=True) == (told, "error")
-        assert outcome(f"{told}\n[The command completed with exit code 1.]", "run")[1] == "exit 1"
+        assert read_outcome(f"some output\n{told}\nmore output", "run") == (told, "")
+        assert read_outcome(told, "run", error=True) == (told, "error")
+        assert read_outcome(f"{told}\n[The command completed with exit code 1.]", "run")[1] == "exit 1"
 
 
 def test_every_short_argument_of_a_call_is_shown_not_only_the_first() -> None:
-    asked = read_call(json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}), "update_order")
+    asked = read_call_effect(json.dumps({"order": "NK-1", "replace": {"A": "B"}, "split": True}), "update_order")
     assert asked.target == 'order=NK-1 replace={"A": "B"} split=true'
 
 
@@ -192,15 +192,15 @@ def test_a_date_does_not_end_a_sentence() -> None:
 
 
 # R29
-@pytest.mark.parametrize("code", sorted(language_tables()))
+@pytest.mark.parametrize("code", sorted(load_language_tables()))
 def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(code: str) -> None:
     text = format_summary_turn("0123456789ab", "body", 0, 12, code)
     view = View("user", "person", text)
-    assert labels(code)["compacted"].format(first=0, last=11) in text
+    assert get_labels(code)["compacted"].format(first=0, last=11) in text
     assert is_generated_turn(view)
     assert find_view_record_ids(view) == ["0123456789ab"]
     assert text.endswith("[end of summary 0123456789ab]")
-    assert {labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= list_separator_texts()
+    assert {get_labels(code)[kind] for kind in ("acknowledgment", "bridge", "question")} <= list_separator_texts()
 
 
 def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
@@ -210,8 +210,8 @@ def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
     lists += chat_round("read_file", "noch eine Zeile\n" * 3_000, path="tabelle.py")
     found = run(iter(lists), window=8_000, settings=Settings(clear=None))
     summary = found.summaries[-1]
-    assert labels("de")["compacted"].partition("{")[0] in summary
-    german = set(labels("de").values())
+    assert get_labels("de")["compacted"].partition("{")[0] in summary
+    german = set(get_labels("de").values())
     assert all(heading in german for heading in sections(summary) if heading)
     for part in summary.split("\n## ")[1:]:
         assert part.count("Bitte prüfe den Bericht und die Tabelle") <= 1
@@ -219,7 +219,7 @@ def test_a_whole_turn_is_in_one_language_and_says_nothing_twice() -> None:
         "no mark of ours is taken for a name"
     )
     assert re.findall(r"\b[0-9a-f]{12}\b", summary) == find_view_record_ids(View("user", "person", summary)) * 2
-    assert f"- [0] {labels('de')['user']}: \u201c{asked}\u201d" in summary, "what was said first is told in each"
+    assert f"- [0] {get_labels('de')['user']}: \u201c{asked}\u201d" in summary, "what was said first is told in each"
     assert "-1" not in summary.partition("\n")[0], "a summary of nothing but a summary still says what it stands for"
 
 

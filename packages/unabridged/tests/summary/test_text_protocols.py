@@ -16,8 +16,8 @@ from ledger_case import people_in
 from unabridged import Compactor, WontFit
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import read_turn_counts, with_origins
-from unabridged.formats import detect
+from unabridged.authorship import assign_origins, read_turn_counts
+from unabridged.formats import detect_message_format
 from unabridged.summary.ledger import Ledger, from_json
 from unabridged_testing import words
 
@@ -143,9 +143,13 @@ def compacted(
 def remains_as_it_was(archive: MemoryArchive, turns: list[tuple[dict[str, Any], bool]], left: list[Any]) -> None:
     """Read with the counts of the newest record, each message that stays is whose it was in the whole list."""
     messages = [message for message, _ in turns]
-    whole = [view.origin for view in with_origins([detect(messages).read(message) for message in messages])]
+    whole = [
+        view.origin for view in assign_origins([detect_message_format(messages).read(message) for message in messages])
+    ]
     newest = next(iter(archive.newest(Scope("n", "t"))))
-    found = with_origins([detect(left).read(message) for message in left], read_turn_counts(newest.data))
+    found = assign_origins(
+        [detect_message_format(left).read(message) for message in left], read_turn_counts(newest.data)
+    )
     assert [origin == "person" for origin in whole] == [person for _, person in turns]
     tail = 0
     while tail < min(len(left), len(messages)) and left[-1 - tail] == messages[-1 - tail]:

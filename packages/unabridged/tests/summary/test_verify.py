@@ -6,8 +6,8 @@ import pytest
 
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
-from unabridged.languages import certain_language
-from unabridged.summary.verify import Expected, find_problems, impossible_checks, visible_text
+from unabridged.languages import detect_language_surely
+from unabridged.summary.verify import ExpectedReply, extract_visible_text, find_problems, list_impossible_checks
 
 SAID = (
     "Please repair the importer so that it reads files with a byte order mark, keep the public interface as it is, and "
@@ -19,8 +19,10 @@ GERMAN = (
 )
 
 
-def expected(**options: Any) -> Expected:
-    return Expected(**{"budget": 400, "replaced": 5_000, "count": count, "shown": [SAID], "language": "en", **options})
+def expected(**options: Any) -> ExpectedReply:
+    return ExpectedReply(
+        **{"budget": 400, "replaced": 5_000, "count": count, "shown": [SAID], "language": "en", **options}
+    )
 
 
 def names(reply: Reply, **options: Any) -> list[str]:
@@ -120,13 +122,13 @@ def test_the_key_of_the_data_in_a_reply_means_it_was_repeated() -> None:
 
 
 def test_a_reply_that_does_not_say_why_it_stopped_makes_checks_impossible_checks() -> None:
-    assert impossible_checks(Reply(GOOD)) == ("cut-off", "tool-call", "reasoning-only")
-    assert impossible_checks(ends(GOOD)) == ()
+    assert list_impossible_checks(Reply(GOOD)) == ("cut-off", "tool-call", "reasoning-only")
+    assert list_impossible_checks(ends(GOOD)) == ()
 
 
 def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
-    assert visible_text(f"<think>hm</think>\n```markdown\n{GOOD}\n```") == GOOD
-    assert visible_text(f"<summary>\n{GOOD}\n</summary>") == GOOD
+    assert extract_visible_text(f"<think>hm</think>\n```markdown\n{GOOD}\n```") == GOOD
+    assert extract_visible_text(f"<summary>\n{GOOD}\n</summary>") == GOOD
 
 
 @pytest.mark.parametrize(
@@ -161,4 +163,4 @@ def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
     ],
 )
 def test_a_language_is_named_only_when_it_is_certain(code: str, text: str) -> None:
-    assert certain_language([text]) == code
+    assert detect_language_surely([text]) == code

@@ -12,7 +12,7 @@ from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
 from openai.types.responses import ResponseUsage
 
-from unabridged.tokens.calibrate import Calibration, Usage, usage_of
+from unabridged.tokens.calibrate import Calibration, Usage, parse_usage
 from unabridged.tokens.meter import Meter
 
 
@@ -31,9 +31,9 @@ def test_openai_chat_usage_includes_what_the_cache_served() -> None:
     usage = CompletionUsage(
         prompt_tokens=2_000, completion_tokens=50, total_tokens=2_050, prompt_tokens_details=details
     )
-    assert usage_of(usage) == Usage(2_000, cache_read=1_024, cache_write=64, output=50)
+    assert parse_usage(usage) == Usage(2_000, cache_read=1_024, cache_write=64, output=50)
     bare = CompletionUsage(prompt_tokens=2_000, completion_tokens=50, total_tokens=2_050)
-    assert usage_of(bare) == Usage(2_000, output=50)
+    assert parse_usage(bare) == Usage(2_000, output=50)
 
 
 def test_openai_responses_usage_includes_what_the_cache_served() -> None:
@@ -45,7 +45,7 @@ def test_openai_responses_usage_includes_what_the_cache_served() -> None:
         "total_tokens": 2_050,
     }
     expected = Usage(2_000, cache_read=1_024, output=50)
-    assert usage_of(ResponseUsage.model_validate(report)) == usage_of(report) == expected
+    assert parse_usage(ResponseUsage.model_validate(report)) == parse_usage(report) == expected
 
 
 # R11
@@ -54,8 +54,8 @@ def test_anthropic_usage_has_cached_input_beside_the_rest_and_it_is_added() -> N
         input_tokens=12, cache_read_input_tokens=9_000, cache_creation_input_tokens=800, output_tokens=70
     )
     expected = Usage(9_812, cache_read=9_000, cache_write=800, output=70)
-    assert usage_of(usage) == usage_of(usage.model_dump()) == expected
-    assert usage_of(AnthropicUsage(input_tokens=12, output_tokens=70)) == Usage(12, output=70)
+    assert parse_usage(usage) == parse_usage(usage.model_dump()) == expected
+    assert parse_usage(AnthropicUsage(input_tokens=12, output_tokens=70)) == Usage(12, output=70)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +85,16 @@ def test_anthropic_usage_has_cached_input_beside_the_rest_and_it_is_added() -> N
     ids=["langchain", "langchain uncached", "pydantic-ai", "gemini", "gemini json", "bedrock"],
 )
 def test_reports_of_other_makers_are_understood(report: Any, usage: Usage) -> None:
-    assert usage_of(report) == usage
+    assert parse_usage(report) == usage
 
 
 def test_a_whole_response_will_do() -> None:
     report = {"prompt_tokens": 7, "completion_tokens": 1}
-    assert usage_of({"id": "x", "choices": [], "usage": report}) == Usage(7, output=1)
+    assert parse_usage({"id": "x", "choices": [], "usage": report}) == Usage(7, output=1)
     response = SimpleNamespace(usage=CompletionUsage(prompt_tokens=7, completion_tokens=1, total_tokens=8))
-    assert usage_of(response) == Usage(7, output=1)
-    assert usage_of(SimpleNamespace(usage_metadata={"input_tokens": 7, "output_tokens": 1})) == Usage(7, output=1)
-    assert usage_of(Usage(7)) == Usage(7)
+    assert parse_usage(response) == Usage(7, output=1)
+    assert parse_usage(SimpleNamespace(usage_metadata={"input_tokens": 7, "output_tokens": 1})) == Usage(7, output=1)
+    assert parse_usage(Usage(7)) == Usage(7)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_whole_response_will_do() -> None:
     ],
 )
 def test_a_report_that_says_nothing_is_none(report: Any) -> None:
-    assert usage_of(report) is None
+    assert parse_usage(report) is None
 
 
 # -- learning from them ----------------------------------------------------------------------------------------------

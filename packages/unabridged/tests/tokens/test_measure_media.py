@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
 from unabridged.messages import Media
-from unabridged.tokens.media import image_size, media_tokens
+from unabridged.tokens.media import count_media_tokens, read_image_size
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import family_of
+from unabridged.tokens.models import find_family
 
 FILLING = bytes(range(256)) * 2_000
 
@@ -50,7 +50,7 @@ def image(data: bytes, detail: str = "") -> Media:
 
 
 def cost(media: Media, model: str) -> int:
-    return media_tokens(media, model, family_of(model))
+    return count_media_tokens(media, model, find_family(model))
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------
@@ -71,24 +71,24 @@ def cost(media: Media, model: str) -> int:
 )
 def test_the_size_of_an_image_is_read_from_its_head(data: bytes) -> None:
     encoded = in_base64(data)
-    assert image_size(encoded) == (640, 480)
-    assert image_size(f"data:image/x;base64,{encoded}") == (640, 480)
-    assert image_size(base64.urlsafe_b64encode(data).decode()) == (640, 480)
-    assert image_size(base64.encodebytes(data).decode()) == (640, 480)
+    assert read_image_size(encoded) == (640, 480)
+    assert read_image_size(f"data:image/x;base64,{encoded}") == (640, 480)
+    assert read_image_size(base64.urlsafe_b64encode(data).decode()) == (640, 480)
+    assert read_image_size(base64.encodebytes(data).decode()) == (640, 480)
 
 
 @pytest.mark.parametrize(
     "source", ["", "https://example.org/a.png", "file-abc", in_base64(FILLING), "data:,", "\ud800"]
 )
 def test_what_is_not_an_image_in_base64_has_no_size(source: str) -> None:
-    assert image_size(source) is None
+    assert read_image_size(source) is None
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([png(9, 9)[:8], b"GIF89a", b"\xff\xd8", b"RIFF1234WEBPVP8 "]), st.text())
 def test_a_broken_image_never_raises(data: bytes, head: bytes, text: str) -> None:
-    image_size(in_base64(head + data))
-    image_size(text)
+    read_image_size(in_base64(head + data))
+    read_image_size(text)
 
 
 # -- prices ----------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_no_image_costs_more_than_the_most_or_nothing(width: int, height: int, m
 def test_base64_is_never_counted_as_text(family: Family) -> None:
     for kind in ("image", "audio", "video", "document"):
         media = Media(kind, "application/pdf", in_base64(FILLING))
-        assert 0 < media_tokens(media, "", family) < len(media.source) / 4
+        assert 0 < count_media_tokens(media, "", family) < len(media.source) / 4
 
 
 def pdf(pages: int) -> bytes:
@@ -219,5 +219,5 @@ def test_every_output_that_shows_an_image_costs_an_image(source: dict[str, str])
         (media,) = view.media
         assert media.kind == "image", name
         tokens = Meter(model="computer-use-preview").message(view)
-        assert media_tokens(media, "computer-use-preview", "openai") <= tokens < 1_500, name
+        assert count_media_tokens(media, "computer-use-preview", "openai") <= tokens < 1_500, name
         assert in_base64(FILLING)[:40] not in view.whole_text(), name

@@ -17,7 +17,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from unabridged.errors import SettingsError
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, find_user_home
 from unabridged_cli.clients.entries import replace_program
 
@@ -131,9 +131,9 @@ def apply_change(change: FileChange, root: Path) -> None:
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
         if change.copy is not None and not copy.exists():
-            write_whole(copy, [change.copy.encode()])
+            write_file_atomically(copy, [change.copy.encode()])
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-        write_whole(path, [change.after.encode()], mode=mode)
+        write_file_atomically(path, [change.after.encode()], mode=mode)
     if change.copy is None:
         copy.unlink(missing_ok=True)
         _remove_empty_folders(path.parent, root)

@@ -26,7 +26,7 @@ from unabridged.recall.tools import (
     Tools,
     WrongArguments,
     parse_arguments,
-    parse_search,
+    parse_search_arguments,
 )
 from unabridged.text_tools import quote
 from unabridged_cli.clients import CLIENTS
@@ -131,7 +131,7 @@ class SessionTools:
         scopes = [scope for thread in threads for scope in self._find_scopes(thread)]
         if len(scopes) == 1:
             return self._build_tools(scopes[0], own).answer(SEARCH_TOOL, arguments)
-        query, limit = parse_search(arguments)
+        query, limit = parse_search_arguments(arguments)
         matching = list(self._search_scopes(scopes, own, query, limit, _PROBE_CHARACTERS))
         if not matching and '"' in query:
             query = query.replace('"', " ")
@@ -150,7 +150,7 @@ class SessionTools:
         self, scopes: Sequence[Scope], own: str | None, query: str, limit: int, room: int
     ) -> dict[Scope, Found]:
         """Return what each thread has, searched at once; the session that asks with what is still in its context."""
-        found = lookup.search_page(self.archive, scopes, query, limit, room=room)
+        found = lookup.search_each_thread(self.archive, scopes, query, limit, room=room)
         found = {scope: replace(result, whose=_describe_owner(scope, own)) for scope, result in found.items()}
         own_scope = next((scope for scope in scopes if scope.thread == own), None)
         if own_scope is not None:

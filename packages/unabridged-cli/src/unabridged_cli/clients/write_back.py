@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from unabridged.sessions.base import LineFile, Loaded, SessionFileError
-from unabridged.sessions.files import write_whole, yield_if_unchanged
+from unabridged.sessions.files import write_file_atomically, yield_if_unchanged
 from unabridged.sessions.text import check_unchanged, describe_os_error
 
 
@@ -25,7 +25,7 @@ def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path |
     copy, is_same_file = _make_backup(path, keep=keep)
     try:
         owner = (info.st_uid, info.st_gid)
-        write_whole(path, yield_if_unchanged(loaded, pieces), mode=info.st_mode & 0o777, owner=owner)
+        write_file_atomically(path, yield_if_unchanged(loaded, pieces), mode=info.st_mode & 0o777, owner=owner)
         if is_same_file and loaded.source is not None:
             # What a client wrote in the last moment is in the old file, which comes back.
             try:

@@ -180,7 +180,8 @@ def _find_hook_problems(agent: CodingAgent, path: Path, project: Path | None) ->
     for failure in find_unresolved_failures(os.environ):
         if failure.thread.partition(":")[0] in {agent.name, ""}:
             named = f" for {failure.thread}" if failure.thread else ""
-            yield f"the hook failed on {format_utc_minute(failure.time)}{named}: {failure.reason} ({log_file_path(os.environ)})"
+            when = format_utc_minute(failure.time)
+            yield f"the hook failed on {when}{named}: {failure.reason} ({log_file_path(os.environ)})"
 
 
 def _apply_changes(changes: list[FileChange], root: Path, *, dry_run: bool) -> None:

@@ -11,15 +11,15 @@ from rich.panel import Panel
 from rich.text import Text
 
 from unabridged.compactor import Compaction
-from unabridged.formats import Message, format_named
+from unabridged.formats import Message, get_format
 from unabridged.marks import is_generated_turn
 from unabridged.sessions import Loaded
-from unabridged.sessions.base import Match, match_messages
-from unabridged.sessions.files import render_with
+from unabridged.sessions.base import MessageMatch, match_messages
+from unabridged.sessions.files import render_file
 from unabridged.settings import Settings, resolve_limits
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import family_of
+from unabridged.tokens.models import find_family
 from unabridged_cli import options
 from unabridged_cli.archives import open_compactor
 from unabridged_cli.picture import BarPiece, Fate, draw_before_and_after
@@ -116,7 +116,7 @@ def _write_result(target: Target, loaded: Loaded, compaction: Compaction, agent:
     require_legal(loaded, compaction, agent, f"unabridged check {target.file} --repair -o OUT")
     if target.out is None or dry_run:
         return False
-    target.write(loaded, render_with(loaded, compaction.messages, tokens_before=compaction.tokens_before), backup=False)
+    target.write(loaded, render_file(loaded, compaction.messages, tokens_before=compaction.tokens_before), backup=False)
     return True
 
 
@@ -152,8 +152,8 @@ def _build_outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> 
 
 def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
     screen = make_console()
-    reader = format_named(loaded.format)
-    meter = Meter(model=agent, family=family_of(agent, reader.family))
+    reader = get_format(loaded.format)
+    meter = Meter(model=agent, family=find_family(agent, reader.family))
     matches = match_messages(loaded, compaction.messages)
     before, after = _build_bar_pieces(loaded, matches, meter)
     overhead = meter.overhead(loaded.system, loaded.tools)
@@ -171,9 +171,11 @@ def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent
     screen.print(build_facts_table("receipt", _build_outcome_rows(loaded, compaction, budget)))
 
 
-def _build_bar_pieces(loaded: Loaded, matches: list[Match], meter: Meter) -> tuple[list[BarPiece], list[BarPiece]]:
+def _build_bar_pieces(
+    loaded: Loaded, matches: list[MessageMatch], meter: Meter
+) -> tuple[list[BarPiece], list[BarPiece]]:
     """Return every message of both lists with its size and its fate."""
-    reader = format_named(loaded.format)
+    reader = get_format(loaded.format)
 
     def piece(message: Message, fate: Fate, index: int | None) -> BarPiece:
         view = reader.read(message)

@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from unabridged.errors import SettingsError
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged.sizes import parse_size
 from unabridged_cli.options import require_writable
 from unabridged_cli.screen import (
@@ -118,7 +118,7 @@ def evaluate(
     if not report.needs and not report.questions:
         raise SettingsError(f"no conversation in {data} is longer than {size:,} tokens: try a smaller --window")
     if plot_file is not None:
-        write_whole(
+        write_file_atomically(
             plot_file, [draw_plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644
         )
     _write_report(report, json_file, _print_evaluation)
@@ -141,7 +141,7 @@ def _write_report(report: Any, json_file: Path | None, show: Callable[[Any], Non
         print_json(asdict(report))
         return
     if json_file is not None:
-        write_whole(json_file, [json.dumps(asdict(report), indent=1).encode(), b"\n"], mode=0o644)
+        write_file_atomically(json_file, [json.dumps(asdict(report), indent=1).encode(), b"\n"], mode=0o644)
     show(report)
 
 

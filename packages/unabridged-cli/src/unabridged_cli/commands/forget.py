@@ -47,7 +47,8 @@ def forget(
             gone = require_threads(store, namespace, thread)
             count = format_count(sum(len(store.records(scope)) for scope in gone), "compaction")
             confirm_or_exit(
-                f"Remove thread {escape_control_characters(session_thread_of(gone[0].thread))!r} with {count} from {store.url}, for good?",
+                f"Remove thread {escape_control_characters(session_thread_of(gone[0].thread))!r} with {count} "
+                f"from {store.url}, for good?",
                 yes=yes,
             )
             staying = _find_shared_messages(store, gone)

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unabridged.sessions import Loaded
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 from unabridged_cli import options
 from unabridged_cli.picture import COLORS, OTHER_COLOR
 from unabridged_cli.screen import (
@@ -94,7 +94,7 @@ def _build_window_rows(weight: ConversationWeight, agent: str | None) -> list[tu
         where = "not crossed" if index is None else f"crossed by message {index:,} of {len(weight.whose):,}"
         name = f"{window // 1_000:,}k" if window < 1_000_000 else "1m"
         rows.append((name, f"{where} ({weight.total / window:.0%} of it)"))
-    info = model_info(agent)
+    info = find_model_info(agent)
     if info:
         rows.append((info.name, f"window {info.window:,}: {weight.total / info.window:.0%} of it"))
     return rows

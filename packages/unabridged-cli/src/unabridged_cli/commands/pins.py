@@ -46,7 +46,8 @@ def unpin(
         scope = _find_pin_scope(store, namespace, thread)
         if not pinned.unpin(store, scope, text):
             fail(
-                f"thread {escape_control_characters(thread)} has no pin with this text: see unabridged pins --thread {escape_control_characters(thread)}",
+                f"thread {escape_control_characters(thread)} has no pin with this text: "
+                f"see unabridged pins --thread {escape_control_characters(thread)}",
                 2,
             )
         left = pinned.list_pins(store, scope)

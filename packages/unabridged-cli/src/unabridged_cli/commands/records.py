@@ -17,7 +17,7 @@ from unabridged.errors import SettingsError
 from unabridged.events import COMPACTION_KINDS, receipt_from_dict
 from unabridged.recall import Found, lookup
 from unabridged.recall.passages import MAX_RESULTS
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged_cli import options
 from unabridged_cli.archives import list_scopes, open_store, require_thread, require_threads
 from unabridged_cli.clients.archive_gaps import describe_session_gaps
@@ -109,7 +109,7 @@ def show(
         records = store.records(scope)
         if html is not None:
             with show_spinner("making the page"):
-                write_whole(html, [pages.build_frozen_page(store, scope).encode()])
+                write_file_atomically(html, [pages.build_frozen_page(store, scope).encode()])
         records = [*records, *(record for other in others for record in store.records(other))]
     if as_json:
         receipts = [{**asdict(receipt_from_dict(record.data["receipt"])), "prior": record.prior} for record in records]
@@ -154,11 +154,11 @@ def search(
             print_notice(gaps)
         if thread is None:
             spaces = list(dict.fromkeys(scope.namespace for scope in list_scopes(store, namespace)))
-            matching = lookup.threads_with(store, spaces, query)
+            matching = lookup.find_threads(store, spaces, query)
             found: dict[Scope, Found] = {}
             for at in range(0, len(matching.scopes[:most]), _THREADS_AT_ONCE):
                 page = matching.scopes[:most][at : at + _THREADS_AT_ONCE]
-                found |= lookup.search_page(store, page, matching.query, limit)
+                found |= lookup.search_each_thread(store, page, matching.query, limit)
         else:
             matching = lookup.ThreadSearch(query, require_threads(store, namespace, thread))
             found = {scope: lookup.search(store, scope, query, limit) for scope in matching.scopes}

@@ -15,10 +15,10 @@ import typer
 from unabridged.archive.protocol import Part, Record
 from unabridged.compactor import Compactor
 from unabridged.errors import UnabridgedError
-from unabridged.formats import Message, format_named
+from unabridged.formats import Message, get_format
 from unabridged.marks import find_view_record_ids
-from unabridged.sessions import Loaded, write_whole
-from unabridged.sessions.files import SESSION_FORMATS, render_with
+from unabridged.sessions import Loaded, write_file_atomically
+from unabridged.sessions.files import SESSION_FORMATS, render_file
 from unabridged_cli import options
 from unabridged_cli.archives import (
     decode_part,
@@ -126,7 +126,7 @@ def _undo_with_spinner(loaded: Loaded, *, every: bool = False) -> FileUndoResult
 @contextlib.contextmanager
 def _open_compactor_or_exit(loaded: Loaded, target: Target, where: _ArchiveLocation) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
-    reader = format_named(loaded.format)
+    reader = get_format(loaded.format)
     if loaded.kind in SESSION_FORMATS and not any(
         find_view_record_ids(reader.read(message)) for message in loaded.messages
     ):
@@ -168,7 +168,7 @@ def export(
         scope = require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
-        write_whole(out, (text.encode("utf-8", "replace") for text in _render_export(layout, parts, records)))
+        write_file_atomically(out, (text.encode("utf-8", "replace") for text in _render_export(layout, parts, records)))
     turns = [-1, *sorted({part.turn for part in parts})]
     stayed = [(before + 1, turn) for before, turn in pairwise(turns) if turn - before > 1]  # half-open ranges
     if as_json:
@@ -187,7 +187,7 @@ def _write_messages(target: Target, loaded: Loaded, messages: list[Message], *, 
     """Write what the archive gave back."""
     if messages is loaded.messages:
         fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
-    target.write(loaded, render_with(loaded, messages), backup=False)
+    target.write(loaded, render_file(loaded, messages), backup=False)
     _print_message_counts(target, loaded, messages, as_json=as_json, thread=thread)
 
 

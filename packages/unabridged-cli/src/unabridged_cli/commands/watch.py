@@ -19,7 +19,7 @@ from rich.text import Text
 from unabridged.sessions import Loaded, SessionFileError, load
 from unabridged.settings import FALLBACK_WINDOW
 from unabridged.sizes import parse_size
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 from unabridged_cli import options
 from unabridged_cli.picture import COLORS, BarPiece, draw_bar
 from unabridged_cli.screen import escape_control_characters, fail, format_count, make_console, print_json, print_line
@@ -93,7 +93,7 @@ def watch(
 
 def _measure_fill(loaded: Loaded, model: str | None, window: int | None) -> _WindowFill:
     agent = model or loaded.model
-    info = model_info(agent)
+    info = find_model_info(agent)
     weight = weigh_conversation(loaded, agent, loaded.messages)
     shares = {name: share.tokens for name, share in weight.shares.items()}
     return _WindowFill(len(loaded.messages), shares, weight.total, window or (info.window if info else FALLBACK_WINDOW))

@@ -52,8 +52,10 @@ class Api:
     def get(self, name: str, arguments: Arguments) -> Any:
         """Return the answer of this name; nothing changes by it."""
         answers = {
-            "archive": self._describe_archive, "threads": self._list_threads, "thread": self._describe_thread, "record": self._describe_record,
-            "context": self._describe_context, "messages": self._list_messages, "put-in": self._list_inserted_messages, "message": self._read_message,
+            "archive": self._describe_archive, "threads": self._list_threads, "thread": self._describe_thread,
+            "record": self._describe_record,
+            "context": self._describe_context, "messages": self._list_messages, "put-in": self._list_inserted_messages,
+            "message": self._read_message,
             "search": self._search, "trial": self._run_trial, "export": self._export_thread,
         }  # fmt: skip
         if name not in answers:
@@ -125,7 +127,7 @@ class Api:
             )
         last_query, matches = self._last_search
         if first == 0 or last_query != query:
-            matches = lookup.threads_with(self._archive, self._archive.namespaces(), query)
+            matches = lookup.find_threads(self._archive, self._archive.namespaces(), query)
             self._last_search = query, matches
         return search.search_threads(self._archive, matches, first)
 

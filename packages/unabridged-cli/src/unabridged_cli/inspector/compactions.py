@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.events import Receipt, receipt_from_dict
-from unabridged.history.difference import find_exchanged
+from unabridged.history.difference import find_replacements
 from unabridged.history.lookup import find_original_turns
 from unabridged.history.replay import AppliedRecord, find_record
 from unabridged.marks import CLEARED_PREFIX, find_summary_turn_id, is_stub
@@ -103,7 +103,7 @@ def _find_positions_before(
 
 def _find_fates(archive: Archive, record: Record) -> dict[int, tuple[int, Fate]]:
     """Return for each message of `after` that replaces another one the index of that one, and how it was changed."""
-    exchanged = find_exchanged(record)
+    exchanged = find_replacements(record)
     if record.kind == "clearing":
         return {j: (i, "cleared") for j, i in exchanged.items()}
     texts = {

@@ -59,7 +59,8 @@ def build_frozen_page(archive: Archive, scope: Scope) -> str:
     """Return the page of one thread with all of its data, as one file that fetches nothing."""
     style, code = _read_web_file("style.css"), f"\n{build_script()}"
     policy = (
-        f"default-src 'none'; style-src '{_hash_for_policy(style)}'; script-src '{_hash_for_policy(code)}'; img-src data:; "
+        f"default-src 'none'; style-src '{_hash_for_policy(style)}'; script-src '{_hash_for_policy(code)}'; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     data = json.dumps(collect_frozen_data(archive, scope), separators=(",", ":")).replace("<", "\\u003c")

@@ -29,7 +29,7 @@ def search_threads(
         if len(threads.scopes) == 1:  # then more of its messages are looked at
             page = {scopes[0]: lookup.search(archive, scopes[0], threads.query, limit)}
         else:
-            page = lookup.search_page(archive, scopes, threads.query, limit)
+            page = lookup.search_each_thread(archive, scopes, threads.query, limit)
         at = min(at + THREADS_AT_ONCE, len(threads.scopes))
         for scope, of_thread in page.items():
             names = sessions.describe_thread_briefly(archive, scope) if of_thread.results else {}

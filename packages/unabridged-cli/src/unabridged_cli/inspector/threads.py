@@ -11,7 +11,7 @@ from unabridged.archive.protocol import Archive, Part, Record, Scope
 from unabridged.archive.references import make_reference
 from unabridged.errors import UnabridgedError
 from unabridged.events import COMPACTION_KINDS, receipt_from_dict
-from unabridged.formats import detect
+from unabridged.formats import detect_message_format
 from unabridged.marks import find_summary_turn_id
 from unabridged.messages import View
 from unabridged.recall.excerpts import split_by_voice
@@ -119,7 +119,7 @@ def read_view(body: bytes) -> View | None:
     """Return what a stored message says; None where it can't be read here."""
     try:
         message = codec.decode(body)
-        return detect([message]).read(message)
+        return detect_message_format([message]).read(message)
     except (UnabridgedError, TypeError, ValueError, AttributeError, LookupError):
         return None
 

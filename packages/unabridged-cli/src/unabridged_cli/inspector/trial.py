@@ -14,7 +14,7 @@ from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
-from unabridged.formats import Message, detect
+from unabridged.formats import Message, detect_message_format
 from unabridged.settings import Settings
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 
@@ -61,7 +61,8 @@ def run_trial(archive: Archive, scope: Scope, window: str, trigger: str, keep: s
         limits = compactor.limits
     bounds = [condition["tokens"] for condition in limits.trigger if set(condition) == {"tokens"}]
     return {
-        "turns": turn, "of": len(messages), "points": _thin_out_points(points), "compactions": compactions, "sent": sent,
+        "turns": turn, "of": len(messages), "points": _thin_out_points(points), "compactions": compactions,
+        "sent": sent,
         "requests": len(points) - 1 - len(compactions), "last": points[-1][1], "stopped": stopped,
         "limits": {"window": limits.window, "budget": limits.budget, **({"trigger": min(bounds)} if bounds else {})},
     }  # fmt: skip
@@ -86,7 +87,7 @@ def _split_into_requests(messages: Sequence[Message]) -> Iterator[list[Message]]
     """Yield what is new at each request: a model is asked after a person's message, or all results of its calls."""
     if not messages:
         return
-    format_ = detect(list(messages[:50]))
+    format_ = detect_message_format(list(messages[:50]))
     step: list[Message] = []
     waiting: set[str] = set()
     for message in messages:

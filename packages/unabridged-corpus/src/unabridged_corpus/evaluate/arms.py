@@ -14,11 +14,11 @@ from typing import Any
 from unabridged.compactor import Compactor
 from unabridged.errors import SettingsError
 from unabridged.events import Event, Failed
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.results import Compaction
 from unabridged.settings import Settings
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import Ledger
 from unabridged_corpus.evaluate import peers
 from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint, join_last_texts
@@ -34,9 +34,9 @@ def build_unabridged_arm(budget: int, count: CountFunction) -> Arm:
 
     def arm(cut_point: CutPoint) -> str:
         nonlocal start, prior
-        prior = gather(cut_point.before[start:], prior=prior, first_turn=start)
+        prior = gather_ledger(cut_point.before[start:], prior=prior, first_turn=start)
         start = cut_point.place
-        return render(prior, budget, count, kept=cut_point.kept).text()
+        return render_within_budget(prior, budget, count, kept=cut_point.kept).text()
 
     return arm
 
@@ -102,7 +102,7 @@ def build_shortener(
 
 def find_summary_text(messages: Iterable[Any], format_: str) -> str:
     """Return the summary turn of a list that was compacted."""
-    read = format_named(format_).read
+    read = get_format(format_).read
     return "\n".join(text for text in (read(one).text for one in messages) if text.startswith(SUMMARY_START))
 
 

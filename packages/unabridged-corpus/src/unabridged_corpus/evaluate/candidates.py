@@ -75,7 +75,8 @@ def _ask_plain_summary(conversation: EvalConversation, place: int, characters: i
     text = render_conversation(conversation.views[:place], 0, writer.room)
     key = draw_key(text)
     reply = writer.ask(
-        f"{fill_prompt_part('plain', key=key, characters=f'{characters:,}')}\n\n{wrap_in_tags('conversation', text, key)}"
+        f"{fill_prompt_part('plain', key=key, characters=f'{characters:,}')}\n\n"
+        f"{wrap_in_tags('conversation', text, key)}"
     )
     if reply.stop not in {"end", None} or not reply.text.strip():
         raise SummaryFailed(f"{writer.asker.name} gave no plain summary of {conversation.name} ({reply.stop})")

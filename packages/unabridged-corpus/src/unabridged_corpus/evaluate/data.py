@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.errors import SettingsError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, Loaded, SessionFileError, load
 from unabridged.sessions.document import detect_wire_format
@@ -127,8 +127,8 @@ def build_conversation(
     name: str, format_: str, messages: Sequence[Any], questions: Sequence[EvidenceQuestion] = ()
 ) -> EvalConversation:
     """Return a conversation with these messages."""
-    read = format_named(format_).read
-    return EvalConversation(name, format_, messages, with_origins([read(one) for one in messages]), tuple(questions))
+    read = get_format(format_).read
+    return EvalConversation(name, format_, messages, assign_origins([read(one) for one in messages]), tuple(questions))
 
 
 def _read_questions(entries: Any, messages: Sequence[Any], where: str) -> tuple[EvidenceQuestion, ...]:

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from unabridged.messages import View
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import render_within_budget
 from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint
 
 DEFAULT_TRIM_TOKENS = 4_000
@@ -88,7 +88,7 @@ class LangChainPeer:
             view = self._find_view(message)
             if not views or views[-1] is not view:
                 views.append(view)
-        return render(gather(views), self._budget, self._count).text()
+        return render_within_budget(gather_ledger(views), self._budget, self._count).text()
 
     def _find_view(self, message: Any) -> View:
         """Return the view a message was made from; a summary is a user's words, as the middleware has it."""

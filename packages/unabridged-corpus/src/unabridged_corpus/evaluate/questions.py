@@ -14,7 +14,7 @@ from typing import Any
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.recall.tools import SEARCH_TOOL, tools
 from unabridged.settings import Settings, resolve_limits
 from unabridged.text_tools import neutralise_markup, to_one_line
@@ -58,7 +58,7 @@ def score_unabridged(
         namespace=_THREAD,
         format=conversation.format,
     )
-    reader = format_named(conversation.format)
+    reader = get_format(conversation.format)
     messages: list[Any] = []
     shares: list[float] = []
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unabridged.asking.ask import Ask, Rejected, Reply, cost_of
+from unabridged.asking.ask import Ask, Rejected, Reply, build_call_cost
 from unabridged.asking.asker import Asker
 from unabridged.asking.exchange import Exchange
 from unabridged.asking.providers import open_model
@@ -21,7 +21,7 @@ from unabridged.messages import View
 from unabridged.summary.chunks import split_messages
 from unabridged.summary.prompt import KEY_FIELD, remove_unsendable
 from unabridged.text_tools import cut_to_head_and_tail
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 PROBE_KINDS = {
     "wants": "what the user wants now",
@@ -68,8 +68,8 @@ class ReadingModel:
     def ask(self, instruction: str) -> Reply:
         """Return the reply; raise `AskFailed` where there is none."""
         reply = Exchange(self.asker).ask(Ask(instruction=instruction, max_tokens=self.max_reply))
-        cost = cost_of(1, reply.usage)
-        info = model_info(self.asker.name)
+        cost = build_call_cost(1, reply.usage)
+        info = find_model_info(self.asker.name)
         if reply.usage is not None and info is not None and info.input:
             cost["dollars"] = (reply.usage.input * info.input + reply.usage.output * info.output) / 1e6
         self.add_spending(cost)

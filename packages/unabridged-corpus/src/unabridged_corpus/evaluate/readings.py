@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from unabridged.errors import SettingsError, UnabridgedError
-from unabridged.sessions import write_whole
+from unabridged.sessions import write_file_atomically
 from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
 from unabridged_corpus.evaluate.candidates import (
     MESSAGES_AFTER,
@@ -246,6 +246,6 @@ def _make_saver(folder: Path | None) -> SaveText:
         if folder is not None:
             path = folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(path, [remove_unsendable(text).encode()])
+            write_file_atomically(path, [remove_unsendable(text).encode()])
 
     return save

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from unabridged.formats import Message, detect
+from unabridged.formats import Message, detect_message_format
 from unabridged.messages import View
 
 CALLS_COMPARED = 60
@@ -58,7 +58,7 @@ class NeedsScore:
 
 def find_needs(before: Sequence[Message], after: Sequence[Message], calls: int = CALLS_COMPARED) -> Needs:
     """Return the files and names in the next calls that were seen before the cut and not shown again before use."""
-    read = detect([*before, *after]).read
+    read = detect_message_format([*before, *after]).read
     return find_needs_in_views([read(message) for message in before], [read(message) for message in after], calls)
 
 

@@ -25,7 +25,7 @@ import pytest
 
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compaction, Compactor
-from unabridged.formats import Format, Slot, detect
+from unabridged.formats import Format, Slot, detect_message_format
 from unabridged.marks import is_generated_turn
 from unabridged.settings import Clear, Prices, Settings
 from unabridged_testing.adapter_contract import SCENARIOS
@@ -64,7 +64,7 @@ def _patch_results(change: Callable[[Format, Sequence[Any], list[Any]], list[Any
     """Return patches that apply `change` to every list a compaction returns."""
 
     def changed(compactor: Any, original: Sequence[Any], done: Compaction) -> Compaction:
-        format_ = compactor._format or detect(original)  # noqa: SLF001 - no adapter could be broken from outside
+        format_ = compactor._format or detect_message_format(original)  # noqa: SLF001 - no adapter could be broken from outside
         return replace(done, messages=change(format_, original, list(done.messages))) if done.changed else done
 
     def patched(name: str) -> Any:

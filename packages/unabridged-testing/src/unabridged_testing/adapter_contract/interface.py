@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
-from unabridged.formats import Format, format_named
+from unabridged.formats import Format, get_format
 from unabridged.formats.base import Family, Finding
 from unabridged.formats.fields import get
 from unabridged.legality import check
 from unabridged.messages import View
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import family_of
+from unabridged.tokens.models import find_family
 
 RECALL_TOOLS = ("search_history", "read_history")
 """The recall tools, by the names that every adapter gives them."""
@@ -55,7 +55,7 @@ class Seen:
         Give the messages as the provider reads them where the framework can translate them (`"openai-chat"`, say):
         then what the adapter's own format reads wrongly shows up here.
         """
-        fmt = format_named(format_)
+        fmt = get_format(format_)
         views = tuple(fmt.read(message) for message in messages)
         names = tuple(str(get(get(tool, "function") or tool, "name")) for tool in tools)
         faults = tuple(check(messages, format=fmt, model=model))
@@ -63,7 +63,7 @@ class Seen:
 
     def counted(self, family: Family) -> Self:
         """Return the same, counted for a model that cuts text so, unless its name says how it does."""
-        meter = Meter(model=self.model, family=family_of(self.model, family))
+        meter = Meter(model=self.model, family=find_family(self.model, family))
         overhead = meter.overhead(self.system or None, list(self.schemas))
         return replace(self, tokens=overhead + sum(map(meter.message, self.views)))
 

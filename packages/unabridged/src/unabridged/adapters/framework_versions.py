@@ -28,6 +28,7 @@ log = logging.getLogger("unabridged")
 @contextmanager
 def check_framework(extra: str, part: str) -> Iterator[None]:
     """Check the installed version of a framework around its import; raise `NotInstalled` if the import fails.
+
     A framework that is too old but can be imported is used, with a warning in the log.
     """
     old = "; ".join(filter(None, (_describe_too_old(*requirement) for requirement in LOWEST_VERSIONS[extra].items())))

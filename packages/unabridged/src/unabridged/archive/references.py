@@ -74,11 +74,11 @@ def _find_by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
 
 def _describe_put_in(body: bytes) -> tuple[str, str, str]:
     """Role, origin and text of a message that was put in: it is ours, whatever its role."""
-    from unabridged.formats import detect  # noqa: PLC0415 - only this rare reading needs it
+    from unabridged.formats import detect_message_format  # noqa: PLC0415 - only this rare reading needs it
 
     try:
         message = codec.decode(body)
-        view = detect([message]).read(message)
+        view = detect_message_format([message]).read(message)
     except (UnabridgedError, TypeError, ValueError, AttributeError):
         return "user", "summary", ""  # another program's classes, or a format of its own
     return view.role, "summary", view.whole_text()

@@ -61,7 +61,7 @@ def check_version(place: object, version: int | None, remedy: str = "move it awa
 
 
 def is_body_of_name(body: bytes, name: str) -> bool:
-    """Return whether `name` is the hash of the body; for a wrapper's name, whether the body starts with its checksum."""
+    """Return whether `name` is the hash of the body; of a wrapper's name, whether the body starts with its checksum."""
     if name.startswith((KEYED_HASH_PREFIX, OBJECT_HASH_PREFIX)):
         return body[:32] == hashlib.sha256(body[32:]).digest()
     return digest(body) == name
@@ -104,6 +104,7 @@ def check_references(record: Record, parts: Sequence[Part], held_hashes: Collect
 
 def find_key_holder(record: Record, namesake: Record | None, holder: Record | None) -> Record | None:
     """Return the record that keeps the key if this record is stored, or None if this record takes the key.
+
     Only a record with a model's summary may take the key of a model-free one. An id that already names another
     compaction of the thread is refused.
     """

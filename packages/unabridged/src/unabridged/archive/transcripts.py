@@ -47,7 +47,7 @@ class Transcripts(Protocol):
     """The transcripts of an archive's threads."""
 
     @property
-    def seed(self) -> str:
+    def key_seed(self) -> str:
         """Return what tells these settings from others in a record's key: the same in every process."""
 
     def name(self, scope: Scope) -> str:
@@ -79,7 +79,7 @@ class ArchiveTranscripts(NamedTuple):
     """Those that the archive keeps itself, as a directory does."""
 
     path_of: Callable[[Scope], Path]
-    seed: str = "transcript"
+    key_seed: str = "transcript"
 
     def name(self, scope: Scope) -> str:
         """Return the path, absolute: the agent's tools may work in another folder than this process."""
@@ -103,7 +103,7 @@ class TranscriptFiles:
 
     def __init__(self, template: str, archive: Archive) -> None:
         self.template = template
-        self.seed = f"transcript {template}"
+        self.key_seed = f"transcript {template}"
         self._archive = archive
         self._place = _TranscriptPath(str(Path(template).expanduser().absolute()))
 

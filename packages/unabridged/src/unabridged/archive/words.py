@@ -4,7 +4,7 @@ A name is more than one word: `src/app/getUserName.py` is also `app/getusername.
 `user`, …; scripts written without spaces are single characters and pairs. Case, Unicode form and width don't matter.
 Nothing is stemmed or dropped: search is literal.
 
-`prepare_for_index` makes of a text what an index takes as it is: each run of letters and digits is a token, so is each hump of a
+`prepare_for_index` turns text into what an index takes: each run of letters and digits is a token, so is each hump of a
 name, each character and each pair of an unspaced script. It must give the same as long as archives have what it gave:
 SQLite takes a message out of its index by the same text.
 """

@@ -102,13 +102,13 @@ class Rejected(SummaryFailed):
         super().__init__(message, reason=reason, place=place)
 
 
-def cost_of(calls: int, usage: Usage | None) -> dict[str, float]:
-    """Return what these answered calls took, as a receipt has it."""
+def build_call_cost(calls: int, usage: Usage | None) -> dict[str, float]:
+    """Return the number of these answered calls and what they used, as a receipt has it."""
     return {"calls": calls, **(asdict(usage) if usage is not None else {})}
 
 
 def add_usage(first: Usage | None, second: Usage | None) -> Usage | None:
-    """Return what two calls used together; None where neither reported any."""
+    """Return the sum of two calls' usage; None where neither reported any."""
     if first is None or second is None:
         return first or second
     return Usage(*map(sum, zip(astuple(first), astuple(second), strict=True)))

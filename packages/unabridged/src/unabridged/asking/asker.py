@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from unabridged.asking.failures import find_remedy
-from unabridged.asking.model_calls import Work, close_model, wrap_model
+from unabridged.asking.model_calls import PendingCall, close_model, wrap_model
 from unabridged.errors import SettingsError, SummaryFailed
 
 log = logging.getLogger("unabridged")
@@ -78,7 +78,7 @@ class Asker:
         self._learned_windows: dict[int, int] = {}
         """By index, what models take that refused an ask as too long."""
         self._lock = Lock()
-        self._abandoned: list[Work] = []
+        self._abandoned: list[PendingCall] = []
         self._warned: frozenset[int | None] = frozenset()
         self._last_failure = ""
         self._warned_missing = False
@@ -92,14 +92,14 @@ class Asker:
     @property
     def window(self) -> int | None:
         """Return the most tokens that the model takes which would be asked now; None where that is unknown."""
-        place = next(iter(self.ready()), 0)
+        place = next(iter(self.list_ready_models()), 0)
         windows = (self.models[place].window, self._learned_windows.get(place))
         return min((size for size in windows if size is not None), default=None)
 
-    def learn(self, place: int | None, window: int) -> None:
-        """Remember that the model with this index takes no more: the next summary is asked for in asks that fit."""
+    def learn_window(self, place: int | None, window: int) -> None:
+        """Remember that the model with this index takes no more tokens than `window`: later asks are made to fit."""
         place = place or 0
-        if self.models[place].late is None:  # else another request may bring another model
+        if self.models[place].late_bound is None:  # else another request may bring another model
             self._learned_windows[place] = max(SMALLEST_WINDOW_TOKENS, window)
 
     def can_continue_live(self, format_name: str) -> bool:
@@ -111,21 +111,21 @@ class Asker:
         return first.takes_ask and getattr(first.call, "live_format", format_name) == format_name
 
     @property
-    def why_missing(self) -> str:
+    def missing_model_reason(self) -> str:
         """Return why there is no model to ask now, because only a request can name it; "" where there is one."""
-        return "" if self._available() else self.models[0].missing()
+        return "" if self._list_available_models() else self.models[0].explain_missing_model()
 
-    def _available(self) -> list[int]:
-        return [place for place, model in enumerate(self.models) if not model.missing()]
+    def _list_available_models(self) -> list[int]:
+        return [place for place, model in enumerate(self.models) if not model.explain_missing_model()]
 
     @property
     def seconds_until_ready(self) -> float:
         """Return the seconds until a model may be asked again; 0 when one may be asked now."""
-        return min((self._breakers[place].seconds_left for place in self._available()), default=0.0)
+        return min((self._breakers[place].seconds_left for place in self._list_available_models()), default=0.0)
 
     def open_circuits(self, place: int | None = None) -> None:
         """Leave the model with this index alone for the cool-down; without an index, every model that is available."""
-        for one in self._available() if place is None else (place,):
+        for one in self._list_available_models() if place is None else (place,):
             self._breakers[one].open(self.cool_down)
 
     def describe_cool_down(self, seconds: float) -> str:
@@ -133,7 +133,7 @@ class Asker:
         why = f" ({self._last_failure})" if self._last_failure else ""
         return f"{self.name} failed a moment ago{why} and is left alone for another {seconds:.0f} s"
 
-    def warn(self, place: int | None, failed: SummaryFailed, consequence: str) -> None:
+    def warn_of_failure(self, place: int | None, failed: SummaryFailed, consequence: str) -> None:
         """Log a failure of one model, or of all (None), unless it is logged already and no success came since."""
         self._last_failure = failed.reason
         with self._lock:
@@ -142,21 +142,21 @@ class Asker:
             text = "the summariser failed: %s. %s; logged once until it works again. %s"
             log.warning(text, failed.reason, consequence, find_remedy(failed))
 
-    def warn_missing(self) -> None:
+    def warn_of_missing_model(self) -> None:
         """Log, once, that there was no model to ask."""
         with self._lock:
             logged, self._warned_missing = self._warned_missing, True
-        if not logged and (late := self.models[0].late) is not None:
-            log.warning("a summary was made without a model: %s. %s", self.why_missing, late.remedy)
+        if not logged and (late := self.models[0].late_bound) is not None:
+            log.warning("a summary was made without a model: %s. %s", self.missing_model_reason, late.remedy)
 
     def record_success(self, place: int | None = None) -> None:
         """Let the next failure be logged again: this model has answered, or (None) a summary was made."""
         with self._lock:
             self._warned -= {place}
 
-    def ready(self) -> list[int]:
+    def list_ready_models(self) -> list[int]:
         """Return the indices of the models that are available and not left alone."""
-        return [place for place in self._available() if not self._breakers[place].is_open]
+        return [place for place in self._list_available_models() if not self._breakers[place].is_open]
 
     def cancel(self) -> None:
         """End every exchange that is under way, in any thread; each fails at once as cancelled."""
@@ -171,12 +171,12 @@ class Asker:
         for model in self.models:
             close_model(model)
 
-    def register(self, exchange: Any) -> None:
-        """Let `cancel` reach this exchange."""
+    def register_exchange(self, exchange: Any) -> None:
+        """Remember this exchange, so that `cancel` reaches it."""
         with self._lock:
             self._exchanges.add(exchange)
 
-    def abandon(self, work: Work) -> None:
+    def abandon_call(self, work: PendingCall) -> None:
         """Cancel a call that nobody waits for any more, and count it until it returns."""
         work.cancel()
         work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # else asyncio reports its error

@@ -43,7 +43,7 @@ def take_lock(lock: Lock) -> Generator[LockWait, bool, None]:
             return
 
 
-def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
+def run_generator(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
     """Run a generator to its end: perform what it yields, and send the result, or throw the error, into it."""
     try:
         step = next(steps)
@@ -61,8 +61,8 @@ def drive(steps: Generator[Y, S, T], perform: Callable[[Y], S]) -> T:
         steps.close()
 
 
-def as_error(error: BaseException, name: str) -> Exception:
-    """Return the error as one that ends only what is under way, and never a thread, a loop or the process."""
+def wrap_in_exception(error: BaseException, name: str) -> Exception:
+    """Return the error, wrapped in a `RuntimeError` where it would end a thread, a loop or the process."""
     if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
         return error
     wrapped = RuntimeError(f"{name} raised {type(error).__name__}")
@@ -70,10 +70,10 @@ def as_error(error: BaseException, name: str) -> Exception:
     return wrapped
 
 
-async def guard(waiting: Awaitable[T], name: str) -> T:
-    """Return the result of what is awaited; raise what it raises as `as_error` has it.
+async def await_and_wrap_errors(waiting: Awaitable[T], name: str) -> T:
+    """Await and return the result; raise errors as `wrap_in_exception` wraps them.
 
-    The one who waits may still be cancelled, and on the main thread an interrupt goes through.
+    The waiting task may still be cancelled, and on the main thread a keyboard interrupt goes through.
     """
     import asyncio  # noqa: PLC0415 - see above
     import threading  # noqa: PLC0415 - likewise
@@ -88,7 +88,7 @@ async def guard(waiting: Awaitable[T], name: str) -> T:
         main = threading.current_thread() is threading.main_thread()
         if cancelled or (isinstance(error, KeyboardInterrupt) and main):
             raise
-        raise as_error(error, name) from error
+        raise wrap_in_exception(error, name) from error
 
 
 def find_free_loop() -> AbstractEventLoop | None:
@@ -104,16 +104,18 @@ def find_free_loop() -> AbstractEventLoop | None:
         return loop
 
 
-async def in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Call the function in a thread, as `asyncio.to_thread` does, with the loop known to it in `own_loop`."""
+async def run_in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Run the function in a thread, as `asyncio.to_thread` does; there `LOOP` holds this event loop."""
     import asyncio  # noqa: PLC0415 - see above
 
     own_loop.set(asyncio.get_running_loop())
     return await asyncio.to_thread(function, *arguments, **options)
 
 
-async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]], *, threads: bool = False) -> T:
-    """`drive` for an event loop: what the generator yields is awaited.
+async def arun_generator(
+    steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]], *, threads: bool = False
+) -> T:
+    """`run_generator` for an event loop: what the generator yields is awaited.
 
     With `threads` its own work is done in worker threads; else it does next to nothing itself. When the waiting task is
     cancelled in the middle of such work, the generator is closed as soon as that is done.
@@ -124,7 +126,7 @@ async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]
     pause = FIRST_PAUSE_SECONDS
     try:
         while True:
-            is_done, value = await _advance_in_thread(steps, advance) if threads else _advance(advance)
+            is_done, value = await _advance_in_thread(steps, advance) if threads else _advance_generator(advance)
             if is_done:
                 result: T = value
                 return result
@@ -142,7 +144,7 @@ async def adrive(steps: Generator[Y, S, T], perform: Callable[[Y], Awaitable[S]]
             steps.close()
 
 
-def _advance(advance: Callable[[], Any]) -> tuple[bool, Any]:
+def _advance_generator(advance: Callable[[], Any]) -> tuple[bool, Any]:
     """Advance a generator by a step; return (False, what it yields) or (True, what it returns)."""
     try:
         return False, advance()
@@ -153,7 +155,7 @@ def _advance(advance: Callable[[], Any]) -> tuple[bool, Any]:
 async def _advance_in_thread(steps: Generator[Any, Any, Any], advance: Callable[[], Any]) -> tuple[bool, Any]:
     import asyncio  # noqa: PLC0415 - see above
 
-    work = asyncio.ensure_future(in_thread(_advance, advance))
+    work = asyncio.ensure_future(run_in_thread(_advance_generator, advance))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -18,9 +18,9 @@ from typing import Any
 
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.asker import Asker
-from unabridged.asking.drivers import adrive, as_error, drive
-from unabridged.asking.failures import classify_failure, describe_kind, is_lasting, quote_beginning, retry_after
-from unabridged.asking.model_calls import CallableModel, Work, fits_window, start_call
+from unabridged.asking.drivers import arun_generator, run_generator, wrap_in_exception
+from unabridged.asking.failures import classify_failure, describe_error_kind, is_lasting, quote_error, read_retry_after
+from unabridged.asking.model_calls import CallableModel, PendingCall, fits_window, start_call
 from unabridged.asking.overflow import Overflow, is_overflow
 
 FIRST_MODEL_SHARE = 0.6
@@ -28,9 +28,9 @@ FIRST_MODEL_SHARE = 0.6
 MAX_ABANDONED_CALLS = 4
 """Blocking calls that never returned, after which no more are made."""
 
-_Wait = tuple[float, Callable[..., Work] | None]
+_WaitStep = tuple[float, Callable[..., PendingCall] | None]
 """The seconds to wait, and what starts the call to wait for; without one it is a pause."""
-_Steps = Generator[_Wait, Reply | None, Reply]
+_AskSteps = Generator[_WaitStep, Reply | None, Reply]
 
 
 class Exchange:
@@ -39,18 +39,18 @@ class Exchange:
     def __init__(self, asker: Asker) -> None:
         self.asker = asker
         self._ends_at: float | None = None
-        self._failed: set[int] = set()
+        self._failed_models: set[int] = set()
         self._cancelled: Future[None] = Future()
         self._cancelled.set_running_or_notify_cancel()  # one who stops waiting for it must not cancel it
-        asker.register(self)
+        asker.register_exchange(self)
 
     def ask(self, ask: Ask) -> Reply:
         """Return the reply; raise `AskFailed` within the deadline."""
-        return drive(self._exchange(ask), self._perform)
+        return run_generator(self._ask_models(ask), self._wait_for_step)
 
     async def aask(self, ask: Ask) -> Reply:
         """`ask` without blocking the event loop."""
-        return await adrive(self._exchange(ask), self._aperform)
+        return await arun_generator(self._ask_models(ask), self._await_step)
 
     def cancel(self) -> None:
         """End the ask that is under way, and every later one, as cancelled."""
@@ -59,66 +59,66 @@ class Exchange:
 
     # -- what happens when --------------------------------------------------------------------------------------------
 
-    def _exchange(self, ask: Ask) -> _Steps:
+    def _ask_models(self, ask: Ask) -> _AskSteps:
         if self._ends_at is None:
             self._ends_at = time.monotonic() + self.asker.deadline
         failed: list[AskFailed] = []
-        order = self._order(ask)
+        order = self._order_models(ask)
         for number, place in enumerate(order):
             try:
-                reply = yield from self._try(place, ask, is_last=number == len(order) - 1)
+                reply = yield from self._try_model(place, ask, is_last=number == len(order) - 1)
             except AskFailed as error:
-                error.others = _asked(failed)
+                error.others = _select_asked(failed)
                 if error.why == "cancelled" or error.overflow is not None:
                     raise
-                self._failed.add(place)
+                self._failed_models.add(place)
                 self.asker.open_circuits(place)
                 failed.append(error)
                 continue
             self.asker.record_success(place)
-            reply = replace(reply, place=place, failed=_asked(failed))
+            reply = replace(reply, place=place, failed=_select_asked(failed))
             if not failed:
                 return reply
             instead = f"{reply.model} was asked instead"
-            self.asker.warn(order[number - 1], failed[-1], instead)
+            self.asker.warn_of_failure(order[number - 1], failed[-1], instead)
             return replace(reply, notes=(*reply.notes, f"{failed[-1].reason}; {instead}"))
-        if small := self._ready():  # not asked yet: it takes less than this ask was made for
+        if small := self._list_remaining_models():  # not asked yet: it takes less than this ask was made for
             model = self.asker.models[small[0]]
             message = f"{model.name} takes {model.window:,} tokens, fewer than this ask needs"
             too_long = AskFailed("too-long", message, Overflow(model.window))
-            too_long.others = _asked(failed)
+            too_long.others = _select_asked(failed)
             raise too_long from (failed[-1] if failed else None)
         if failed:
-            raise (_asked(failed) or failed)[-1]
+            raise (_select_asked(failed) or failed)[-1]
         raise AskFailed("cool-down", self.asker.describe_cool_down(self.asker.seconds_until_ready))
 
-    def _order(self, ask: Ask) -> list[int]:
+    def _order_models(self, ask: Ask) -> list[int]:
         """Return the ready models that take so much; the other one first where a reply was rejected."""
-        able = [place for place in self._ready() if fits_window(self.asker.models[place], ask)]
+        able = [place for place in self._list_remaining_models() if fits_window(self.asker.models[place], ask)]
         return able[::-1] if ask.again and not ask.messages else able
 
-    def _ready(self) -> list[int]:
-        return [place for place in self.asker.ready() if place not in self._failed]
+    def _list_remaining_models(self) -> list[int]:
+        return [place for place in self.asker.list_ready_models() if place not in self._failed_models]
 
-    def _try(self, place: int, ask: Ask, *, is_last: bool) -> _Steps:
+    def _try_model(self, place: int, ask: Ask, *, is_last: bool) -> _AskSteps:
         """Ask one model until it answers, its error is a lasting one, or retries or time are used up."""
         model, number = self.asker.models[place], 0
         while True:
             seconds = self._seconds_left() * (1.0 if is_last else FIRST_MODEL_SHARE)
-            self._check(model, seconds)
+            self._check_may_call(model, seconds)
             try:
                 reply = yield seconds, partial(start_call, model, replace(ask, deadline=seconds))
             except AskFailed:
                 raise  # cancelled
             except Exception as error:
                 overflow = is_overflow(error)
-                pause = self._pause(error, number)
+                pause = self._find_pause(error, number)
                 is_final = is_lasting(error) or number >= self.asker.retries or pause >= self._seconds_left()
                 if overflow is not None or is_final:
                     why = classify_failure(error) if overflow is None else "too-long"
                     tries = f", {number + 1} tries" if number else ""
-                    reason = f"{model.name} failed: {describe_kind(error)}{tries}"
-                    message = f"{model.name} failed: {quote_beginning(error)}"
+                    reason = f"{model.name} failed: {describe_error_kind(error)}{tries}"
+                    message = f"{model.name} failed: {quote_error(error)}"
                     raise AskFailed(why, message, overflow, reason=reason, place=place) from error
             else:
                 if reply is None:  # a model that hung once would hang again
@@ -127,7 +127,7 @@ class Exchange:
             yield pause, None
             number += 1
 
-    def _check(self, model: CallableModel, seconds: float) -> None:
+    def _check_may_call(self, model: CallableModel, seconds: float) -> None:
         if self._cancelled.done():
             raise AskFailed("cancelled", "the summary was cancelled")
         if seconds <= 0:
@@ -136,8 +136,8 @@ class Exchange:
         if (count := self.asker.count_abandoned()) >= MAX_ABANDONED_CALLS:
             raise AskFailed("unavailable", f"{count} earlier calls of the summariser never returned: no more are made")
 
-    def _pause(self, error: BaseException, number: int) -> float:
-        requested = retry_after(error)
+    def _find_pause(self, error: BaseException, number: int) -> float:
+        requested = read_retry_after(error)
         jitter = 0.5 + random.random()  # noqa: S311 - only spreads the retries of many processes
         return requested if requested is not None else float(self.asker.back_off * 2**number * jitter)
 
@@ -146,28 +146,28 @@ class Exchange:
 
     # -- carrying it out: the reply, None when its time is over --------------------------------------------------------
 
-    def _perform(self, step: _Wait) -> Reply | None:
+    def _wait_for_step(self, step: _WaitStep) -> Reply | None:
         seconds, start = step
         work: Any = start(here=False) if start else None
         try:
             wait([self._cancelled, *([work] if work else [])], max(0.0, seconds), FIRST_COMPLETED)
-            return self._result_of(work)
+            return self._read_result(work)
         finally:
-            self._finish(work)
+            self._abandon_if_running(work)
 
-    async def _aperform(self, step: _Wait) -> Reply | None:
+    async def _await_step(self, step: _WaitStep) -> Reply | None:
         seconds, start = step
         work = start(here=True) if start else None
         waiters = [asyncio.wrap_future(one) for one in (self._cancelled, work) if one is not None]
         try:
             await asyncio.wait(waiters, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
-            return self._result_of(waiters[1] if work is not None else None)
+            return self._read_result(waiters[1] if work is not None else None)
         finally:
             for waiter in waiters:
                 waiter.cancel()
-            self._finish(work)
+            self._abandon_if_running(work)
 
-    def _result_of(self, work: Any) -> Reply | None:
+    def _read_result(self, work: Any) -> Reply | None:
         if self._cancelled.done():
             raise AskFailed("cancelled", "the summary was cancelled")
         if work is None or not work.done():
@@ -175,15 +175,15 @@ class Exchange:
         if work.cancelled():
             raise RuntimeError("the model's call was cancelled from outside")
         if (error := work.exception()) is not None:
-            raise as_error(error, "the summariser")
+            raise wrap_in_exception(error, "the summariser")
         reply: Reply = work.result()
         return reply
 
-    def _finish(self, work: Work | None) -> None:
+    def _abandon_if_running(self, work: PendingCall | None) -> None:
         if work is not None and not work.done():
-            self.asker.abandon(work)
+            self.asker.abandon_call(work)
 
 
-def _asked(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
+def _select_asked(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
     """Return the errors of models that were asked, without those for which no time was left."""
     return tuple(error for error in failed if error.place is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unabridged.asking.ask import AskFailed, FailureKind
-from unabridged.asking.overflow import read_field, text_of
+from unabridged.asking.overflow import read_error_text, read_field
 from unabridged.errors import SettingsError, SummaryFailed
 
 _PROGRAMMING_ERRORS = (
@@ -29,7 +29,7 @@ def is_lasting(error: BaseException) -> bool:
     """Return whether the same call would fail the same way again."""
     if isinstance(error, _PROGRAMMING_ERRORS) or type(error).__name__ == "UserError":
         return True
-    return 400 <= (status := status_of(error) or 0) < 500 and status not in _PASSING_STATUSES
+    return 400 <= (status := find_http_status(error) or 0) < 500 and status not in _PASSING_STATUSES
 
 
 def classify_failure(error: BaseException) -> FailureKind:
@@ -40,7 +40,7 @@ def classify_failure(error: BaseException) -> FailureKind:
     return "timeout" if is_timeout else "unavailable"
 
 
-def status_of(error: BaseException | None) -> int | None:
+def find_http_status(error: BaseException | None) -> int | None:
     """Return the HTTP status that an SDK's exception carries."""
     for holder in (error, read_field(error, "response")):
         for key in ("status_code", "status", "code"):
@@ -50,7 +50,7 @@ def status_of(error: BaseException | None) -> int | None:
     return None
 
 
-def retry_after(error: BaseException) -> float | None:
+def read_retry_after(error: BaseException) -> float | None:
     """Return the seconds after which the provider asks to be called again; None where it names none."""
     for holder in (read_field(error, "response"), error):
         headers: Any = read_field(holder, "headers")
@@ -63,15 +63,15 @@ def retry_after(error: BaseException) -> float | None:
     return None
 
 
-def describe_kind(error: BaseException) -> str:
+def describe_error_kind(error: BaseException) -> str:
     """Return the kind of an error and its HTTP status: `AuthenticationError, HTTP 401`."""
-    status = status_of(error)
+    status = find_http_status(error)
     return type(error).__name__ + (f", HTTP {status}" if status is not None else "")
 
 
-def quote_beginning(error: BaseException) -> str:
+def quote_error(error: BaseException) -> str:
     """Return the kind of an error and the beginning of its text."""
-    text = " ".join(text_of(error).split())
+    text = " ".join(read_error_text(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
 
 
@@ -79,4 +79,4 @@ def find_remedy(failed: SummaryFailed) -> str:
     """Return what to do about it, in a sentence."""
     if not isinstance(failed, AskFailed):
         return "Use another model, or a fallback="
-    return _REMEDIES.get(status_of(failed.__cause__) or 0) or _REMEDIES.get(failed.why, _SEE_EVENT)
+    return _REMEDIES.get(find_http_status(failed.__cause__) or 0) or _REMEDIES.get(failed.why, _SEE_EVENT)

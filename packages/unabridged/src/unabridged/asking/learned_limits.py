@@ -18,7 +18,7 @@ fit. Half; where what can't go takes more, two thirds."""
 
 
 def require_overflow(error: object) -> Overflow:
-    """Return what it says about the request being too long; raise an error that says something else as it is."""
+    """Return the overflow that a provider's error reports; raise the error when it reports something else."""
     overflow = is_overflow(error)
     if overflow is not None:
         return overflow
@@ -33,15 +33,14 @@ class RefusedRequest:
 
     overflow: Overflow
     estimate: int
-    sent: int
+    sent_tokens: int
 
-    def sent_now(self, factor: float) -> int:
-        """Return what was refused, in the provider's tokens by the calibration of today.
+    def estimate_sent_tokens(self, factor: float) -> int:
+        """Return how large the refused request was, in the provider's tokens by today's calibration.
 
-        The provider's own count stays what it is. Without one, all we know is our estimate: that stays, and what it is
-        in the provider's tokens follows the calibration.
+        The provider's own count stays what it is. Without one only our estimate is known: it is converted anew.
         """
-        return self.sent if self.overflow.requested is not None else round(self.estimate * factor)
+        return self.sent_tokens if self.overflow.requested is not None else round(self.estimate * factor)
 
 
 class LearnedLimits:
@@ -56,7 +55,9 @@ class LearnedLimits:
         key = (overflow.limit, overflow.requested is not None, overflow.output)
         before, known = self._refused, self._refused.get(key)
         refused = RefusedRequest(overflow, estimate, round(estimate * factor))
-        if known is None or refused.sent_now(factor) < known.sent_now(factor):  # of its kind, the smallest says most
+        if known is None or refused.estimate_sent_tokens(factor) < known.estimate_sent_tokens(
+            factor
+        ):  # of its kind, the smallest says most
             self._refused = {**before, key: refused}
         limits = self.limits(factor)
         if limits is None:
@@ -68,7 +69,9 @@ class LearnedLimits:
         limits: Limits | None = self._named
         for refused in self._refused.values():
             if limits is not None:
-                limits = find_lower_limits(refused.overflow, refused.sent_now(factor), self._settings, limits)
+                limits = find_lower_limits(
+                    refused.overflow, refused.estimate_sent_tokens(factor), self._settings, limits
+                )
         return limits
 
 
@@ -95,9 +98,9 @@ def describe_refusal(overflow: Overflow, sent: int, now: Limits) -> str:
 def find_lower_limits(
     overflow: Overflow, sent: int, settings: Settings, now: Limits, share: float | None = None
 ) -> Limits | None:
-    """Return the limits for a provider that refused `sent` tokens; None when they leave next to nothing.
+    """Return the limits for a provider that refused `sent_tokens` tokens; None when they leave next to nothing.
 
-    All in its own tokens: what it counted has calibrated `sent` before, and is never taken into the limits as well.
+    All in its own tokens: what it counted has calibrated `sent_tokens` before, and is never part of the limits as well.
     Its limit is taken where it named one, and the answer it was asked for is reserved. In any case the budget ends up
     clearly below what was refused: at this `share` of it.
     """

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.drivers import as_error, find_free_loop, guard
+from unabridged.asking.drivers import await_and_wrap_errors, find_free_loop, wrap_in_exception
 from unabridged.asking.replies import read_reply
 from unabridged.errors import SettingsError
 from unabridged.tokens.estimate import estimate
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 T = TypeVar("T")
 
@@ -35,16 +35,16 @@ LOOP_CHECK_SECONDS = 0.2
 
 
 class LateBoundModel:
-    """A summariser that stands for a model which only the request under way knows; called with an `Ask`, async.
+    """A summariser that stands for a model which only the request under way knows: the agent's own.
 
-    That is the agent's model: its window is the agent's, as the provider has taught it, whatever the table says of the
-    name. It runs in the caller's event loop wherever that is possible: the model's connections belong there.
+    Its window is the agent's, as the provider has taught it, whatever the table says of the name. It runs in the
+    caller's event loop wherever that is possible: the model's connections belong there.
     """
 
     remedy = ""
     """What to do to have a model where there is none."""
 
-    def missing(self) -> str:
+    def explain_missing_model(self) -> str:
         """Return why there is no model to ask now; "" where there is one."""
         raise NotImplementedError
 
@@ -62,15 +62,15 @@ class CallableModel:
     """Whether its coroutines belong on the event loop of the process, from wherever they are asked for."""
     window: int | None = None
     """The most tokens it takes, as given, else as the model table knows it by its name; None when neither does."""
-    late: LateBoundModel | None = None
+    late_bound: LateBoundModel | None = None
     """The model itself, where only the request under way knows it."""
 
-    def missing(self) -> str:
+    def explain_missing_model(self) -> str:
         """Return why it can't be asked now; "" where it can."""
-        return self.late.missing() if self.late is not None else ""
+        return self.late_bound.explain_missing_model() if self.late_bound is not None else ""
 
 
-Work = Future[Reply] | asyncio.Future[Reply]
+PendingCall = Future[Reply] | asyncio.Future[Reply]
 """A call under way: a future of a thread, or a task."""
 
 
@@ -88,10 +88,10 @@ def wrap_model(model: Any, window: int | None = None) -> CallableModel:
     is_async = inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(call)
     name = getattr(model, "name", None) or getattr(model, "__qualname__", None) or type(model).__name__
     late = model if isinstance(model, LateBoundModel) else None
-    info = model_info(str(name)) if late is None else None
+    info = find_model_info(str(name)) if late is None else None
     window = window or (info.window if info else None)
     on_own_loop = getattr(model, "on_own_loop", False)
-    return CallableModel(str(name), model, _takes_ask(model), is_async, on_own_loop, window, late)
+    return CallableModel(str(name), model, _accepts_ask(model), is_async, on_own_loop, window, late)
 
 
 def close_model(model: CallableModel) -> None:
@@ -100,7 +100,7 @@ def close_model(model: CallableModel) -> None:
         run_on_own_loop(model.call.aclose()).result(10)  # type: ignore[attr-defined] # ProviderModel
 
 
-def _takes_ask(model: Callable[..., Any]) -> bool:
+def _accepts_ask(model: Callable[..., Any]) -> bool:
     """Return whether its first parameter is an `Ask`: by its annotation, without one by its name, `ask`."""
     try:
         parameters = list(inspect.signature(model).parameters.values())
@@ -121,22 +121,22 @@ def fits_window(model: CallableModel, ask: Ask) -> bool:
     return not ask.messages and estimate(ask.instruction, "unknown") + ask.max_tokens <= model.window
 
 
-def start_call(model: CallableModel, ask: Ask, *, here: bool) -> Work:
+def start_call(model: CallableModel, ask: Ask, *, here: bool) -> PendingCall:
     """Start the call and return at once. `here`: the running event loop may carry an async model."""
     if not model.is_async:
         return _call_in_thread(model, ask)
     coroutine = _call_async(model, ask)
     if here and not model.on_own_loop:
         return asyncio.ensure_future(coroutine)
-    loop = find_free_loop() if model.late is not None else None
+    loop = find_free_loop() if model.late_bound is not None else None
     return run_on_own_loop(coroutine) if loop is None else _run_in_loop(coroutine, loop)
 
 
 async def _call_async(model: CallableModel, ask: Ask) -> Reply:
     async def call() -> Any:
-        return await model.call(_argument_for(model, ask))
+        return await model.call(_build_argument(model, ask))
 
-    return read_reply(await guard(call(), model.name), model.name)
+    return read_reply(await await_and_wrap_errors(call(), model.name), model.name)
 
 
 def _call_in_thread(model: CallableModel, ask: Ask) -> Future[Reply]:
@@ -145,12 +145,12 @@ def _call_in_thread(model: CallableModel, ask: Ask) -> Future[Reply]:
 
     def call() -> None:
         try:
-            result = model.call(_argument_for(model, ask))
+            result = model.call(_build_argument(model, ask))
             if inspect.isawaitable(result):
-                result = run_on_own_loop(guard(result, model.name)).result()
+                result = run_on_own_loop(await_and_wrap_errors(result, model.name)).result()
             work.set_result(read_reply(result, model.name))
         except BaseException as error:  # noqa: BLE001 - it is handed to the one who waits
-            work.set_exception(as_error(error, model.name))
+            work.set_exception(wrap_in_exception(error, model.name))
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(call,), name="unabridged-ask", daemon=True).start()
@@ -182,7 +182,7 @@ def _run_in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEv
     return followed
 
 
-def _argument_for(model: CallableModel, ask: Ask) -> Ask | str:
+def _build_argument(model: CallableModel, ask: Ask) -> Ask | str:
     """Return what the model is called with. Lists are copies: what it appends changes nobody's conversation."""
     if model.takes_ask:
         fields = {key: getattr(ask, key) for key in ("system", "messages", "tools")}
@@ -211,12 +211,12 @@ def get_own_loop() -> asyncio.AbstractEventLoop:
         loop = _loops.get(os.getpid())
         if loop is None or loop.is_closed():
             loop = asyncio.new_event_loop()
-            threading.Thread(target=_keep_running, args=(loop,), name="unabridged-home", daemon=True).start()
+            threading.Thread(target=_keep_loop_running, args=(loop,), name="unabridged-home", daemon=True).start()
             _loops[os.getpid()] = loop
         return loop
 
 
-def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
+def _keep_loop_running(loop: asyncio.AbstractEventLoop) -> None:
     """Run the loop until it is closed, whatever stops it: a task that leaves the loop by force, or `loop.stop()`."""
     while not loop.is_closed():
         with suppress(BaseException):  # `SystemExit` in a task, say: the loop belongs to everybody

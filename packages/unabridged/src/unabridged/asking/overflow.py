@@ -60,7 +60,7 @@ _NESTED_FIELDS = (
 """Where answers keep more about their failure. Never a message's content."""
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _compile_pattern(text: str) -> re.Pattern[str]:
     """Compile a pattern in which `<limit>`, `<input>`, `<output>` and `<total>` stand for numbers."""
     numbered = re.sub("<(limit|input|output|total)>", r"(?P<\1>\\d[\\d,_]{0,30})", text)
     return re.compile(numbered, re.IGNORECASE | re.DOTALL)
@@ -68,7 +68,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 # The first that matches counts; those with numbers come before those without.
 _OVERFLOW_PATTERNS = tuple(
-    _pattern(text)
+    _compile_pattern(text)
     for text in (
         # OpenAI chat and what copies it; vLLM old and new; SGLang
         (
@@ -129,9 +129,9 @@ _OVERFLOW_PATTERNS = tuple(
 
 
 def is_overflow(answer: object) -> Overflow | None:
-    """Return what the provider said about the request being too long; None when it said something else, or nothing."""
+    """Return what the answer says about the request being too long; None when it says nothing of that."""
     for _ in range(6):  # an exception, and what it was raised from: wrappers of SDK errors are common
-        report = _Report(answer)
+        report = _FailureReport(answer)
         if report.is_account_limit():
             return None
         if (overflow := report.find_overflow()) is not None:
@@ -142,7 +142,7 @@ def is_overflow(answer: object) -> Overflow | None:
     return None
 
 
-class _Report:
+class _FailureReport:
     """What an answer says about its failure: texts, codes (an HTTP status is one), and counts under known names."""
 
     def __init__(self, answer: object) -> None:
@@ -174,7 +174,7 @@ class _Report:
     def _read_object(self, answer: object, depth: int) -> None:
         if isinstance(answer, BaseException):
             self.codes |= {kind.__name__.lower() for kind in type(answer).__mro__}
-            self.texts.append(text_of(answer)[:4_000])
+            self.texts.append(read_error_text(answer)[:4_000])
         codes = [read_field(answer, key) for key in _CODE_FIELDS]
         self.codes |= {code.lower() if isinstance(code, str) else code for code in codes if isinstance(code, str | int)}
         counts = {key: read_field(answer, key) for key in _COUNT_FIELDS}
@@ -183,7 +183,7 @@ class _Report:
             if isinstance(text, str):
                 self._read_text(text, depth + 1)
         for key in _NESTED_FIELDS:
-            self._read(_body_of(read_field(answer, key)), depth + 1)
+            self._read(_read_body(read_field(answer, key)), depth + 1)
 
     def is_account_limit(self) -> bool:
         """Return whether it says that the account, not the window, is at its limit."""
@@ -204,7 +204,7 @@ class _Report:
         return Overflow(limit, numbers.get("input", self.counts.get("n_prompt_tokens")), output)
 
 
-def text_of(error: BaseException) -> str:
+def read_error_text(error: BaseException) -> str:
     """Return the text of an error; "" where showing it raises."""
     try:
         return str(error)
@@ -222,7 +222,7 @@ def read_field(answer: object, key: str) -> Any:
         return None
 
 
-def _body_of(value: Any) -> Any:
+def _read_body(value: Any) -> Any:
     """Return the text of an HTTP response's body; other values as they are."""
     if value is None or isinstance(value, str | bytes | Mapping | list | tuple):
         return value

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from unabridged.archive.address import hide_credentials
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.replies import reply_of, stop_of
+from unabridged.asking.replies import read_stop_reason, reply_of
 from unabridged.errors import NotInstalled, SettingsError
-from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.calibrate import parse_usage
 
 if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
@@ -55,7 +55,7 @@ class ProviderModel:
         self._model = model
         self._options = options
         self._entered = False
-        self.live_format = live_format(model)
+        self.live_format = find_live_format(model)
         """The wire format of the live prompts that it can be asked to continue."""
 
     async def __call__(self, ask: Ask) -> Reply:
@@ -125,13 +125,13 @@ async def ask_standalone(model: Any, ask: Ask, options: Mapping[str, Any]) -> Re
         settings["request_timeout"] = ask.deadline
     request = ModelRequest(parts=[UserPromptPart(ask.instruction)], instructions=ask.system)
     response = await model_request(model, [request], model_settings=cast("ModelSettings", settings))
-    stop, usage = stop_of(response.finish_reason), usage_of(response.usage)
+    stop, usage = read_stop_reason(response.finish_reason), parse_usage(response.usage)
     return Reply(response.text or "", stop, usage, len(response.tool_calls), response.thinking or "")
 
 
 async def _ask_as_suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Reply:
     """Send the live objects exactly as they are, through the SDK's own client: nothing may be converted and back."""
-    live = live_format(model)
+    live = find_live_format(model)
     if not live:
         raise SettingsError(f"{model.model_name} can't be asked as a suffix: only OpenAI and Anthropic models can")
     turns = [*ask.messages, {"role": "user", "content": ask.instruction}]
@@ -146,6 +146,6 @@ async def _ask_as_suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Re
     return reply_of(await create(**body))
 
 
-def live_format(model: Any) -> str:
+def find_live_format(model: Any) -> str:
     """Return the wire format in which the model's client takes messages as they are; "" when it is none of ours."""
     return _LIVE_FORMATS.get(type(model).__name__, "")

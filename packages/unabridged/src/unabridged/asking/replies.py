@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from unabridged.asking.ask import Reply, Stop
 from unabridged.formats.fields import get
-from unabridged.tokens.calibrate import Usage, usage_of
+from unabridged.tokens.calibrate import Usage, parse_usage
 
 _STOP_REASONS: dict[str, Stop] = {
     "stop": "end",
@@ -47,8 +47,8 @@ def read_reply(result: Any, name: str) -> Reply:
         calls = len(reply.calls) if isinstance(reply.calls, list | tuple) else int(reply.calls or 0)
         return Reply(
             blocks.text,
-            reply.stop if reply.stop in get_args(Stop) else stop_of(reply.stop),
-            _read_usage(reply.usage),
+            reply.stop if reply.stop in get_args(Stop) else read_stop_reason(reply.stop),
+            _read_valid_usage(reply.usage),
             max(calls, blocks.calls),
             reply.reasoning if reply.reasoning and isinstance(reply.reasoning, str) else blocks.reasoning,
             reply.model if reply.model and isinstance(reply.model, str) else name,
@@ -66,19 +66,19 @@ def reply_of(response: Any) -> Reply:
     if get(response, "choices"):
         reply = _read_choice(get(response, "choices")[0])
     elif output is not None:
-        reply = _read_blocks([part for item in output for part in _parts_of(item)])
+        reply = _read_blocks([part for item in output for part in _list_content_blocks(item)])
         reason = get(get(response, "incomplete_details"), "reason") or get(response, "status")
-        reply = replace(reply, stop=reply.stop or ("tool" if reply.calls else stop_of(reason)))
+        reply = replace(reply, stop=reply.stop or ("tool" if reply.calls else read_stop_reason(reason)))
     elif isinstance(content, list | tuple):
-        reply = replace(_read_blocks(content), stop=stop_of(get(response, "stop_reason")))
+        reply = replace(_read_blocks(content), stop=read_stop_reason(get(response, "stop_reason")))
     else:
         raise TypeError(
             f"can't read a reply from {type(response).__name__}: expected a Chat, Responses or Anthropic response"
         )
-    return replace(reply, usage=usage_of(response), model=get(response, "model") or "")
+    return replace(reply, usage=parse_usage(response), model=get(response, "model") or "")
 
 
-def stop_of(reason: Any) -> Stop | None:
+def read_stop_reason(reason: Any) -> Stop | None:
     """Return why a model stopped, from its provider's word for it; None where there is no word."""
     reason = getattr(reason, "value", reason)  # some SDKs have a word of their own for each, as an enumeration
     return None if reason is None else _STOP_REASONS.get(str(reason).lower(), "other")
@@ -89,13 +89,13 @@ def _read_choice(choice: Any) -> Reply:
     refusal = get(message, "refusal") or ""
     return Reply(
         get(message, "content") or refusal,
-        "refusal" if refusal else stop_of(get(choice, "finish_reason")),
+        "refusal" if refusal else read_stop_reason(get(choice, "finish_reason")),
         calls=len(get(message, "tool_calls") or ()),
         reasoning=get(message, "reasoning_content") or get(message, "reasoning") or "",
     )
 
 
-def _parts_of(item: Any) -> Sequence[Any]:
+def _list_content_blocks(item: Any) -> Sequence[Any]:
     """Return the content blocks of an output item: of a message, of a reasoning's summary, else the item itself."""
     kind = get(item, "type")
     if kind == "reasoning":
@@ -128,10 +128,10 @@ def _check_text(text: Any) -> str:
     return text or ""
 
 
-def _read_usage(report: Any) -> Usage | None:
+def _read_valid_usage(report: Any) -> Usage | None:
     """Read what was used from an SDK's object or a dict; None for anything else: a summary does not fail for that."""
     try:
-        usage = usage_of(report)
+        usage = parse_usage(report)
         return usage if usage is None or all(type(value) is int for value in astuple(usage)) else None
     except Exception:  # noqa: BLE001 - whatever a stranger's object raises when it is read
         return None

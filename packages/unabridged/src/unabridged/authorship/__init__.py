@@ -13,20 +13,30 @@ No sentence is interpreted here: a text in no known frame is what its role says.
 """
 
 from unabridged.authorship.frames import find_block_author, find_exit_code, find_other_summary, find_rejection
-from unabridged.authorship.host_words import own_words
+from unabridged.authorship.host_words import remove_host_words
 from unabridged.authorship.origin import (
     NO_TURNS,
     TurnCounts,
-    count_turns,
+    assign_origins,
+    count_turn_endings,
     read_turn_counts,
-    separate_inserted,
-    with_origins,
+    separate_inserted_blocks,
 )  # fmt: skip
-from unabridged.authorship.own_sentences import own_sentences
+from unabridged.authorship.own_sentences import find_own_sentences
 from unabridged.authorship.turn_endings import ends_in_action
 
 __all__ = [
-    "NO_TURNS", "TurnCounts", "count_turns", "ends_in_action", "find_block_author", "find_exit_code",
-    "find_other_summary", "find_rejection", "own_sentences", "own_words", "read_turn_counts", "separate_inserted",
-    "with_origins",
+    "NO_TURNS",
+    "TurnCounts",
+    "assign_origins",
+    "count_turn_endings",
+    "ends_in_action",
+    "find_block_author",
+    "find_exit_code",
+    "find_other_summary",
+    "find_own_sentences",
+    "find_rejection",
+    "read_turn_counts",
+    "remove_host_words",
+    "separate_inserted_blocks",
 ]  # fmt: skip

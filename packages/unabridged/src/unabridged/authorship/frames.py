@@ -27,33 +27,33 @@ class TurnBlock(NamedTuple):
 
 
 @cache
-def frame_table() -> dict[str, Any]:
+def load_frame_table() -> dict[str, Any]:
     """Return the table of frames."""
     return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
 
 
-def split_blocks(view: View) -> list[TurnBlock]:
+def split_turn_by_author(view: View) -> list[TurnBlock]:
     """Return the text of a turn in blocks, by who wrote them."""
     text, found = view.text, list[TurnBlock]()
     if text.startswith(_OWN_FRAME_START):
         return [TurnBlock("person", text)]  # a summary of ours only if the archive knows it
     for start, stop in pairwise([0, *view.block_starts, len(text) + 1]):
-        whole = "whole_turn" in _summary_frame(text[start:stop])
-        found += _split(text[start : None if whole else stop - 1])
+        whole = "whole_turn" in _find_summary_frame(text[start:stop])
+        found += _split_text_by_author(text[start : None if whole else stop - 1])
         if whole:
             break
     return found
 
 
 @cache_by_text
-def _split(text: str) -> tuple[TurnBlock, ...]:
-    """Return one block of a turn, split where a frame begins and ends."""
+def _split_text_by_author(text: str) -> tuple[TurnBlock, ...]:
+    """Return one block of a turn, split where a known frame begins and ends, with the author of each part."""
     found = list[TurnBlock]()
     while text.strip():
-        if any(text.lstrip().startswith(frame["opens"]) for frame in frame_table()["host_texts"]):
+        if any(text.lstrip().startswith(frame["opens"]) for frame in load_frame_table()["host_texts"]):
             return (*found, TurnBlock("host", text))
-        lead = _end_of_host_tags(text)
-        stop = _end_of_summary(text[lead:])
+        lead = _find_end_of_host_tags(text)
+        stop = _find_end_of_summary(text[lead:])
         if not stop:
             return (*found, TurnBlock("person", text))
         found += [TurnBlock("person", text[:lead])] * bool(lead) + [TurnBlock("summary", text[lead : lead + stop])]
@@ -61,10 +61,10 @@ def _split(text: str) -> tuple[TurnBlock, ...]:
     return tuple(found)
 
 
-def _end_of_host_tags(text: str) -> int:
+def _find_end_of_host_tags(text: str) -> int:
     """Return where the host's tagged blocks end that a text opens with; 0 without one."""
-    names, stop = frame_table()["tags"]["hosts"].split(), 0
-    while not _summary_frame(text, stop):
+    names, stop = load_frame_table()["tags"]["hosts"].split(), 0
+    while not _find_summary_frame(text, stop):
         opening = _OPENING_TAG_PATTERN.match(text, stop)
         if opening is None or opening[1].lower() not in names:
             break
@@ -73,19 +73,21 @@ def _end_of_host_tags(text: str) -> int:
     return stop and len(text) - len(text[stop:].lstrip())
 
 
-def _summary_frame(text: str, start: int = 0) -> dict[str, Any]:
+def _find_summary_frame(text: str, start: int = 0) -> dict[str, Any]:
     """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
     if blanks := _BLANKS_PATTERN.match(text, start):
         start = blanks.end()
-    return next((dict(frame) for frame in frame_table()["summaries"] if text.startswith(frame["opens"], start)), {})
+    return next(
+        (dict(frame) for frame in load_frame_table()["summaries"] if text.startswith(frame["opens"], start)), {}
+    )
 
 
-def _end_of_summary(text: str) -> int:
+def _find_end_of_summary(text: str) -> int:
     """Return where the summary ends that a text opens with in a known frame; 0 without one.
 
     It ends at the last of its closing words, for what it retells may hold those too; where it has none, with the text.
     """
-    frame = _summary_frame(text)
+    frame = _find_summary_frame(text)
     if not frame or "\n" not in text.strip():  # a line that only names the frame
         return 0
     ends = [text.rfind(words) + len(words) for words in frame.get("closes", ()) if words in text]
@@ -96,7 +98,7 @@ def _end_of_summary(text: str) -> int:
 
 def find_block_author(text: str) -> str:
     """Return who wrote a block that was set apart."""
-    return next((block.author for block in _split(text) if block.author != "person"), "person")
+    return next((block.author for block in _split_text_by_author(text) if block.author != "person"), "person")
 
 
 def find_other_summary(view: View) -> str:
@@ -104,14 +106,14 @@ def find_other_summary(view: View) -> str:
     if view.text.startswith(_OWN_FRAME_START):
         return ""
     if view.origin == "summary":
-        found = [block.text for block in split_blocks(view) if block.author == "summary"] or [view.text]
+        found = [block.text for block in split_turn_by_author(view) if block.author == "summary"] or [view.text]
     else:
         found = [text for text in view.inserted if find_block_author(text) == "summary"]
-    return "\n".join(map(_unframed, found))
+    return "\n".join(map(_remove_summary_frame, found))
 
 
-def _unframed(text: str) -> str:
-    if not (frame := _summary_frame(text)):
+def _remove_summary_frame(text: str) -> str:
+    if not (frame := _find_summary_frame(text)):
         return text.strip()
     for words in (*frame.get("until", ()), *frame.get("closes", ())):
         text = text.partition(words)[0] if words in text else text
@@ -121,7 +123,7 @@ def _unframed(text: str) -> str:
 
 def find_rejection(text: str, tool: str) -> tuple[str, str]:
     """Return the host's frame at the very opening of an error and, behind it, what a person said who rejected it."""
-    for frame in frame_table()["rejections"]:
+    for frame in load_frame_table()["rejections"]:
         opens = frame["opens"].replace("{tool}", tool)
         if text.startswith(opens):
             return opens, text[len(opens) :].partition(frame.get("closes") or "\x00")[0].strip()
@@ -129,15 +131,15 @@ def find_rejection(text: str, tool: str) -> tuple[str, str]:
 
 
 @cache
-def _exit_codes() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.MULTILINE) for pattern in frame_table()["exit_codes"])
+def _load_exit_code_patterns() -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.MULTILINE) for pattern in load_frame_table()["exit_codes"])
 
 
 @cache_by_text
 def find_exit_code(text: str) -> int | None:
     """Return the exit code that a known host's frame or a JSON field of a result states; None without one."""
     edges = text if len(text) <= 2_000 else f"{text[:1_000]}\n{text[-1_000:]}"
-    for pattern in _exit_codes():
+    for pattern in _load_exit_code_patterns():
         if found := pattern.search(edges):
             return int(found[1])
     if text[:1] != "{" or len(text) > _MAX_JSON_CHARACTERS:

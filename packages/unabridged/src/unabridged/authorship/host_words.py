@@ -9,37 +9,39 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from unabridged.authorship.frames import frame_table
+from unabridged.authorship.frames import load_frame_table
 from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import find_fences
 
 _TAG_PATTERN = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
 _ANY_TAG_PATTERN = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
-_HOST_TAGS, _OWN_TAGS = (frozenset(frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
+_HOST_TAGS, _OWN_TAGS = (frozenset(load_frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
 """Tags that only hosts write; tags that a host puts around what the person says."""
-_HOST_LINE_PATTERN = re.compile(rf"^(?:{'|'.join(map(re.escape, frame_table()['host_lines']))})[^\n]*", re.MULTILINE)
+_HOST_LINE_PATTERN = re.compile(
+    rf"^(?:{'|'.join(map(re.escape, load_frame_table()['host_lines']))})[^\n]*", re.MULTILINE
+)
 _HOST_BLOCK_PATTERNS = [
     (
         re.compile(f"^{re.escape(block['opens'])}", re.MULTILINE),
         re.compile(f"^(?:{'|'.join(map(re.escape, block['until']))})", re.MULTILINE),
     )
-    for block in frame_table()["blocks"]
+    for block in load_frame_table()["blocks"]
 ]
 """How a host's blocks open, and with which words it, or the person, speaks again."""
-_LOCAL_COMMANDS = frozenset(frame_table()["local_commands"].split())
+_LOCAL_COMMANDS = frozenset(load_frame_table()["local_commands"].split())
 _MAX_INDENT = 40
 """Blanks that may stand before a tag which opens a line."""
 
-Part = tuple[int, int]
+TextRange = tuple[int, int]
 """The start and the end of a stretch of a turn."""
 
 
 @cache_by_text
-def host_parts(text: str) -> tuple[Part, ...]:
-    """Return the parts of a turn that are the host's, in order and apart."""
+def find_host_ranges(text: str) -> tuple[TextRange, ...]:
+    """Return the ranges of a turn that the host wrote, in order and without overlaps."""
     lines = [found.span() for found in _HOST_LINE_PATTERN.finditer(text)]
-    apart: list[Part] = []
-    for start, stop in sorted([*_tagged(text), *_untagged(text), *lines]):
+    apart: list[TextRange] = []
+    for start, stop in sorted([*_find_tagged_ranges(text), *_find_untagged_ranges(text), *lines]):
         if apart and start < apart[-1][1]:
             apart[-1] = apart[-1][0], max(apart[-1][1], stop)
         else:
@@ -47,8 +49,8 @@ def host_parts(text: str) -> tuple[Part, ...]:
     return tuple(apart)
 
 
-def blank_parts(text: str, parts: Iterable[Part]) -> str:
-    """Return the text with line breaks in the place of these parts, which are in order; it stays as long as it was."""
+def blank_out_ranges(text: str, parts: Iterable[TextRange]) -> str:
+    """Return the text with these ranges, which are in order, replaced by line breaks: its length does not change."""
     pieces, place = list[str](), 0
     for start, stop in parts:
         pieces += [text[place:start], "\n" * (stop - start)]
@@ -57,28 +59,28 @@ def blank_parts(text: str, parts: Iterable[Part]) -> str:
 
 
 @cache_by_text
-def own_words(text: str) -> str:
-    """Return the person's words in a turn, without the host's; all of it where nothing else is there."""
+def remove_host_words(text: str) -> str:
+    """Return a turn without what the host put beside the person's words; all of it where nothing would be left."""
     pieces, place = list[str](), 0
-    for start, stop in (*host_parts(text), (len(text), len(text))):
+    for start, stop in (*find_host_ranges(text), (len(text), len(text))):
         pieces.append(text[place:start].strip())
         place = stop
     return text if len(pieces) == 1 else "\n".join(filter(None, pieces)) or text
 
 
 def is_host_text(text: str) -> bool:
-    """Return whether nothing in a turn is a person's."""
-    return bool(host_parts(text)) and not blank_parts(text, host_parts(text)).strip()
+    """Return whether the host wrote all of a turn."""
+    return bool(find_host_ranges(text)) and not blank_out_ranges(text, find_host_ranges(text)).strip()
 
 
-def _tagged(text: str) -> Iterator[Part]:
+def _find_tagged_ranges(text: str) -> Iterator[TextRange]:
     """Yield tagged blocks of the host's, outermost only, and the tags around what is the person's own.
 
     A block that opens a line and is never closed goes to the end. A tag that stands in a fence or in code is no block.
     """
     if "<" not in text:
         return
-    closings, fences, end_of_last, local = _closings(text), deque(find_fences(text)), 0, False
+    closings, fences, end_of_last, local = _match_closing_tags(text), deque(find_fences(text)), 0, False
     alone = "<local-command-stdout>" in text and text.count("<command-name>") == 1
     for opening in _TAG_PATTERN.finditer(text):
         name, start, body = opening[1].lower(), opening.start(), opening.end()
@@ -99,17 +101,17 @@ def _tagged(text: str) -> Iterator[Part]:
             yield from ((start, body), (close, stop))
 
 
-def find_closed_blocks(text: str) -> Iterator[Part]:
+def find_closed_blocks(text: str) -> Iterator[TextRange]:
     """Yield the outermost tagged blocks of a text that are closed, whatever their tags."""
     end_of_last = 0
-    closings = _closings(text) if "<" in text else {}
+    closings = _match_closing_tags(text) if "<" in text else {}
     for start in sorted(closings):
         if start >= end_of_last and closings[start] >= 0:
             end_of_last = text.find(">", closings[start]) + 1 or len(text)
             yield start, end_of_last
 
 
-def _closings(text: str) -> dict[int, int]:
+def _match_closing_tags(text: str) -> dict[int, int]:
     """Return where each opening tag is closed, by its place; -1 for one that never is.
 
     It is closed by the last closing tag before the next block of its name: what is pasted may hold one itself.
@@ -128,7 +130,7 @@ def _closings(text: str) -> dict[int, int]:
     return found
 
 
-def _untagged(text: str) -> Iterator[Part]:
+def _find_untagged_ranges(text: str) -> Iterator[TextRange]:
     """Yield the blocks of a host that have no tags, each down to where somebody speaks again or the turn ends."""
     for opens, speaks in _HOST_BLOCK_PATTERNS:
         stop = 0

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.authorship.frames import frame_table
-from unabridged.authorship.host_words import Part, blank_parts, find_closed_blocks, host_parts
+from unabridged.authorship.frames import load_frame_table
+from unabridged.authorship.host_words import TextRange, blank_out_ranges, find_closed_blocks, find_host_ranges
 from unabridged.text_tools import blank_fences, find_fences, remove_bullet, split_sentences
 
 MAX_CHARACTERS = 60_000
@@ -20,7 +20,7 @@ BLANK_CHARACTER = "\ufffc"
 """Stands for each character of a quotation, so that places stay true."""
 
 _QUOTED_LINE_PATTERN = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
-_QUOTING_PATTERN = re.compile("|".join(frame_table()["held_up"]), re.MULTILINE)
+_QUOTING_PATTERN = re.compile("|".join(load_frame_table()["held_up"]), re.MULTILINE)
 _QUOTATION_PATTERN = re.compile(
     r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
     r"|\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d"
@@ -31,36 +31,36 @@ _QUOTATION_PATTERN = re.compile(
 _CHARACTERS_NOT_IN_NAMES = frozenset(" \t(){}<>=;\\")
 
 
-class Sentence(NamedTuple):
+class OwnSentence(NamedTuple):
     """One sentence of a person's."""
 
     core: str
     """As it was said."""
-    plain: str
+    without_quotations: str
     """The same with its quotations blanked."""
 
 
-def own_sentences(text: str) -> Iterator[Sentence]:
+def find_own_sentences(text: str) -> Iterator[OwnSentence]:
     """Yield the person's own sentences in a message."""
     if len(text) > MAX_CHARACTERS:
         text = f"{text[: MAX_CHARACTERS * 2 // 3]}\n{text[-MAX_CHARACTERS // 3 :]}"
     if text.startswith("[unabridged summary"):
         return
-    said = blank_parts(text, host_parts(text))
-    said = blank_fences(blank_parts(said, _blocks_outside_fences(said)))
+    said = blank_out_ranges(text, find_host_ranges(text))
+    said = blank_fences(blank_out_ranges(said, _find_blocks_outside_fences(said)))
     for pattern in (_QUOTED_LINE_PATTERN, _QUOTING_PATTERN):
         said = pattern.sub(lambda found: "\n" * len(found[0]), said)
-    said = blank_parts(said, find_closed_blocks(said))
+    said = blank_out_ranges(said, find_closed_blocks(said))
     own = _QUOTATION_PATTERN.sub(lambda found: _blank_quotation(found[0]), said)
     stop = 0
     for sentence in split_sentences(own):
         stop = own.index(sentence, stop) + len(sentence)
         plain = remove_bullet(sentence)
-        yield Sentence(said[stop - len(plain) : stop], plain)
+        yield OwnSentence(said[stop - len(plain) : stop], plain)
 
 
-def _blocks_outside_fences(text: str) -> Iterator[Part]:
-    """Yield the tagged blocks that open outside a fence: a fence that opens in one and is never closed ends with it."""
+def _find_blocks_outside_fences(text: str) -> Iterator[TextRange]:
+    """Yield the tagged blocks that open outside a code fence."""
     fences = find_fences(text)
     for block in find_closed_blocks(text) if fences else ():
         before = bisect_right(fences, block) - 1

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 
-from unabridged.authorship.frames import frame_table
+from unabridged.authorship.frames import load_frame_table
 from unabridged.text_cache import cache_by_text
 
 _TAIL_CHARACTERS = 4_000
 """Characters at the end of a turn in which its action is looked for."""
-_ACTION_WORDS = {kind: "|".join(words) for kind, words in frame_table()["actions"].items()}
+_ACTION_WORDS = {kind: "|".join(words) for kind, words in load_frame_table()["actions"].items()}
 _CLOSING_TAG_PATTERN = re.compile(rf"(?<!`)</(?:{_ACTION_WORDS['tags']})>")
-_BEGINS, _ENDS = (tuple(frame_table()["actions"][kind]) for kind in ("begins", "ends"))
+_BEGINS, _ENDS = (tuple(load_frame_table()["actions"][kind]) for kind in ("begins", "ends"))
 _LABEL_PATTERN = re.compile(rf"^[ \t]*(?:{_ACTION_WORDS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
 _KEY_PATTERN = re.compile(rf'"(?:{_ACTION_WORDS["keys"]})"\s?:')
 """Keys of an object that orders something."""
@@ -48,12 +48,12 @@ def ends_in_action(text: str) -> bool:
         return above.endswith(":") and _LABEL_PATTERN.search(f"{above} -") is not None
     return (
         _LABEL_PATTERN.search(end.rpartition("\n\n")[2]) is not None
-        or _is_object(end)
-        or _is_code(end, len(text) <= _TAIL_CHARACTERS)
+        or _ends_in_action_object(end)
+        or _ends_in_code(end, len(text) <= _TAIL_CHARACTERS)
     )
 
 
-def _is_object(end: str) -> bool:
+def _ends_in_action_object(end: str) -> bool:
     """Return whether a turn ends in a JSON object that orders something."""
     if not end.endswith(("}", "]")):
         return False
@@ -61,7 +61,7 @@ def _is_object(end: str) -> bool:
     return found.startswith(("{", "[{")) and bool(_KEY_PATTERN.search(found) or _LONE_KEY_PATTERN.search(found))
 
 
-def _is_code(end: str, whole: bool) -> bool:
+def _ends_in_code(end: str, whole: bool) -> bool:
     """Return whether a turn is nothing but code, or ends in a call or a command on a line of its own."""
     lines = [line for line in end.splitlines() if line.strip()]
     if not lines or "](" in lines[-1]:

@@ -18,8 +18,8 @@ from unabridged.archive.protocol import Scope
 log = logging.getLogger("unabridged")
 
 
-class Background:
-    """The background work of one compactor."""
+class BackgroundWork:
+    """The threads in which one compactor makes summaries early."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -32,7 +32,9 @@ class Background:
             if scope in self._work:
                 return False
             context = copy_context()  # a host's state may depend on the caller's context holds
-            worker = threading.Thread(target=context.run, args=(_quietly, work), name="unabridged-early", daemon=True)
+            worker = threading.Thread(
+                target=context.run, args=(_run_and_log_errors, work), name="unabridged-early", daemon=True
+            )
             self._work[scope] = worker
             worker.start()
             return True
@@ -55,7 +57,7 @@ class Background:
             worker.join(max(0.0, until - time.monotonic()))
 
 
-def _quietly(work: Callable[[], object]) -> None:
+def _run_and_log_errors(work: Callable[[], object]) -> None:
     try:
         work()
     except Exception:

@@ -36,7 +36,7 @@ class StoredCalibration:
         self.value = Calibration()
         if key is not None:
             try:
-                self.value = Calibration.from_json(archive.remembered(namespace, _name(key)), key)
+                self.value = Calibration.from_json(archive.remembered(namespace, _build_entry_name(key)), key)
             except ArchiveError as error:
                 log.debug("what earlier reports taught can't be read: %s", error)
 
@@ -46,9 +46,9 @@ class StoredCalibration:
         self._reports += 1
         first = self._saved_at is None and self._reports >= REPORTS_BEFORE_SAVING
         if first or (self._saved_at is not None and self._clock() - self._saved_at >= SAVE_INTERVAL_SECONDS):
-            self._save_soon()
+            self._save_without_blocking()
 
-    def _save_soon(self) -> None:
+    def _save_without_blocking(self) -> None:
         """Save it; an event loop does not wait for that."""
         try:
             asyncio.get_running_loop()
@@ -63,10 +63,10 @@ class StoredCalibration:
             return
         self._saved_at, self._reports = self._clock(), 0
         try:
-            self._archive.remember(self._namespace, _name(self._key), self.value.to_json(self._key))
+            self._archive.remember(self._namespace, _build_entry_name(self._key), self.value.to_json(self._key))
         except ArchiveError as error:
             log.debug("what reports taught can't be kept: %s", error)
 
 
-def _name(key: str) -> str:
+def _build_entry_name(key: str) -> str:
     return f"calibration {key}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Part, Scope
-from unabridged.asking.drivers import adrive, drive, in_thread, take_lock
+from unabridged.asking.drivers import arun_generator, run_generator, run_in_thread, take_lock
 from unabridged.asking.learned_limits import (
     LearnedLimits,
     describe_refusal,
@@ -21,7 +21,7 @@ from unabridged.asking.learned_limits import (
     require_overflow,
 )
 from unabridged.engine import pipeline
-from unabridged.engine.background import Background
+from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
 from unabridged.engine.conversations import ConversationCache, ConversationCaches
 from unabridged.engine.restore import restore
@@ -31,15 +31,15 @@ from unabridged.engine.store import to_part
 from unabridged.engine.trigger import MADE_EARLY, Decision, RequestSize, TriggerInput, decide
 from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation, SummaryFailed, WontFit
 from unabridged.events import Receipt, Unchanged
-from unabridged.formats import Format, Message, detect
-from unabridged.history.difference import digest_prefixes
+from unabridged.formats import Format, Message, detect_message_format
+from unabridged.history.difference import compute_prefix_digests
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
-from unabridged.legality import find_waiting
+from unabridged.legality import find_unanswered_round
 from unabridged.results import Compaction, Outlook, Plan
 from unabridged.settings import Limits
-from unabridged.tokens.calibrate import usage_of
+from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.meter import Meter
-from unabridged.tokens.models import family_of
+from unabridged.tokens.models import find_family
 
 if TYPE_CHECKING:
     from unabridged.asking.exchange import Exchange
@@ -72,18 +72,18 @@ class MeasuredCall:
         return self.request.start is not self.request.original
 
     @property
-    def work_scope(self) -> Scope:
-        """Return by what work in the background goes."""
-        return self.cache.work_scope or self.request.scope
+    def background_scope(self) -> Scope:
+        """Return the scope under which background work for this conversation runs."""
+        return self.cache.background_scope or self.request.scope
 
     @property
     def shared_scope(self) -> Scope:
-        """Return the same for every process: a conversation without a name goes by how it begins."""
+        """Return a scope that is the same in every process: an unnamed conversation is known by its first messages."""
         request = self.request
         if request.scope.thread:
             return request.scope
         meanings = (request.format.read(message).meaning_digest for message in request.original[:UNNAMED_KEY_MESSAGES])
-        return request.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{digest_prefixes(meanings, '')[-1][:16]}")
+        return request.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{compute_prefix_digests(meanings, '')[-1][:16]}")
 
     @property
     def tokens_before(self) -> int:
@@ -97,25 +97,25 @@ class MeasuredCall:
 
     @property
     def is_bound(self) -> bool:
-        """Return whether the provider may refuse what its model thought where other messages stand before it."""
-        return self.setup.thinking_rule(self.request.format) == "bound"
+        """Return whether the provider may refuse thinking whose preceding messages were changed."""
+        return self.setup.find_thinking_rule(self.request.format) == "bound"
 
     @property
     def fits(self) -> bool:
         """Return whether the request is within the budget as it is."""
         return self.setup.fits(self.estimate)
 
-    def unchanged(self, why: str = "") -> Compaction:
-        """Return that nothing new is done: the very list, or what became of it when it was passed in before."""
+    def build_unchanged_result(self, why: str = "") -> Compaction:
+        """Return the result of a call that does nothing new: the same list, or what was made of it before."""
         request, resent = self.request, self.cache.resent if self.is_resumed else None
         scope = resent.scope if resent is not None else request.scope
-        return self._result(request.start, scope, request.start_receipt, self.estimate, why)
+        return self._build_result(request.start, scope, request.start_receipt, self.estimate, why)
 
-    def compacted(self, state: State, why: str) -> Compaction:
-        """Return what a compaction made of the list; `why` says why it made nothing."""
-        return self._result(state.working.messages, state.scope, state.receipt, state.estimate, why)
+    def build_compacted_result(self, state: State, why: str) -> Compaction:
+        """Return the result of a compaction; `why` says why it changed nothing."""
+        return self._build_result(state.working.messages, state.scope, state.receipt, state.estimate, why)
 
-    def _result(
+    def _build_result(
         self, messages: list[Message], scope: Scope, receipt: Receipt | None, estimate: int, why: str
     ) -> Compaction:
         request, before, after = self.request, self.setup.tokens(self.original_estimate), self.setup.tokens(estimate)
@@ -125,10 +125,10 @@ class MeasuredCall:
         )
 
     def new_state(self) -> State:
-        """Return a compaction that begins with the list to go on from, as it was read last."""
+        """Return the state in which a compaction of the list begins."""
         request, measured = self.request, self.cache.measured
         views = self.setup.read(request.start, request.format, measured.read(request.format, self.setup.meter))
-        is_pending = request.is_by_hand or find_waiting(views, items=request.format.items) is not None
+        is_pending = request.is_by_hand or find_unanswered_round(views, items=request.format.items) is not None
         working = WorkingList(request.start, views, list(measured.sizes))
         is_named = bool(request.scope.thread)
         return State(request, working, request.scope, is_named, is_pending, receipt=request.start_receipt)
@@ -147,7 +147,7 @@ class CallRunner:
         answers_apart: bool = False,
     ) -> None:
         self.settings, self.asker, self.format = setup.settings, setup.summary_writer.asker, format_
-        self.calibration, self.caches, self.background = calibration, ConversationCaches(), Background()
+        self.calibration, self.caches, self.background = calibration, ConversationCaches(), BackgroundWork()
         self.clock: Callable[[], float] = time.monotonic
         self._setup, self._new_meter, self._answers_apart = setup, new_meter, answers_apart
         self._setups: dict[str, Setup] = {}
@@ -160,18 +160,18 @@ class CallRunner:
 
     # -- drivers ------------------------------------------------------------------------------------------------------
 
-    def drive(self, steps: Generator[Any, Any, T]) -> T:
+    def run_steps(self, steps: Generator[Any, Any, T]) -> T:
         """Run the steps to their end, asking the model for what they yield."""
         exchange = self._new_exchange()
-        return drive(steps, _refuse_to_ask if exchange is None else exchange.ask)
+        return run_generator(steps, _refuse_to_ask if exchange is None else exchange.ask)
 
-    async def adrive(self, steps: Generator[Any, Any, T]) -> T:
-        """`drive` without blocking the event loop: the work is done in a worker thread."""
+    async def arun_steps(self, steps: Generator[Any, Any, T]) -> T:
+        """`run_generator` without blocking the event loop: the work is done in a worker thread."""
         exchange = self._new_exchange()
         if exchange is None:
-            return await in_thread(drive, steps, _refuse_to_ask)
+            return await run_in_thread(run_generator, steps, _refuse_to_ask)
         try:
-            return await adrive(steps, exchange.aask, threads=True)
+            return await arun_generator(steps, exchange.aask, threads=True)
         except BaseException:  # a task that was cancelled, above all: nobody waits for the model any more
             exchange.cancel()
             raise
@@ -185,11 +185,11 @@ class CallRunner:
 
     # -- a call -------------------------------------------------------------------------------------------------------
 
-    def run_with_room(
+    def run_with_answer_reserve(
         self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any], **options: Any
     ) -> Generator[Any, Any, Compaction]:
-        """`run`, with room for an answer of so many tokens; where that can't be, the provider decides."""
-        within = self._find_limits_for(answer)
+        """Run the call with room for an answer of so many tokens; without it where that does not fit."""
+        within = self._find_limits_for_answer(answer)
         if within is not None:
             try:
                 return (yield from self.run(messages, scope, fixed, **options, within=within))
@@ -197,7 +197,7 @@ class CallRunner:
                 log.debug("no room for an answer of %s tokens", answer)
         return (yield from self.run(messages, scope, fixed, **options))
 
-    def _find_limits_for(self, answer: int | None) -> Limits | None:
+    def _find_limits_for_answer(self, answer: int | None) -> Limits | None:
         """Return the limits for a request that asks for so long an answer; None where the usual ones leave as much."""
         limits = self.limits
         if answer is None or self._answers_apart or limits.assumed or answer <= limits.reserve:
@@ -230,16 +230,16 @@ class CallRunner:
                 cache, scope, messages, fixed, within, anew=not (why or follows_trigger), force=force, asked=bool(why)
             )
             if follows_trigger:
-                call = self._catch_up(call)
+                call = self._catch_up_with_archive(call)
             cache.message_count = len(messages)
-            return (yield from self._act(call, self._decide(call, why)))
+            return (yield from self._carry_out(call, self._decide(call, why)))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
-            self._setup.host.emit_failure(cache.work_scope or scope, error.function, error)
+            self._setup.host.emit_failure(cache.background_scope or scope, error.function, error)
             if call is None or not call.fits:
                 raise
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)
             cache.attempts.failed_why, cache.attempts.failed_at = str(error), call.estimate
-            return call.unchanged(str(error))
+            return call.build_unchanged_result(str(error))
         finally:
             cache.lock.release()
 
@@ -257,11 +257,11 @@ class CallRunner:
     ) -> MeasuredCall:
         """Return the call, with what is new in its list measured; `anew`: whatever became of the list before."""
         format_ = self.format or cache.detect_format(messages)
-        setup = self.setup_for(format_) if within is None else replace(self.setup_for(format_), limits=within)
-        start = messages if anew else cache.find_start(messages, format_)
+        setup = self.get_setup(format_) if within is None else replace(self.get_setup(format_), limits=within)
+        start = messages if anew else cache.find_list_to_continue(messages, format_)
         overhead = cache.count_overhead(setup.meter, *fixed)
         estimate = overhead + cache.measured.update(start, format_, setup.meter)
-        original = estimate if start is messages else overhead + cache.original_tokens()
+        original = estimate if start is messages else overhead + cache.count_original_tokens()
         last, cache.called_at = cache.called_at, self.clock()
         idle = 0.0 if last is None else cache.called_at - last
         receipt = cache.resent.receipt if start is not messages and cache.resent is not None else None
@@ -270,8 +270,8 @@ class CallRunner:
         )
         return MeasuredCall(setup, cache, request, estimate, original)
 
-    def _catch_up(self, call: MeasuredCall) -> MeasuredCall:
-        """Return the call, with what became of the conversation in the archive since the last one here.
+    def _catch_up_with_archive(self, call: MeasuredCall) -> MeasuredCall:
+        """Return the call, brought up to date with what the archive holds of its conversation.
 
         Other processes may have compacted it. The same conversation must become the same bytes wherever it is sent
         from, below the trigger too: a provider may refuse what its model thought where it stands behind others. And
@@ -282,15 +282,15 @@ class CallRunner:
         measure = partial(self._measure, cache, request.scope, request.original, fixed, setup.limits)
         resent = cache.resent if call.is_resumed else None
         needs_less = resent is not None and call.is_original_below_trigger and not (resent.is_asked or call.is_bound)
-        if needs_less or self._is_forgotten(call):
+        if needs_less or self._is_record_lost(call):
             cache.resent = None
             call = measure(anew=True)
         if not is_on_server(setup.archive.url):  # who has it alone need not read the list, and hash all of it
             return call
-        if not cache.may_have_gone_on_elsewhere(request.original, request.format, is_bound=call.is_bound):
+        if not cache.may_have_continued_elsewhere(request.original, request.format, is_bound=call.is_bound):
             return call
         state = call.new_state()
-        if not pipeline.restore_sent(setup, state):
+        if not pipeline.restore_used_records(setup, state):
             return call
         is_asked = state.record is not None and state.record.data.get("asked")
         if call.is_original_below_trigger and not (call.is_bound or is_asked):
@@ -298,8 +298,8 @@ class CallRunner:
         cache.finish(state, "")
         return measure()
 
-    def _is_forgotten(self, call: MeasuredCall) -> bool:
-        """Return whether it is to be compacted, and the archive no longer has what the list was made by."""
+    def _is_record_lost(self, call: MeasuredCall) -> bool:
+        """Return whether a compaction is due and the archive has lost the record that made the list."""
         receipt = call.request.start_receipt
         if receipt is None or call.setup.trigger_reason(RequestSize(call.estimate, len(call.request.start))) is None:
             return False
@@ -312,7 +312,9 @@ class CallRunner:
         """Return what to do; `why` says that it was asked for, or refused."""
         setup, attempts, share, asker = call.setup, call.cache.attempts, self.settings.background, self.asker
         attempts.looked_at = min(attempts.looked_at, call.estimate)
-        may_ask = share is not None and asker is not None and not (asker.why_missing or asker.seconds_until_ready)
+        may_ask = (
+            share is not None and asker is not None and not (asker.missing_model_reason or asker.seconds_until_ready)
+        )
         return decide(
             TriggerInput(
                 limits=setup.limits,
@@ -322,23 +324,23 @@ class CallRunner:
                 attempts=attempts,
                 asked_why=why,
                 is_forced=call.request.is_by_hand,
-                is_in_background=share is not None and self.background.is_running(call.work_scope),
+                is_in_background=share is not None and self.background.is_running(call.background_scope),
                 background_share=share if may_ask else None,
                 idle_seconds=call.request.idle_seconds,
                 cache_seconds=None if setup.prices is None else setup.prices.lifetime,
             )
         )
 
-    def _act(self, call: MeasuredCall, decision: Decision) -> Generator[Any, Any, Compaction]:
+    def _carry_out(self, call: MeasuredCall, decision: Decision) -> Generator[Any, Any, Compaction]:
         """Do what was decided."""
         setup, cache, request = call.setup, call.cache, call.request
         if decision.action == "begin":
-            self._begin_early(call)
+            self._start_early_summary(call)
         if decision.action not in {"compact", "clear"}:
-            return call.unchanged(decision.why)
+            return call.build_unchanged_result(decision.why)
         if decision.action == "compact" and not (call.fits or request.is_by_hand):
-            self.background.wait(call.work_scope, self.settings.deadline)
-        cache.measured.reread(request.start, request.format, setup.meter)
+            self.background.wait(call.background_scope, self.settings.deadline)
+        cache.measured.update_deeply(request.start, request.format, setup.meter)
         state, why = call.new_state(), ""
         if decision.action == "compact":
             why = yield from pipeline.compact(setup, state, decision.why)
@@ -346,14 +348,14 @@ class CallRunner:
             cache.attempts.looked_at = call.estimate
             pipeline.clear_below_trigger(setup, state, f"clearing pays for itself at {call.tokens_before:,} tokens")
             if state.working.messages is request.start:
-                return call.unchanged()
+                return call.build_unchanged_result()
         if why and cache.attempts.failed_why != why:
             thread, namespace = state.scope.thread, state.scope.namespace
             setup.host.emit(Unchanged(thread, why, call.tokens_before, namespace=namespace))
         cache.finish(state, why)
-        return call.compacted(state, why)
+        return call.build_compacted_result(state, why)
 
-    def _begin_early(self, call: MeasuredCall) -> None:
+    def _start_early_summary(self, call: MeasuredCall) -> None:
         """Have the summary made in the background, by one process at a time."""
         request, attempts, archive, scope = call.request, call.cache.attempts, call.setup.archive, call.shared_scope
         messages, fixed = list(request.start), (request.system, request.tools)
@@ -365,7 +367,7 @@ class CallRunner:
                 if not has_lease:
                     return "made elsewhere"
                 own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
-                return self.drive(pipeline.compact_early(own.setup, own.new_state()))
+                return self.run_steps(pipeline.compact_early(own.setup, own.new_state()))
             except ArchiveError as error:  # reported when a request needs the archive
                 return str(error)
             finally:
@@ -378,13 +380,13 @@ class CallRunner:
                 attempts.begun_at = MADE_EARLY
 
         attempts.begun_at = call.estimate
-        self.background.start(call.work_scope, work)
+        self.background.start(call.background_scope, work)
 
     # -- what would be done -------------------------------------------------------------------------------------------
 
-    def foresee(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
-        """Return what `run_with_room` would do. Nothing is done, stored or remembered."""
-        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for(answer))
+    def preview(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
+        """Return what `run_with_answer_reserve` would do, without doing, storing or remembering anything."""
+        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for_answer(answer))
         setup = call.setup
         outlook = partial(Outlook, setup.tokens(call.estimate), setup.limits.budget)
         trigger = setup.trigger_reason(RequestSize(call.estimate, len(messages)))
@@ -394,31 +396,28 @@ class CallRunner:
         restore(setup, state, settles=False)
         if setup.trigger_reason(state.size) is None and not state.restored.is_broken:
             return outlook(trigger, why="what was recorded of it is applied again")
-        chosen = self._choose(setup, state)
+        chosen = self._preview_compaction(setup, state)
         if isinstance(chosen, str):
             return outlook(trigger, why=chosen)
         if isinstance(chosen, Rewrite):
             return outlook(trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
         return outlook(trigger, chosen)
 
-    def _choose(self, setup: Setup, state: State) -> Rewrite | Plan | str:
+    def _preview_compaction(self, setup: Setup, state: State) -> Rewrite | Plan | str:
         """Return what a compaction would do; in words, why nothing. Only an estimate that is sure refuses a request."""
         current = setup
         while True:
             try:
-                return pipeline.choose(current, state)
+                return pipeline.choose_compaction(current, state)
             except IllegalConversation as error:
                 return str(error)
             except WontFit as error:
                 if not setup.may_fit(error.floor):
                     return str(error)
-                current = pipeline.with_room_for(current, error.floor)
+                current = pipeline.raise_budget(current, error.floor)
 
     def list_live_parts(self, messages: list[Message], scope: Scope) -> list[Part]:
-        """Return what stands in the list, with compactions of it that are recorded: each message as it is archived.
-
-        What compactions put in is left out. Nothing is stored or remembered.
-        """
+        """Return the messages that are in the list now, each as it is archived; without what compactions put in."""
         if not messages:
             return []
         call = self._measure(ConversationCache(), scope, messages, (None, None))
@@ -431,15 +430,15 @@ class CallRunner:
 
     def observe(self, fitted: Compaction, usage: Any) -> None:
         """Learn from what the provider reported for this request."""
-        report = usage_of(usage)
+        report = parse_usage(usage)
         if report is not None and fitted.estimate > 0:
             self.calibration.observe(fitted.estimate, report)
-            self._adopt(self._learned_limits.limits(self.calibration.value.factor))
+            self._set_limits(self._learned_limits.limits(self.calibration.value.factor))
 
     def recover_from_refusal(self, fitted: Compaction, error: object, scope: Scope) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
         overflow, calibration = require_overflow(error), self.calibration.value
-        setup = self.setup_for(self.format or detect(fitted.messages))
+        setup = self.get_setup(self.format or detect_message_format(fitted.messages))
         if not fitted.estimate:  # it was sent as it came, and nobody counted it
             counted = self._measure(ConversationCache(), scope, fitted.messages, fitted.fixed)
             fitted = replace(fitted, estimate=counted.estimate)
@@ -450,7 +449,7 @@ class CallRunner:
         limits = None
         if not self.settings.off:
             limits = self._learned_limits.add(overflow, fitted.estimate, calibration.factor)
-        self._adopt(limits)
+        self._set_limits(limits)
         if limits is None or fitted.refused:
             overhead, usual = setup.tokens(setup.meter.overhead(*fitted.fixed)), self.limits
             raise WontFit(overhead=overhead, floor=tokens, budget=usual.budget, window=usual.window) from cause
@@ -463,17 +462,17 @@ class CallRunner:
                 return replace((yield from run(within=within)), refused=True)
         return replace((yield from run(within=last)), refused=True)
 
-    def _adopt(self, limits: Limits | None) -> None:
-        """Have these limits from now on."""
+    def _set_limits(self, limits: Limits | None) -> None:
+        """Use these limits from now on."""
         if limits is not None and limits != self.limits:
             self._setup = replace(self._setup, limits=limits)
             self._setups = {name: replace(setup, limits=limits) for name, setup in self._setups.items()}
 
-    def setup_for(self, format_: Format) -> Setup:
+    def get_setup(self, format_: Format) -> Setup:
         """Return what compactions in this format share; it gives the tokenizer family where no agent is named."""
         setup = self._setups.get(format_.name)
         if setup is None:
-            meter = self._new_meter(family=family_of(self._setup.agent, format_.family))
+            meter = self._new_meter(family=find_family(self._setup.agent, format_.family))
             setup = self._setups[format_.name] = replace(self._setup, meter=meter)
         return setup
 

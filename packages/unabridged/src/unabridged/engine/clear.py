@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from unabridged.engine.stubs import build_media_stub, build_stub, names_of, shorten_arguments, words_of
+from unabridged.engine.stubs import build_media_stub, build_stub, find_new_names, find_words, shorten_arguments
 from unabridged.engine.trigger import MIN_CLEARED_SHARE
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Slot
 from unabridged.marks import is_shortened, is_stub
@@ -43,7 +43,9 @@ def find_prices(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:
         return None
     if wanted.prices is not None or info is None or not info.input:
         return wanted.prices
-    return Prices(info.read_share, info.write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0)
+    return Prices(
+        info.cache_read_share, info.cache_write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class ClearingTerms(NamedTuple):
     idle: float = 0.0
     patience: float = PATIENCE_SHARE
 
-    def start(self, pieces: Sequence[_Piece], sizes: Sequence[int], turns: float) -> int | None:
+    def find_first_to_clear(self, pieces: Sequence[_ClearablePiece], sizes: Sequence[int], turns: float) -> int | None:
         """Return the first message to change, from which on everything clearable goes; None to leave all as it is."""
         whole = sum(sizes)
         if self.over > 0 or self.prices is None:
@@ -115,11 +117,11 @@ def plan_clearing(
     turns = wanted.remaining_turns
     if turns is None:  # as many as there were
         turns = sum(view.role == "assistant" for view in views)
-    pieces = [piece for piece in _pieces(views, sizes, wanted, count) if not protect(piece.message)]
-    if terms.start(pieces, sizes, turns) is None:
+    pieces = [piece for piece in _find_clearable_pieces(views, sizes, wanted, count) if not protect(piece.message)]
+    if terms.find_first_to_clear(pieces, sizes, turns) is None:
         return None
-    pieces = [piece for piece in _with_stubs(views, pieces, count) if piece.freed >= wanted.minimum]
-    start = terms.start(pieces, sizes, turns)
+    pieces = [piece for piece in _measure_stubs(views, pieces, count) if piece.freed >= wanted.minimum]
+    start = terms.find_first_to_clear(pieces, sizes, turns)
     if start is None:
         return None
     gone = [piece for piece in pieces if piece.message >= start]
@@ -145,11 +147,11 @@ def build_edits(
         calls.update((id_, call) for call in view.calls for id_ in call.ids)
         if index in clearing.pieces:
             answered = {answer.call_id: calls.get(answer.call_id) for answer in view.answers}
-            result[index] = _edit(view, clearing.pieces[index], answered, ref(index), record(index))
+            result[index] = _build_edit(view, clearing.pieces[index], answered, ref(index), record(index))
     return result
 
 
-class _Piece(NamedTuple):
+class _ClearablePiece(NamedTuple):
     """A piece of a message that may become a stub."""
 
     message: int
@@ -176,8 +178,8 @@ class _Piece(NamedTuple):
             return shorten_arguments(self.text, *details)
         return build_stub(self.calls[0] if self.calls else None, self.text, *details)
 
-    def is_wanted(self, wanted: Clear) -> bool:
-        """Return whether the settings let it go, and it is worth a stub and none yet."""
+    def may_be_cleared(self, wanted: Clear) -> bool:
+        """Return whether the settings allow it to be cleared, and it is worth a stub and is not one yet."""
         tools = [call.name for call in self.calls] or [""]
         allowed = all(
             tool not in wanted.exclude and (wanted.include is None or tool in wanted.include) for tool in tools
@@ -186,7 +188,7 @@ class _Piece(NamedTuple):
         return allowed and self.freed >= wanted.minimum and not done
 
 
-def _first_kept(views: Sequence[View], rounds: int) -> int:
+def _find_first_kept(views: Sequence[View], rounds: int) -> int:
     """Return where the last so many rounds begin; what the model has not read yet is always among them."""
     index = len(views)
     while index > 0 and rounds > 0:
@@ -201,25 +203,25 @@ def _first_kept(views: Sequence[View], rounds: int) -> int:
     return index
 
 
-def _pieces(
+def _find_clearable_pieces(
     views: Sequence[View], sizes: Sequence[int], wanted: Clear, count: Callable[[str], int]
-) -> Iterator[_Piece]:
+) -> Iterator[_ClearablePiece]:
     """Yield every piece that may become a stub, in order; its stub is not made yet."""
-    later = _turns_after(views)
+    later = _count_later_model_calls(views)
     calls: dict[str, Call] = {}  # ids may be reused: the newest call with an id is the one an answer means
-    for index in range(_first_kept(views, wanted.keep_rounds)):
+    for index in range(_find_first_kept(views, wanted.keep_rounds)):
         view = views[index]
         calls.update((id_, call) for call in view.calls for id_ in call.ids)
         if view.opaque or sizes[index] - STUB_TOKENS < wanted.minimum:
             continue
         waited = max(0, later[index] - wanted.keep_rounds)
-        signed = bool(view.calls) and is_beside_signed(views, index)
-        for piece in _pieces_of(index, view, sizes[index], calls, count):
-            if piece.is_wanted(wanted) and not (signed and piece.slot.kind in _MODEL_SLOTS):
+        signed = bool(view.calls) and is_beside_signed_reasoning(views, index)
+        for piece in _split_into_pieces(index, view, sizes[index], calls, count):
+            if piece.may_be_cleared(wanted) and not (signed and piece.slot.kind in _MODEL_SLOTS):
                 yield piece._replace(waited=waited)
 
 
-def _texts(view: View) -> Iterator[tuple[Slot, str, Call | None]]:
+def _iterate_texts(view: View) -> Iterator[tuple[Slot, str, Call | None]]:
     """Yield the texts of a message with their places, and with the call for arguments."""
     yield Slot("text"), view.text, None
     for answer in view.answers:
@@ -229,15 +231,15 @@ def _texts(view: View) -> Iterator[tuple[Slot, str, Call | None]]:
     yield Slot("attached"), "\n".join(view.attached), None
 
 
-def _pieces_of(
+def _split_into_pieces(
     index: int, view: View, size: int, calls: Mapping[str, Call], count: Callable[[str], int]
-) -> Iterator[_Piece]:
-    """Yield what one message could be cleared of. Its tokens are shared out by length: nothing is counted again."""
+) -> Iterator[_ClearablePiece]:
+    """Yield what of one message may be cleared; its tokens are shared out by length, not counted again."""
     answered = tuple(calls[answer.call_id] for answer in view.answers if answer.call_id in calls)
     fixed = any(call.name in _FIXED_OUTPUTS for call in answered)
     words = min(size, count(view.whole_text())) if view.media else size
-    length = sum(len(text) for _, text, _ in _texts(view)) or 1
-    for slot, text, call in _texts(view):
+    length = sum(len(text) for _, text, _ in _iterate_texts(view)) or 1
+    for slot, text, call in _iterate_texts(view):
         about = call or calls.get(slot.id)
         if slot.kind == "text":
             goes = view.origin == "tool" and not view.answers
@@ -248,35 +250,37 @@ def _pieces_of(
         else:  # what a provider's own tools gave, not a person's documents
             goes = view.origin in {"model", "tool"}
         if text and goes:
-            yield _Piece(index, slot, text, (about,) if about else (), (), words * len(text) // length, 0)
+            yield _ClearablePiece(index, slot, text, (about,) if about else (), (), words * len(text) // length, 0)
     if view.origin == "tool" and view.media and not fixed:
-        yield _Piece(index, Slot("media"), "", answered, view.media, size - words, 0)
+        yield _ClearablePiece(index, Slot("media"), "", answered, view.media, size - words, 0)
 
 
-def _with_stubs(views: Sequence[View], pieces: Sequence[_Piece], count: Callable[[str], int]) -> list[_Piece]:
-    """Return the pieces with the names that only they have, the newest first, and with what each frees exactly."""
+def _measure_stubs(
+    views: Sequence[View], pieces: Sequence[_ClearablePiece], count: Callable[[str], int]
+) -> list[_ClearablePiece]:
+    """Return the pieces with the names that stand nowhere else and the exact cost of their stubs, newest first."""
     going = {(piece.message, piece.slot) for piece in pieces}
     other_words: set[str] = set()
     for index, view in enumerate(views):
-        for slot, text, _ in _texts(view):
-            other_words |= words_of(_unescaped(slot, text)) if (index, slot) not in going else set()
+        for slot, text, _ in _iterate_texts(view):
+            other_words |= find_words(_unescape_line_breaks(slot, text)) if (index, slot) not in going else set()
     for piece in pieces:
-        other_words |= words_of(_unescaped(piece.slot, piece.build_stub()))
-    done: list[_Piece] = []
+        other_words |= find_words(_unescape_line_breaks(piece.slot, piece.build_stub()))
+    done: list[_ClearablePiece] = []
     for piece in reversed(pieces):
-        names = names_of(_unescaped(piece.slot, piece.text), other_words)
+        names = find_new_names(_unescape_line_breaks(piece.slot, piece.text), other_words)
         other_words.update(names)
         named = piece._replace(names=names)
         done.append(named._replace(cost=count(named.build_stub())))
     return done[::-1]
 
 
-def _unescaped(slot: Slot, text: str) -> str:
+def _unescape_line_breaks(slot: Slot, text: str) -> str:
     """Return the text; of arguments with their line breaks unescaped, so that a word after one is read as itself."""
     return text.replace("\\n", "\n").replace("\\t", "\t") if slot.kind == "call" else text
 
 
-def _turns_after(views: Sequence[View]) -> list[int]:
+def _count_later_model_calls(views: Sequence[View]) -> list[int]:
     """Return for each message how many model calls came after it: one for each unbroken run of assistant messages."""
     turns = 0
     after: list[int] = []
@@ -286,7 +290,7 @@ def _turns_after(views: Sequence[View]) -> list[int]:
     return after[::-1]
 
 
-def is_beside_signed(views: Sequence[View], index: int) -> bool:
+def is_beside_signed_reasoning(views: Sequence[View], index: int) -> bool:
     """Return whether the unbroken run of assistant messages around this one carries signed reasoning."""
     start, stop = index, index + 1
     while start > 0 and views[start - 1].role == "assistant":
@@ -296,7 +300,7 @@ def is_beside_signed(views: Sequence[View], index: int) -> bool:
     return any(block.signature for view in views[start:stop] for block in view.reasoning)
 
 
-def _edit(
+def _build_edit(
     view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str, Call | None], ref: str | None, record: str
 ) -> Edit:
     media = {item.source: item for item in view.media}

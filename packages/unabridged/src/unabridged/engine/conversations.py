@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from unabridged import text_cache
 from unabridged.archive.protocol import Scope
-from unabridged.engine.resent_list import ResentList, remember_result
+from unabridged.engine.resent_list import ResentList, build_resent_list
 from unabridged.engine.state import State
 from unabridged.engine.trigger import Attempts
-from unabridged.formats import FORMATS, detect
-from unabridged.formats.base import Format, Message, read_at, require_list
+from unabridged.formats import FORMATS, detect_message_format
+from unabridged.formats.base import Format, Message, read_message_at, require_list
 from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
 from unabridged.marks import find_view_record_ids
@@ -63,14 +63,14 @@ class MeasuredList:
             self.format = format_
             self._forget_from(0)
         if not self._is_beginning_of(require_list(messages)):
-            self._forget_from(self._find_first_change(messages, contents_of(messages)))
+            self._forget_from(self._find_first_change(messages, list_contents(messages)))
         self.fresh = len(self.messages)
         new = messages[self.fresh :]
         if self.flat is not None and new:
             more = flatten_turns(new)
             self.flat = self.flat.add(more) if more is not None else None
-        for message, content in zip(new, contents_of(new), strict=True):
-            view = read_at(len(self.messages), message, format_)
+        for message, content in zip(new, list_contents(new), strict=True):
+            view = read_message_at(len(self.messages), message, format_)
             tokens = meter.message(view, message)
             if view.resets:  # the provider drops what stands before
                 self.sizes, self.total = [0] * len(self.sizes), 0
@@ -84,7 +84,7 @@ class MeasuredList:
     def read(self, format_: Format, meter: Meter) -> list[View]:
         """Return the views of all messages; those of an earlier call are read anew once, and measured if changed."""
         for i in range(self.checked, self.fresh):
-            known, view = self.views[i], read_at(i, self.messages[i], format_)
+            known, view = self.views[i], read_message_at(i, self.messages[i], format_)
             if view == known:
                 continue
             self.views[i] = same_words = known.with_origin(view.origin)
@@ -94,8 +94,8 @@ class MeasuredList:
         self.checked = len(self.views)
         return list(self.views)
 
-    def reread(self, messages: list[Message], format_: Format, meter: Meter) -> None:
-        """Like `update`, but a change deep inside a message is noticed too: what is not fresh is read anew."""
+    def update_deeply(self, messages: list[Message], format_: Format, meter: Meter) -> None:
+        """Update like `update`, and read older messages again to notice changes deep inside them."""
         fresh = self.fresh
         self.update(messages, format_, meter)
         self.fresh, self.checked = min(fresh, self.fresh), 0
@@ -105,7 +105,7 @@ class MeasuredList:
         """Remember what a compaction made of the list."""
         working = state.working
         self.format, self.flat, self.checked = state.format, None, len(working.views)
-        self.messages, self.contents = list(working.messages), contents_of(working.messages)
+        self.messages, self.contents = list(working.messages), list_contents(working.messages)
         self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
 
     def _measure(self, index: int, meter: Meter) -> None:
@@ -123,19 +123,19 @@ class MeasuredList:
             return False
         if known and head[0] is not self.messages[0]:  # built anew
             # What shares the objects of these copies is compared as quickly the next time; else follow the caller's.
-            shares = self.flat is not None or contents_of(head[:1])[0] is self.contents[0]
+            shares = self.flat is not None or list_contents(head[:1])[0] is self.contents[0]
             if not (self.is_rebuilt and shares):
-                self.messages, self.contents = list(head), contents_of(head)
+                self.messages, self.contents = list(head), list_contents(head)
             self.is_rebuilt = True
             return True
         self.is_rebuilt = False
-        return contents_of(self.messages) == self.contents
+        return list_contents(self.messages) == self.contents
 
     def _equals(self, head: Sequence[Message]) -> bool:
         """Return whether these messages are the known ones; objects that were built anew are compared flattened."""
         if head and head[-1] is not self.messages[-1]:
             known, self.flat = self.flat or flatten_turns(self.messages), flatten_turns(head)
-            if known is not None and self.flat is not None and self.flat.is_same(known):
+            if known is not None and self.flat is not None and self.flat.is_equal_to(known):
                 return True
         return head == self.messages
 
@@ -161,7 +161,7 @@ class ConversationCache:
     """One conversation as of the last call: its measured messages, what became of them, and what was tried."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    work_scope: Scope | None = None
+    background_scope: Scope | None = None
     """By which its work in the background goes while it has no name."""
     measured: MeasuredList = field(default_factory=MeasuredList)
     attempts: Attempts = field(default_factory=Attempts)
@@ -178,28 +178,28 @@ class ConversationCache:
         """Return the format of the conversation; only what is new is looked at, until one message gives it away."""
         format_, known = self.measured.format, len(self.measured.messages)
         if format_ is None or not known:
-            return detect(messages)
+            return detect_message_format(messages)
         odd = [message for message in require_list(messages)[known:] if not format_.claims(message)]
         return next((other for message in odd for other in FORMATS.values() if other.claims(message)), format_)
 
-    def find_start(self, messages: list[Message], format_: Format) -> list[Message]:
+    def find_list_to_continue(self, messages: list[Message], format_: Format) -> list[Message]:
         """Return the list to go on from: this one, or what became of it when it was passed in before."""
         known = self.measured.messages
         if self.resent is None or require_list(messages)[: len(known)] == known:
             return messages
-        result = self.resent.resume(messages, format_)
+        result = self.resent.rebuild_result(messages, format_)
         if result is None:
             self.resent = None
         return messages if result is None else result
 
-    def may_have_gone_on_elsewhere(self, messages: Sequence[Message], format_: Format, *, is_bound: bool) -> bool:
-        """Return whether another process may have sent this conversation since the last call, and recorded something.
+    def may_have_continued_elsewhere(self, messages: Sequence[Message], format_: Format, *, is_bound: bool) -> bool:
+        """Return whether another process may have sent and compacted this conversation since the last call.
 
         So it is where the model answered more often than it was asked from here. A request may also have been sent
         again by way of another: that only costs a cache, unless what the model thought is bound to what it was sent.
         """
         first, answers, last = self.message_count, 0, ""
-        for view in (read_at(i, message, format_) for i, message in enumerate(messages[first:], first)):
+        for view in (read_message_at(i, message, format_) for i, message in enumerate(messages[first:], first)):
             answers += view.role == "assistant" != last
             last = view.role
             if answers > (first > 0) or (is_bound and view.reasoning):
@@ -221,11 +221,11 @@ class ConversationCache:
             if state.request.is_by_hand:  # what was asked for by hand is not done again to a list that need not shrink
                 self.resent = None
             else:
-                self._remember(state)
+                self._remember_result(state)
             self.attempts.begun_at = 0
             self.measured.replace(state)
 
-    def _remember(self, state: State) -> None:
+    def _remember_result(self, state: State) -> None:
         """Remember what became of the list, in case it is passed in again: only the next call shows it."""
         before = self.resent if state.request.start is not state.request.original else None
         views = self.measured.views
@@ -234,18 +234,18 @@ class ConversationCache:
         else:
             new = (view.meaning_digest for view in views[len(before.result) :])
             meanings, is_whole = [*before.meanings, *new], before.is_whole
-        tokens = self.measured.total if before is None else self.original_tokens()
-        self.resent = remember_result(state, meanings, tokens, is_whole=is_whole)
+        tokens = self.measured.total if before is None else self.count_original_tokens()
+        self.resent = build_resent_list(state, meanings, tokens, is_whole=is_whole)
 
-    def original_tokens(self) -> int:
+    def count_original_tokens(self) -> int:
         """Return what the original takes, where the list to go on from is what became of it."""
         measured = self.measured
         if self.resent is None:
             return measured.total
         return self.resent.tokens + sum(measured.sizes[len(self.resent.result) :])
 
-    def may_begin(self, messages: Sequence[Message]) -> bool:
-        """Return whether the list may go on this conversation: the first and the last known message are in it."""
+    def may_be_continued_by(self, messages: Sequence[Message]) -> bool:
+        """Return whether this list may continue the conversation: its first and its last known message are in it."""
         lists = [self.measured.messages, *([self.resent.original] if self.resent is not None else [])]
         return any(
             known and len(known) <= len(messages) and known[0] == messages[0] and known[-1] == messages[len(known) - 1]
@@ -277,19 +277,19 @@ class ConversationCaches:
     def get(self, scope: Scope) -> ConversationCache:
         """Return the cache of the thread; the one used longest ago makes room."""
         with self._guard:
-            return self._caches[scope] if self._touch(scope) else self._add(scope, ConversationCache())
+            return self._caches[scope] if self._mark_as_used(scope) else self._add(scope, ConversationCache())
 
     def _find_unnamed(self, namespace: str, messages: Sequence[Message]) -> ConversationCache:
         with self._guard:
             unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
             for key in unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]:
-                if self._caches[key].may_begin(messages) and self._touch(key):
+                if self._caches[key].may_be_continued_by(messages) and self._mark_as_used(key):
                     return self._caches[key]
             self._number += 1
             work_scope = Scope(namespace, f"unnamed {os.getpid()} {self._number}")
-            return self._add(_UnnamedKey(namespace, self._number), ConversationCache(work_scope=work_scope))
+            return self._add(_UnnamedKey(namespace, self._number), ConversationCache(background_scope=work_scope))
 
-    def _touch(self, key: object) -> bool:
+    def _mark_as_used(self, key: object) -> bool:
         """Mark the cache as used last; return whether there is one."""
         if key in self._caches:
             self._caches.move_to_end(key)
@@ -310,23 +310,23 @@ class ConversationCaches:
                     del self._caches[key]
         text_cache.clear_cache()
 
-    def renew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Start afresh, with fresh locks: one held by another thread at a fork would never be released."""
         self._guard = threading.Lock()
         self._caches = OrderedDict()
 
 
-def contents_of(messages: Sequence[Message]) -> list[Any]:
-    """Return what each message holds, by reference: a message whose text was replaced shows here."""
+def list_contents(messages: Sequence[Message]) -> list[Any]:
+    """Return the content of each message, by reference, to notice a message whose text was replaced."""
     for read in _CONTENT_READERS:
         try:
             return list(map(read, messages))
         except (KeyError, TypeError, AttributeError):
             continue
-    return list(map(_content_of, messages))
+    return list(map(_read_content, messages))
 
 
-def _content_of(message: Message) -> Any:
+def _read_content(message: Message) -> Any:
     """Return the same of one message, for lists of both and for items that hold something else."""
     if type(message) is dict:
         if "content" in message:
@@ -341,10 +341,10 @@ def _content_of(message: Message) -> Any:
 _live_caches: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()
 
 
-def _renew_all() -> None:
+def _reset_caches_after_fork() -> None:
     for caches in list(_live_caches):
-        caches.renew()
+        caches.reset_after_fork()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(after_in_child=_reset_caches_after_fork)

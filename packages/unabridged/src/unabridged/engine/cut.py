@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from unabridged.legality import find_waiting
+from unabridged.legality import find_unanswered_round
 from unabridged.messages import View
 
 _LEAST_SHARE_OF_CEILING, _LEAST_SHARE_OF_AMOUNT = 1 / 3, 2 / 3
@@ -25,14 +25,16 @@ class Cut:
     """Where the tail would begin if there were room for all that was asked for."""
 
 
-def safe_indices(views: Sequence[View]) -> list[int]:
-    """Return every index at which the list can be parted: no call from its answer, no reasoning from its reply."""
-    unsafe = [rounds or reply for rounds, reply in zip(_inside_rounds(views), _inside_replies(views), strict=True)]
+def find_safe_indices(views: Sequence[View]) -> list[int]:
+    """Return every index at which the list can be cut: no call from its answer, no reasoning from its reply."""
+    unsafe = [
+        rounds or reply for rounds, reply in zip(_find_inside_rounds(views), _find_inside_replies(views), strict=True)
+    ]
     return [i for i, inside in enumerate(unsafe) if not inside]
 
 
-def _inside_rounds(views: Sequence[View]) -> list[bool]:
-    """Return for each index whether it parts a call from its answer, or from one that is yet to come.
+def _find_inside_rounds(views: Sequence[View]) -> list[bool]:
+    """Return for each index whether a cut there would separate a call from its answer.
 
     Ids may be reused: the newest call counts. In a text protocol, where an observation answers in a `user` turn, the
     index between it and the action before it is inside, too.
@@ -50,14 +52,14 @@ def _inside_rounds(views: Sequence[View]) -> list[bool]:
             opened[last + 1] += 1
             opened[i + 1] -= 1
         last = i if view.role != "system" else last
-    if (waiting := find_waiting(views)) is not None:  # its results are yet to come
+    if (waiting := find_unanswered_round(views)) is not None:  # its results are yet to come
         opened[waiting + 1] += 1
         opened[len(views)] -= 1
     return [depth > 0 for depth in accumulate(opened[: len(views) + 1])]
 
 
-def _inside_replies(views: Sequence[View]) -> list[bool]:
-    """Return for each index whether it parts a glued item from the rest of its reply: the provider wants both."""
+def _find_inside_replies(views: Sequence[View]) -> list[bool]:
+    """Return for each index whether a cut there would separate reasoning from the rest of its reply."""
     inside = [False] * (len(views) + 1)
     for i in range(1, len(views)):
         before = views[i - 1]
@@ -72,21 +74,21 @@ def find_staying_indices(views: Sequence[View], safe: Sequence[int], pinned: Col
     """
     anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque)}
     systems = {i for i, view in enumerate(views) if view.role == "system"}
-    return systems | whole_rounds(safe, anchors) | set(range(count_dropped(views)))
+    return systems | expand_to_whole_rounds(safe, anchors) | set(range(count_dropped_messages(views)))
 
 
-def count_dropped(views: Sequence[View]) -> int:
+def count_dropped_messages(views: Sequence[View]) -> int:
     """Return how many messages at the beginning a provider drops: those before the last compaction of its own."""
     return next((i for i in range(len(views) - 1, -1, -1) if views[i].resets), 0)
 
 
-def without_dropped(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
+def zero_dropped_sizes(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
     """Return the sizes, with nothing for what a provider drops."""
-    gone = count_dropped(views)
+    gone = count_dropped_messages(views)
     return [0] * gone + list(sizes[gone:])
 
 
-def whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
+def expand_to_whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
     """Return the messages at these indices and all that can't be parted from them."""
     whole: set[int] = set()
     for index in indices:
@@ -110,7 +112,7 @@ def count_separators(views: Sequence[View], gone: Collection[int], place: int) -
     return met
 
 
-class Tail(NamedTuple):
+class TailLimits(NamedTuple):
     """How much recent conversation is asked for, and how much there is room for; None where a measure has no bound."""
 
     tokens: int | None = None
@@ -124,17 +126,22 @@ class Tail(NamedTuple):
 
 
 def plan_cut(
-    views: Sequence[View], sizes: Sequence[int], tail: Tail, *, pinned: Collection[int] = (), kept: Collection[int] = ()
+    views: Sequence[View],
+    sizes: Sequence[int],
+    tail: TailLimits,
+    *,
+    pinned: Collection[int] = (),
+    kept: Collection[int] = (),
 ) -> Cut | None:
     """Return the cut that keeps what is asked for, as far as there is room; None when nothing could go.
 
     The last round always stays, and so do the messages in `kept`, wherever they stand.
     """
-    safe = safe_indices(views)
+    safe = find_safe_indices(views)
     stays = find_staying_indices(views, safe, pinned)
     starts = _TailStarts(views, sizes, safe, stays)
-    asked = starts.at_most(tail) if tail.at_most else starts.at_least(tail)
-    start = starts.within(asked, tail)
+    asked = starts.at_most(tail) if tail.at_most else starts.find_start_for_at_least(tail)
+    start = starts.find_start_within_room(asked, tail)
     gone = tuple(i for i in range(start) if i not in stays and i not in kept)
     return Cut(gone, start, asked) if gone else None
 
@@ -148,34 +155,36 @@ class _TailStarts:
         self._views = views
         self._safe = [i for i in safe if i < len(views)] or [0]
         counts = [i not in stays for i in range(len(views))]
-        self._messages = _from_the_end(map(int, counts))
-        self._tokens = _from_the_end(size * counted_ for size, counted_ in zip(sizes, counts, strict=True))
+        self._messages = _sum_from_end(map(int, counts))
+        self._tokens = _sum_from_end(size * counted_ for size, counted_ in zip(sizes, counts, strict=True))
 
     @property
-    def _last(self) -> int:
+    def _last_safe_index(self) -> int:
         return self._safe[-1]
 
-    def at_least(self, tail: Tail) -> int:
+    def find_start_for_at_least(self, tail: TailLimits) -> int:
         """Return where the tail begins that has so many messages, or so many tokens, with its first round whole."""
         starts = [0]
         if tail.messages is not None:
-            starts.append(next((i for i in range(self._last, -1, -1) if self._messages[i] >= tail.messages), 0))
+            starts.append(
+                next((i for i in range(self._last_safe_index, -1, -1) if self._messages[i] >= tail.messages), 0)
+            )
         if tail.tokens is not None:
             inside = [i for i in range(len(self._views)) if self._tokens[i] <= tail.tokens]
-            starts.append(min(inside, default=self._last))
+            starts.append(min(inside, default=self._last_safe_index))
         start = max(i for i in self._safe if i <= max(starts))
         if tail.tokens is None or starts[-1] < max(starts):
             return start
-        return self._at_boundary(start, _LEAST_SHARE_OF_AMOUNT)
+        return self._move_to_persons_turn(start, _LEAST_SHARE_OF_AMOUNT)
 
-    def at_most(self, tail: Tail) -> int:
+    def at_most(self, tail: TailLimits) -> int:
         """Return where the longest tail begins that is within both ceilings, with a person's message where it can."""
-        return self._at_boundary(
-            self.within(0, tail._replace(room=tail.tokens, most=tail.messages)), _LEAST_SHARE_OF_CEILING
+        return self._move_to_persons_turn(
+            self.find_start_within_room(0, tail._replace(room=tail.tokens, most=tail.messages)), _LEAST_SHARE_OF_CEILING
         )
 
-    def within(self, start: int, tail: Tail) -> int:
-        """Return the first place from `start` on from which the tail is within the room that there is."""
+    def find_start_within_room(self, start: int, tail: TailLimits) -> int:
+        """Return the first place from `start` on at which a tail may begin and fits the room."""
         fits = (
             i
             for i in self._safe
@@ -183,20 +192,20 @@ class _TailStarts:
             and (tail.room is None or self._tokens[i] <= tail.room)
             and (tail.most is None or self._messages[i] <= tail.most)
         )
-        return next(fits, self._last)
+        return next(fits, self._last_safe_index)
 
-    def _at_boundary(self, start: int, share: float) -> int:
+    def _move_to_persons_turn(self, start: int, share: float) -> int:
         """Return where a person begins to speak behind `start`, if the tail from there has this share of the tokens."""
-        places = (i for i in self._safe if i >= start and _begins_turn(self._views, i))
+        places = (i for i in self._safe if i >= start and _begins_persons_turn(self._views, i))
         boundary = next(places, start)
         return boundary if self._tokens[boundary] >= share * self._tokens[start] else start
 
 
-def _from_the_end(sizes: Iterable[int]) -> list[int]:
+def _sum_from_end(sizes: Iterable[int]) -> list[int]:
     """Return what all from each place on take together."""
     return [*accumulate(reversed([*sizes, 0]))][::-1]
 
 
-def _begins_turn(views: Sequence[View], index: int) -> bool:
+def _begins_persons_turn(views: Sequence[View], index: int) -> bool:
     starts = index < len(views) and views[index].origin == "person"
     return starts and (index == 0 or views[index - 1].origin != "person")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from unabridged.asking.drivers import as_error, find_free_loop, guard
+from unabridged.asking.drivers import await_and_wrap_errors, find_free_loop, wrap_in_exception
 from unabridged.errors import FunctionFailed, SettingsError
 from unabridged.formats.base import Message
 from unabridged.messages import Origin
@@ -63,25 +63,25 @@ class Hooks:
 
     def __post_init__(self) -> None:
         for name in ("prepare", "finalize", "callback"):
-            refuse_unusable(name, getattr(self, name))
+            refuse_unusable_function(name, getattr(self, name))
 
     def run_prepare(self, messages: list[Message]) -> list[Message]:
         """Return what the summariser is shown."""
-        return _require_messages("prepare", _call("prepare", self.prepare, messages)) if self.prepare else messages
+        return _require_messages("prepare", _call_hook("prepare", self.prepare, messages)) if self.prepare else messages
 
     def run_finalize(self, before: list[Message], after: list[Message]) -> list[Message]:
         """Return the final list."""
         if self.finalize is None:
             return after
-        return _require_messages("finalize", _call("finalize", self.finalize, list(before), list(after)))
+        return _require_messages("finalize", _call_hook("finalize", self.finalize, list(before), list(after)))
 
-    def show(self, before: Sequence[Message], after: Sequence[Message]) -> None:
-        """Show both lists, read-only."""
+    def run_callback(self, before: Sequence[Message], after: Sequence[Message]) -> None:
+        """Call the `callback` hook with both lists, read-only."""
         if self.callback:
-            _call("callback", self.callback, tuple(before), tuple(after))
+            _call_hook("callback", self.callback, tuple(before), tuple(after))
 
 
-def _call(stage: str, hook: Callable[..., Any], *arguments: Any) -> Any:
+def _call_hook(stage: str, hook: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return hook(*arguments)
     except Exception as error:
@@ -96,8 +96,8 @@ def _require_messages(stage: str, returned: Any) -> list[Message]:
 
 
 @contextmanager
-def blame(stage: str, hook: Callable[..., Any] | None) -> Iterator[None]:
-    """Raise what goes wrong in here as `HookRaised`, if there is a hook: it made what is looked at."""
+def raise_as_hook_raised(stage: str, hook: Callable[..., Any] | None) -> Iterator[None]:
+    """Raise errors of the block as `HookRaised` if there is a hook, since it made what the block works on."""
     try:
         yield
     except FunctionFailed:
@@ -111,11 +111,11 @@ def blame(stage: str, hook: Callable[..., Any] | None) -> Iterator[None]:
 # -- the functions that can't be done without -------------------------------------------------------------------------
 
 
-def check_function(
+def wrap_host_function(
     name: str, function: Callable[..., Any] | None, good: Callable[[Any], bool], wanted: str
 ) -> Callable[..., Any] | None:
-    """Return the function, which then raises `FunctionFailed` for its every error and for a wrong return value."""
-    refuse_unusable(name, function)
+    """Return the function wrapped: it raises `FunctionFailed` for every error and for a wrong return value."""
+    refuse_unusable_function(name, function)
     if function is None:
         return None
 
@@ -132,22 +132,22 @@ def check_function(
     return call
 
 
-def check_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
+def wrap_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
     """Return `origin`, which says whose words a message is, or None where it has no opinion."""
     words = get_args(Origin)
-    return check_function(
+    return wrap_host_function(
         "origin", origin, lambda value: value is None or value in words, f"one of {', '.join(words)}, or None"
     )
 
 
-def check_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:
+def wrap_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:
     """Return `redact`, which returns the text that may be shown; without one every text may."""
-    return check_function("redact", redact, lambda value: isinstance(value, str), "a text") or str
+    return wrap_host_function("redact", redact, lambda value: isinstance(value, str), "a text") or str
 
 
-def check_pin(settings: Settings) -> Settings:
-    """Return the settings with a `pin` that says yes or no, as Python takes it; a coroutine would always be yes."""
-    return replace(settings, pin=check_function("pin", settings.pin, _is_yes_or_no, "True or False"))
+def wrap_pin(settings: Settings) -> Settings:
+    """Return the settings with `pin` wrapped, so that it must return something that is true or false."""
+    return replace(settings, pin=wrap_host_function("pin", settings.pin, _is_yes_or_no, "True or False"))
 
 
 def _is_yes_or_no(value: Any) -> bool:
@@ -158,7 +158,7 @@ def _is_yes_or_no(value: Any) -> bool:
     return not inspect.isawaitable(value)
 
 
-def refuse_unusable(name: str, function: object) -> None:
+def refuse_unusable_function(name: str, function: object) -> None:
     """Refuse what can't be called, or only be awaited: it would seem to work, and nothing would come of it."""
     if function is None:
         return
@@ -181,12 +181,12 @@ def close_coroutine(value: Any) -> None:
 # caller who resends the whole history gets the recorded turn again, with the state as of then.
 
 
-def ask_state(provider: StateProvider, thread: str, seconds: float) -> str:
+def ask_state_provider(provider: StateProvider, thread: str, seconds: float) -> str:
     """Return what the provider says within so many seconds; whatever it raises is raised here.
 
     It runs in a daemon thread of its own, with the caller's context: one that never returns is left behind there.
     """
-    state = _call_provider(provider, thread, seconds)
+    state = _call_state_provider(provider, thread, seconds)
     if state is not None and not isinstance(state, str):
         raise TypeError(f"a state provider returns a text or None; got {type(state).__name__}")
     return state or ""
@@ -208,7 +208,7 @@ def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -
     return part if count(part) <= room else ""
 
 
-def _call_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
+def _call_state_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
     """Return what it returns; an awaitable is awaited on the caller's own loop, or on one in the provider's thread."""
     import asyncio  # noqa: PLC0415 - costs a third of the package's import, and few need it
     import threading  # noqa: PLC0415 - likewise
@@ -221,7 +221,7 @@ def _call_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
     loop, done = find_free_loop(), Future[Any]()
 
     async def bounded(waiting: Awaitable[Any]) -> Any:
-        return await asyncio.wait_for(guard(waiting, "state"), seconds)
+        return await asyncio.wait_for(await_and_wrap_errors(waiting, "state"), seconds)
 
     def work() -> None:
         try:
@@ -232,7 +232,7 @@ def _call_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
                 state = on_loop.result() if on_loop is not None else asyncio.run(waiting)
             done.set_result(state)
         except BaseException as error:  # noqa: BLE001 - handed to the one who waits
-            done.set_exception(as_error(error, "state"))
+            done.set_exception(wrap_in_exception(error, "state"))
 
     worker = threading.Thread(target=copy_context().run, args=(work,), name="unabridged-state", daemon=True)
     worker.start()

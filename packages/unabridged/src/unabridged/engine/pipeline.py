@@ -5,7 +5,7 @@
     mend      what would be refused is made legal                             `legality.repair`
     clear     bulky old tool results become stubs, if that is enough          `clear`
     plan      what goes, what stays, how much the summary may say             `plan`
-    write     the summary turn, by a model or by rule, and the new list       `write`, `rewrite`
+    write     the summary turn, by a model or by rule, and the new list       `write_summary`, `rewrite`
     check     legal, within the budget, smaller than before                   here
     store     originals, record and receipt are archived; then it is shown    `store`
 
@@ -21,20 +21,27 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.archive.transcripts import TranscriptError
-from unabridged.engine.clear import STUB_TOKENS, Clearing, ClearingTerms, build_edits, is_beside_signed, plan_clearing
-from unabridged.engine.hooks import HookRaised, Hooks, blame
+from unabridged.engine.clear import (
+    STUB_TOKENS,
+    Clearing,
+    ClearingTerms,
+    build_edits,
+    is_beside_signed_reasoning,
+    plan_clearing,
+)
+from unabridged.engine.hooks import HookRaised, Hooks, raise_as_hook_raised
 from unabridged.engine.plan import Bounds, FrameSizes, Situation, find_newest_person_message, make_plan
 from unabridged.engine.restore import restore
-from unabridged.engine.rewrite import Rewrite, build, identify
+from unabridged.engine.rewrite import Rewrite, assign_identity, complete_rewrite
 from unabridged.engine.shorten import Shortener
 from unabridged.engine.state import Setup, State
 from unabridged.engine.store import store
-from unabridged.engine.trigger import find_goal, may_clear_enough
-from unabridged.engine.write import count_people_tokens, report_failed_models, write
+from unabridged.engine.trigger import find_message_goal, may_clear_enough
+from unabridged.engine.write import count_people_tokens, report_failed_models, write_summary
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Compacting
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
-from unabridged.languages import detect_language, labels
+from unabridged.languages import detect_language, get_labels
 from unabridged.legality import repair
 from unabridged.marks import find_view_record_ids, format_shortening_note, format_summary_turn, is_trusted_summary
 from unabridged.results import Plan
@@ -60,7 +67,7 @@ def compact(setup: Setup, state: State, reason: str) -> Steps:
     current = setup
     while True:
         try:
-            return (yield from _compact(current, state, reason))
+            return (yield from _run_compaction(current, state, reason))
         except WontFit as error:
             if setup.limits.assumed:
                 state.restart(setup)  # nobody knows the window: the provider decides
@@ -68,7 +75,7 @@ def compact(setup: Setup, state: State, reason: str) -> Steps:
             if not setup.may_fit(error.floor):
                 raise
             state.restart(setup)  # it is made as small as can be, and the provider says what it takes
-            current = with_room_for(current, error.floor)
+            current = raise_budget(current, error.floor)
         except (ArchiveError, HookRaised, SummaryFailed) as error:
             state.restart(setup)
             # To wait would only make the request grow where the summariser's window is too small for it.
@@ -80,10 +87,10 @@ def compact(setup: Setup, state: State, reason: str) -> Steps:
                 return str(error)
             if ends:
                 raise
-            current = _without_failed(current, state, error)
+            current = _remove_failed_part(current, state, error)
 
 
-def _without_failed(setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed) -> Setup:
+def _remove_failed_part(setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed) -> Setup:
     """Return the setup without the transcript, the hooks or the model that failed, and note that."""
     if isinstance(error, ArchiveError):
         state.report.done_without.append(f"without a transcript: {error}")
@@ -95,25 +102,25 @@ def _without_failed(setup: Setup, state: State, error: ArchiveError | HookRaised
     return replace(setup, summary_writer=SummaryWriter())
 
 
-def with_room_for(setup: Setup, floor: int) -> Setup:
-    """Return the setup with a budget just above what a request takes at least; it grows with each try."""
+def raise_budget(setup: Setup, floor: int) -> Setup:
+    """Return the setup with a budget just above `floor`, the least that a request takes; it grows with each try."""
     limits = setup.limits
     window = int(max(floor, limits.budget) * TRY_GROWTH) + TRY_SPARE_TOKENS + limits.reserve
     return replace(setup, limits=replace(limits, window=window))
 
 
-def _compact(setup: Setup, state: State, reason: str) -> Steps:
+def _run_compaction(setup: Setup, state: State, reason: str) -> Steps:
     restore(setup, state)
     force = state.request.is_by_hand
     if not (force or state.restored.is_broken) and setup.trigger_reason(state.size) is None:
         return ""
-    if force and _is_asked_again(state):
+    if force and _is_same_list_again(state):
         return ""
-    chosen = choose(setup, state)
+    chosen = choose_compaction(setup, state)
     if isinstance(chosen, str) and state.working is state.restored.base:
         return chosen
-    _announce(setup, state, reason)
-    rewrite = chosen if isinstance(chosen, Rewrite) else (yield from _write_within(setup, state, chosen))
+    _emit_compacting(setup, state, reason)
+    rewrite = chosen if isinstance(chosen, Rewrite) else (yield from _write_within_budget(setup, state, chosen))
     if not _is_smaller(setup, state, rewrite) and not state.is_mended:
         state.restart(setup)
         return "the summary was not smaller than what it would have replaced"
@@ -121,20 +128,20 @@ def _compact(setup: Setup, state: State, reason: str) -> Steps:
     return ""
 
 
-def choose(setup: Setup, state: State) -> Rewrite | Plan | str:
+def choose_compaction(setup: Setup, state: State) -> Rewrite | Plan | str:
     """Return what a compaction does with the state's list: a clearing, a plan, or in words why nothing."""
     mend(setup, state)
     situation, force = build_situation(setup, state), state.request.is_by_hand
-    cleared = None if force else clear_bulk(setup, state, over=state.estimate - situation.enough + 1)
+    cleared = None if force else clear_bulky_content(setup, state, over=state.estimate - situation.clearing_goal + 1)
     return make_plan(situation, force=force) if cleared is None else cleared
 
 
-def _write_within(setup: Setup, state: State, plan: Plan | str) -> Generator[Any, Any, Rewrite]:
+def _write_within_budget(setup: Setup, state: State, plan: Plan | str) -> Generator[Any, Any, Rewrite]:
     """Return the new list, within the budget: counting in pieces is a little off, so a few tries may aim lower."""
     slack = 0
     while True:
         plan = Plan() if isinstance(plan, str) else plan
-        rewrite = yield from write_list(setup, state, plan)
+        rewrite = yield from make_rewrite(setup, state, plan)
         over = state.request.overhead + rewrite.result.tokens - setup.limit
         if over <= 0:
             state.report.notes += filter(None, (setup.limits.note, plan.note))
@@ -142,13 +149,13 @@ def _write_within(setup: Setup, state: State, plan: Plan | str) -> Generator[Any
         slack += over + 8
         situation = build_situation(setup, state, slack)
         if slack > setup.limit // 4:
-            with blame("finalize", setup.host.hooks.finalize):
-                raise situation.wont_fit(setup.limit + over)
+            with raise_as_hook_raised("finalize", setup.host.hooks.finalize):
+                raise situation.build_wont_fit_error(setup.limit + over)
         plan = make_plan(situation, force=state.request.is_by_hand)
 
 
-def _is_asked_again(state: State) -> bool:
-    """Return whether a compaction that somebody asked for is the one that was just restored: the same list again."""
+def _is_same_list_again(state: State) -> bool:
+    """Return whether a requested compaction is the one just restored: the same list was passed in again."""
     same = state.receipt is not None and state.receipt.messages_before == len(state.request.original)
     is_summary = state.record is not None and state.record.kind == "summary"
     return same and is_summary and state.working.messages is not state.request.start
@@ -158,16 +165,16 @@ def compact_early(setup: Setup, state: State) -> Steps:
     """Make the record that the trigger will need, before it is pulled; the state's list is nobody's but ours."""
     restore(setup, state, settles=False)
     is_early = state.record is not None and state.record.data.get("early")
-    if is_early and setup.thinking_rule(state.format) == "bound":
+    if is_early and setup.find_thinking_rule(state.format) == "bound":
         return "one that was made early waits for the trigger"
     mend(setup, state)
-    if clear_bulk(setup, state, over=int(setup.limit * ENOUGH_CLEARED_SHARE)) is not None:
+    if clear_bulky_content(setup, state, over=int(setup.limit * ENOUGH_CLEARED_SHARE)) is not None:
         return "clearing will do"
     plan = make_plan(build_situation(setup, state))
     if isinstance(plan, str) or not plan.gone or plan.caps:
         return "nothing to be made early"
     try:
-        rewrite = yield from write_list(setup, state, plan)
+        rewrite = yield from make_rewrite(setup, state, plan)
         store(setup, state, rewrite, "made early, in the background", early=True)
     except (ArchiveError, HookRaised, SummaryFailed) as error:
         _report_failure(setup, state, error, goes_on=False)
@@ -183,20 +190,20 @@ def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
     try:
         restore(setup, state)
         mend(setup, state)
-        rewrite = clear_bulk(setup, state, over=0)
+        rewrite = clear_bulky_content(setup, state, over=0)
         if rewrite is not None:
-            _announce(setup, state, reason)
+            _emit_compacting(setup, state, reason)
             store(setup, state, rewrite, reason, asked=True)
         elif state.is_mended:  # below the trigger, a conversation that came in illegal is the caller's
-            state.put_list(setup, state.restored.base.messages)
+            state.replace_list(setup, state.restored.base.messages)
             state.is_mended, state.report.notes = False, []
     except ArchiveError as error:
-        setup.host.emit_failure(state.scope, _stage(error), error)
+        setup.host.emit_failure(state.scope, _name_failed_stage(error), error)
         state.restart(setup)
 
 
-def restore_sent(setup: Setup, state: State) -> bool:
-    """Apply what was recorded of the list and is in use already; return whether anything was. Nothing is recorded."""
+def restore_used_records(setup: Setup, state: State) -> bool:
+    """Apply recorded compactions that were already sent; return whether any changed the list. Record nothing."""
     try:
         restore(setup, state, early=False)
     except ArchiveError:
@@ -215,22 +222,22 @@ def mend(setup: Setup, state: State) -> None:
     if mended.findings:
         state.is_mended = True
         state.report.notes += [f"repaired: {finding.message}" for finding in mended.findings]
-        state.put_list(setup, mended.messages)
+        state.replace_list(setup, mended.messages)
 
 
-def clear_bulk(setup: Setup, state: State, *, over: int) -> Rewrite | None:
+def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | None:
     """Return the list with stubs for what is clearable; None when there is nothing, or not enough."""
     clearing = _plan_clearing(setup, state, over=over)
     if clearing is None:
         return None
     turns, recall, working = state.turns(), setup.settings.recall, state.working
-    draft = identify(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
+    draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
     record_id = draft.identity.id
     changes = build_edits(
         working.views, clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
     )
     edited = {i: state.format.edit(working.messages[i], change) for i, change in changes.items()}
-    rewrite = build(setup, state, replace(draft, edited=edited))
+    rewrite = complete_rewrite(setup, state, replace(draft, edited=edited))
     total = state.request.overhead + rewrite.result.tokens
     return rewrite if total < state.estimate - over and total <= setup.limit else None
 
@@ -267,16 +274,18 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         ),
         limits=limits,
         frame=_measure_frame(setup, state),
-        least=lambda i: setup.measure(state.format, _shortener(setup, state, i).cut_down(messages[i], piece))[1],
+        least=lambda i: setup.measure(
+            state.format, _build_shortener(setup, state, i).shorten_pieces(messages[i], piece)
+        )[1],
         lacks_pin=any(is_trusted_summary(view) and pins not in view.text for view in views),
         pinned=frozenset(i for i, m in enumerate(messages) if pin and not is_trusted_summary(views[i]) and pin(m)),
         newest=find_newest_person_message(views),
         people=min(limits.people, count_people_tokens(setup, state)),
-        goal=find_goal(limits, len(messages), 2 if _alternates(setup, state) else 1),
+        goal=find_message_goal(limits, len(messages), 2 if _needs_acknowledgment(setup, state) else 1),
     )
 
 
-def _alternates(setup: Setup, state: State) -> bool:
+def _needs_acknowledgment(setup: Setup, state: State) -> bool:
     """Return whether an acknowledgment follows a summary turn."""
     return state.format.alternates or setup.settings.form != "user"
 
@@ -285,28 +294,28 @@ def _measure_frame(setup: Setup, state: State) -> FrameSizes:
     """Return what a summary turn of the list takes besides its body."""
     language = detect_language(view.text for view in state.working.views if view.origin == "person")
     scope = state.scope if state.is_named else state.scope._replace(thread=f"{UNNAMED_THREAD_PREFIX}{'0' * 16}")
-    preface = setup.preface(language, scope, state.read_pins(setup))
-    text, words = state.format.text, labels(language)
+    preface = setup.build_preface(language, scope, state.read_pins(setup))
+    text, words = state.format.text, get_labels(language)
     frame = [
         text("user", format_summary_turn(NO_RECORD_ID, preface, 9_999, 99_999, language)),
         text("assistant", words["acknowledgment"]),
         text("user", words["bridge"]),
     ]
     header, acknowledgment, bridge = (setup.measure(state.format, message)[1] for message in frame)
-    separator = acknowledgment if _alternates(setup, state) else 0
+    separator = acknowledgment if _needs_acknowledgment(setup, state) else 0
     return FrameSizes(header + separator, separator, acknowledgment + bridge if state.format.lone_system else 0)
 
 
 def _is_smaller(setup: Setup, state: State, rewrite: Rewrite) -> bool:
     """Return whether the new list is smaller: in tokens, or in messages where a trigger by messages fired."""
     result, working = rewrite.result, state.working
-    fired = find_goal(setup.limits, len(working.messages), 1).fewest_gone
+    fired = find_message_goal(setup.limits, len(working.messages), 1).fewest_gone
     if fired and state.request.overhead + result.tokens <= setup.target:
         return len(result.messages) < len(working.messages)
     return result.tokens < working.tokens
 
 
-def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:
+def make_rewrite(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:
     """Return the new list with its summary turn; whether it fits and is smaller is checked by the caller."""
     draft = Rewrite(
         "summary" if plan.gone else "shortening" if plan.caps else "repair",
@@ -315,28 +324,30 @@ def write_list(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Re
         edited=dict.fromkeys(plan.caps),
     )
     if setup.transcripts is not None:
-        identify(setup, state, draft)  # a transcript that is refused is refused before a model is paid
-    written = (yield from write(setup, state, plan)) if plan.gone else None
-    draft = identify(setup, state, replace(draft, written=written))
+        assign_identity(setup, state, draft)  # a transcript that is refused is refused before a model is paid
+    written = (yield from write_summary(setup, state, plan)) if plan.gone else None
+    draft = assign_identity(setup, state, replace(draft, written=written))
     rows = {i: (state.working.messages[i], state.working.views[i], state.working.sizes[i]) for i in plan.caps}
-    edited = {i: _shortener(setup, state, i, draft.identity.id).shorten(*rows[i], cap) for i, cap in plan.caps.items()}
-    return build(setup, state, replace(draft, edited=edited))
+    edited = {
+        i: _build_shortener(setup, state, i, draft.identity.id).shorten(*rows[i], cap) for i, cap in plan.caps.items()
+    }
+    return complete_rewrite(setup, state, replace(draft, edited=edited))
 
 
-def _shortener(setup: Setup, state: State, index: int, record_id: str = NO_RECORD_ID) -> Shortener:
+def _build_shortener(setup: Setup, state: State, index: int, record_id: str = NO_RECORD_ID) -> Shortener:
     """Return what cuts the message at this index down for a record."""
     views, records = state.working.views, state.restored.records
     view = views[index]
     named = ((one, records.find(one)) for one in find_view_record_ids(view)) if records is not None else ()
     earlier = frozenset(one for one, record in named if record and view.meaning_digest in record.data.get("marks", ()))
-    note, signed = format_shortening_note(record_id), is_beside_signed(views, index)
+    note, signed = format_shortening_note(record_id), is_beside_signed_reasoning(views, index)
     return Shortener(state.format, setup.meter.text, note, signed, earlier)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def _announce(setup: Setup, state: State, reason: str) -> None:
+def _emit_compacting(setup: Setup, state: State, reason: str) -> None:
     thread, namespace, original = state.scope.thread, state.scope.namespace, state.request.original
     setup.host.emit(Compacting(thread, reason, setup.tokens(state.estimate), original, namespace=namespace))
 
@@ -350,11 +361,11 @@ def _report_failure(
         if error.cost or not error.resting:  # a model that rests was not asked
             setup.host.emit_failure(state.scope, "summary", error, goes_on=goes_on)
         return
-    stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else (_stage(error), error)
+    stage, cause = ("hook", error.error) if isinstance(error, HookRaised) else (_name_failed_stage(error), error)
     what = str(error) if isinstance(error, TranscriptError) else type(cause).__name__
     log.warning("a compaction was given up, the %s failed: %s", stage, what)
     setup.host.emit_failure(state.scope, stage, cause, goes_on=goes_on)
 
 
-def _stage(error: ArchiveError) -> str:
+def _name_failed_stage(error: ArchiveError) -> str:
     return "transcript" if isinstance(error, TranscriptError) else "archive"

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from unabridged.engine.cut import (
     Cut,
-    Tail,
-    count_dropped,
+    TailLimits,
+    count_dropped_messages,
     count_separators,
+    find_safe_indices,
     find_staying_indices,
     plan_cut,
-    safe_indices,
 )
-from unabridged.engine.trigger import NO_GOAL, Goal, is_worth_it
+from unabridged.engine.trigger import NO_GOAL, MessageGoal, is_worth_it
 from unabridged.errors import WontFit
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
@@ -76,7 +76,7 @@ class Situation:
     """The newest message of a person, if it is a message of its own: it stays wherever it stands."""
     people: int = 0
     """What people's words may take in the summary turn."""
-    goal: Goal = NO_GOAL
+    goal: MessageGoal = NO_GOAL
 
     @property
     def summary(self) -> int:
@@ -84,33 +84,34 @@ class Situation:
         return self.limits.summary + self.people
 
     @property
-    def enough(self) -> int:
-        """Return what clearing must bring the request below to be all that is needed."""
+    def clearing_goal(self) -> int:
+        """Return the size, in tokens, below which clearing must bring the request to be enough by itself."""
         target, aim = self.bounds.target, self.bounds.aim
         return target if aim is None else min(target, aim)
 
     @property
-    def total(self) -> int:
+    def request_tokens(self) -> int:
         """Return the size of the whole request as it is."""
         return self.overhead + sum(self.sizes)
 
-    def size(self, indices: Iterable[int]) -> int:
+    def sum_sizes(self, indices: Iterable[int]) -> int:
         """Return what these messages take together."""
         return sum(self.sizes[i] for i in indices)
 
-    def separators(self, gone: Sequence[int], place: int, *, systems: bool = True) -> int:
-        """Return what keeps the roles in order when these go, besides the one acknowledgment that every summary has.
+    def count_separator_tokens(self, gone: Sequence[int], place: int, *, systems: bool = True) -> int:
+        """Return the tokens of the messages that keep the roles in order when these go.
 
-        With `systems`, also what is put beside system messages between them, as far as it may come to.
+        The one acknowledgment that every summary has is not counted. With `systems`, what may be put beside system
+        messages between them is counted too.
         """
         turns = self.frame.separator * max(0, count_separators(self.views, gone, place) - 1)
         if not (gone and systems and self.frame.beside_system):
             return turns
         return turns + self.frame.beside_system * sum(self.views[i].role == "system" for i in range(place, gone[-1]))
 
-    def wont_fit(self, floor: int) -> WontFit:
+    def build_wont_fit_error(self, floor: int) -> WontFit:
         """Return the error that says so, in the provider's tokens with the possible error of the meter in them."""
-        overhead = self.overhead + self.size(self.fixed())
+        overhead = self.overhead + self.sum_sizes(self.find_fixed_indices())
         return WontFit(
             overhead=math.ceil(overhead * self.bounds.scale),
             floor=max(self.limits.budget + 1, math.ceil(floor * self.bounds.scale)),
@@ -118,13 +119,13 @@ class Situation:
             window=self.limits.window,
         )
 
-    def smallest(self, index: int) -> int:
+    def find_smallest_size(self, index: int) -> int:
         """Return what the message takes at least, with all in it cut down that can be."""
         return min(self.sizes[index], self.least(index))
 
-    def fixed(self) -> set[int]:
+    def find_fixed_indices(self) -> set[int]:
         """Return the messages that can't go and can't be shortened."""
-        return find_staying_indices(self.views, safe_indices(self.views), self.pinned)
+        return find_staying_indices(self.views, find_safe_indices(self.views), self.pinned)
 
 
 def find_newest_person_message(views: Sequence[View]) -> frozenset[int]:
@@ -142,74 +143,81 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
     `force` compacts whatever the size, if anything at all is gained. Raise `WontFit` when nothing can bring the
     request within the budget.
     """
-    over = now.total > now.bounds.limit
+    over = now.request_tokens > now.bounds.limit
     for bound in now.bounds[:2]:
-        cut = _cut_within(now, bound, force=force)
+        cut = _find_cut_within(now, bound, force=force)
         if cut is None:
             continue
-        plan = _summary_plan(now, cut, bound)
-        freed = now.size(cut.gone) - plan.summary - now.frame.header - now.separators(plan.gone, plan.place)
+        plan = _build_summary_plan(now, cut, bound)
+        freed = (
+            now.sum_sizes(cut.gone)
+            - plan.summary
+            - now.frame.header
+            - now.count_separator_tokens(plan.gone, plan.place)
+        )
         meets = bound == now.bounds.target
         gone = len(cut.gone)
-        if now.total - freed <= bound and is_worth_it(
+        if now.request_tokens - freed <= bound and is_worth_it(
             now.limits, now.goal, gone=gone, freed=freed, meets_trigger=meets, is_over=over, is_forced=force
         ):
             return plan
-    return _squeeze(now) if over else "no safe cut would free enough to be worth it"
+    return _plan_smallest_result(now) if over else "no safe cut would free enough to be worth it"
 
 
-def _cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
+def _find_cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """Return the cut whose tail leaves room below `bound` for everything that stays, a summary, and what comes next."""
-    stays = _size_that_stays(now)
+    stays = _measure_staying_tokens(now)
     if now.bounds.aim is not None:
         room = max(0, min(bound, now.bounds.aim) - stays - now.summary)
-        tail = Tail(room, at_most=True)
+        tail = TailLimits(room, at_most=True)
     else:
         room = max(0, int(bound * MAX_SHARE_AFTERWARDS) - stays - now.summary // 2)
         limits = now.limits
-        tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.goal.most_in_tail)
+        tail = TailLimits(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room, now.goal.most_in_tail)
     quarter = sum(now.sizes) // 4
     anew = force and (now.lacks_pin or not any(map(is_trusted_summary, now.views)))
     if anew and tail.tokens is not None:  # someone asked for it: a short conversation is still worth a summary
         tail = tail._replace(tokens=min(tail.tokens, quarter))
     cut = plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
     if cut is None and anew:
-        cut = plan_cut(now.views, now.sizes, Tail(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
+        cut = plan_cut(now.views, now.sizes, TailLimits(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
         cut = None if cut is None else replace(cut, asked=cut.tail)
     went_before = cut is not None and all(is_trusted_summary(now.views[i]) for i in cut.gone)
     return None if force and went_before and not now.lacks_pin else cut
 
 
-def _size_that_stays(now: Situation) -> int:
+def _measure_staying_tokens(now: Situation) -> int:
     """Return what a compacted request takes besides the summary and the tail."""
-    kept = now.fixed() | now.newest
+    kept = now.find_fixed_indices() | now.newest
     rest = [i for i in range(len(now.views)) if i not in kept]
-    return now.overhead + now.frame.header + now.size(kept) + now.separators(rest, rest[0] if rest else 0)
+    return (
+        now.overhead + now.frame.header + now.sum_sizes(kept) + now.count_separator_tokens(rest, rest[0] if rest else 0)
+    )
 
 
-def _kept_less(now: Situation, cut: Cut) -> str:
-    """Return in words how much less stays than was asked for; "" where all of it does."""
+def _describe_smaller_tail(now: Situation, cut: Cut) -> str:
+    """Return a note that less of the tail stays than the settings ask for; "" where all of it stays."""
     asked = [f"{now.limits.keep_messages:,} messages"] if now.limits.keep_messages is not None else []
     asked += [f"{now.limits.keep_tokens:,} tokens"] if now.limits.keep_tokens is not None else []
     if cut.tail <= cut.asked or not asked:
         return ""
     tail = range(cut.tail, len(now.views))
     return (
-        f"keep is {' or '.join(asked)}: {len(tail):,} messages of {now.size(tail):,} tokens stay, "
+        f"keep is {' or '.join(asked)}: {len(tail):,} messages of {now.sum_sizes(tail):,} tokens stay, "
         "more would leave the request above two thirds of the trigger"
     )
 
 
-def _summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
+def _build_summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
     """Return the plan for a cut; within `bound`, the summary is smaller where a tail that was asked for needs it."""
-    kept = tuple(sorted(i for i in now.newest if count_dropped(now.views) <= i < cut.tail))
-    earlier = now.size(i for i in cut.gone if is_trusted_summary(now.views[i]))  # folded in, it keeps its room
-    new = now.size(cut.gone) - earlier
+    kept = tuple(sorted(i for i in now.newest if count_dropped_messages(now.views) <= i < cut.tail))
+    earlier = now.sum_sizes(i for i in cut.gone if is_trusted_summary(now.views[i]))  # folded in, it keeps its room
+    new = now.sum_sizes(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame.header
     if now.goal.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
-        smaller = now.bounds.target - (now.total - now.size(cut.gone)) - now.frame.header
+        smaller = now.bounds.target - (now.request_tokens - now.sum_sizes(cut.gone)) - now.frame.header
     if bound is not None and now.bounds.aim is None:
-        rest = int(bound * MAX_SHARE_AFTERWARDS) - (now.total - now.size(cut.gone)) - now.frame.header
+        rest = int(bound * MAX_SHARE_AFTERWARDS) - (now.request_tokens - now.sum_sizes(cut.gone)) - now.frame.header
         smaller = min(smaller, max(rest, now.summary // 2))
     return Plan(
         gone=cut.gone,
@@ -217,51 +225,51 @@ def _summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
         summary=min(now.summary, max(MIN_SUMMARY_TOKENS, smaller)),
         kept=kept,
         tail=cut.tail,
-        replaced=now.bounds.limit if now.goal.fewest_gone else now.size(cut.gone),
-        note=_kept_less(now, cut),
+        replaced=now.bounds.limit if now.goal.fewest_gone else now.sum_sizes(cut.gone),
+        note=_describe_smaller_tail(now, cut),
     )
 
 
-def _squeeze(now: Situation) -> Plan:
-    """Return the smallest tail and summary, and what is still too large shortened; a person's newest message last.
+def _plan_smallest_result(now: Situation) -> Plan:
+    """Return a plan with the smallest tail and summary, and with messages shortened that are still too large.
 
     An earlier summary is not made shorter by itself, while there is another way. Where even that is too much, the
     person's newest message does not stay either: the summary has what it can of its words.
     """
-    cut = _smallest_cut(now)
+    cut = _find_smallest_cut(now)
     ours = frozenset(cut.gone if cut and all(is_trusted_summary(now.views[i]) for i in cut.gone) else ())
     ways = [replace(now, pinned=now.pinned | ours)] * bool(ours) + [now]
     ways += [replace(now, newest=frozenset())] * bool(now.newest)
     for way in ways[:-1]:
         with suppress(WontFit):
-            return _squeeze_within(way)
-    return _squeeze_within(ways[-1])
+            return _plan_with_shortened_messages(way)
+    return _plan_with_shortened_messages(ways[-1])
 
 
-def _smallest_cut(now: Situation) -> Cut | None:
+def _find_smallest_cut(now: Situation) -> Cut | None:
     limits = now.limits
-    tail = Tail(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room=0)
+    tail = TailLimits(limits.keep_tokens, limits.keep_messages, limits.keep_at_most, room=0)
     return plan_cut(now.views, now.sizes, tail, pinned=now.pinned, kept=now.newest)
 
 
-def _squeeze_within(now: Situation) -> Plan:
-    cut = _smallest_cut(now)
-    plan = _summary_plan(now, cut) if cut else Plan()
-    fixed = now.fixed()
+def _plan_with_shortened_messages(now: Situation) -> Plan:
+    cut = _find_smallest_cut(now)
+    plan = _build_summary_plan(now, cut) if cut else Plan()
+    fixed = now.find_fixed_indices()
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     newest, others = movable & now.newest, movable - now.newest
     smallest = MIN_SUMMARY_TOKENS if cut else 0
     room = (
         now.bounds.limit
         - now.overhead
-        - now.size(fixed)
+        - now.sum_sizes(fixed)
         - (now.frame.header if cut else 0)
-        - now.separators(plan.gone, plan.place, systems=False)
+        - now.count_separator_tokens(plan.gone, plan.place, systems=False)
     )
-    least = {i: now.smallest(i) for i in movable}
+    least = {i: now.find_smallest_size(i) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
-        raise now.wont_fit(now.bounds.limit + missing)
+        raise now.build_wont_fit_error(now.bounds.limit + missing)
     # A person's message gives way only when all else at its smallest does not make room for it.
     newest_cap = find_common_cap([now.sizes[i] for i in newest], room - smallest - sum(least[i] for i in others))
     room -= sum(min(now.sizes[i], newest_cap) for i in newest)

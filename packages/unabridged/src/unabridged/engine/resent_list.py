@@ -16,9 +16,9 @@ from typing import Any
 from unabridged.archive.protocol import Scope
 from unabridged.engine.state import State
 from unabridged.events import Receipt
-from unabridged.formats.base import Format, Message, read_at
+from unabridged.formats.base import Format, Message, read_message_at
 from unabridged.formats.equality import FlatTurns, flatten_turns
-from unabridged.history.difference import find_difference, transplant
+from unabridged.history.difference import carry_over_edit, find_difference
 
 _IMMUTABLE_TYPES = (str, int, float, type(None))
 
@@ -53,7 +53,7 @@ class ResentList:
     is_asked: bool = False
     """Whether somebody asked for it, or a provider refused the list: then it is applied below the trigger too."""
 
-    def resume(self, messages: Sequence[Message], format_: Format) -> list[Message] | None:
+    def rebuild_result(self, messages: Sequence[Message], format_: Format) -> list[Message] | None:
         """Return what this list becomes, with its own objects; None when it does not begin with the original."""
         head = messages[: len(self.original)]
         if len(head) < len(self.original):
@@ -63,33 +63,33 @@ class ResentList:
             for i, (old, new) in enumerate(zip(self.original, head, strict=True)):
                 if i not in self.unreadable and old == new:
                     continue
-                if read_at(i, new, format_).meaning_digest != self.meanings[i]:
+                if read_message_at(i, new, format_).meaning_digest != self.meanings[i]:
                     return None
                 if old != new:
                     differs.add(i)
         if differs and self.has_answers:
             return None
-        return [*(self._fill(slot, messages, differs) for slot in self.result), *messages[len(self.original) :]]
+        return [*(self._fill_slot(slot, messages, differs) for slot in self.result), *messages[len(self.original) :]]
 
     def _is_original(self, head: Sequence[Message]) -> bool:
         flat = flatten_turns(head) if self.flat is not None else None
-        return (flat is not None and self.flat is not None and self.flat.is_same(flat)) or head == self.original
+        return (flat is not None and self.flat is not None and self.flat.is_equal_to(flat)) or head == self.original
 
-    def _fill(self, slot: int | InsertedMessage, messages: Sequence[Message], differs: set[int]) -> Message:
+    def _fill_slot(self, slot: int | InsertedMessage, messages: Sequence[Message], differs: set[int]) -> Message:
         if isinstance(slot, int):
             return messages[slot]
         if slot.replaces is None or slot.replaces not in differs:
             return slot.message
-        return transplant(slot.message, self.original[slot.replaces], messages[slot.replaces])
+        return carry_over_edit(slot.message, self.original[slot.replaces], messages[slot.replaces])
 
 
-def remember_result(state: State, meanings: Sequence[str], tokens: int, *, is_whole: bool) -> ResentList:
+def build_resent_list(state: State, meanings: Sequence[str], tokens: int, *, is_whole: bool) -> ResentList:
     """Return what to go by when the list that a compaction began with is passed in again.
 
     `meanings` are those of its messages, `tokens` what they take; `is_whole`: it is the original conversation.
     """
     original, result = state.request.original, state.working.messages
-    replaced = state.find_replaced() if is_whole else {}
+    replaced = state.find_replaced_indices() if is_whole else {}
     diff = find_difference(original, result)
     slots: list[int | InsertedMessage] = [*range(diff.start)]
     went = set(diff.went)
@@ -104,7 +104,7 @@ def remember_result(state: State, meanings: Sequence[str], tokens: int, *, is_wh
         slots.append(InsertedMessage(message, replaces))
         has_answers = has_answers or (replaces is None and bool(state.format.read(message).answers))
     slots += range(diff.start + len(diff.before), len(original))
-    copies = [_copy(message) for message in original]
+    copies = [_copy_plain_data(message) for message in original]
     own = [copy for copy, _ in copies]
     return ResentList(
         original=own,
@@ -121,13 +121,13 @@ def remember_result(state: State, meanings: Sequence[str], tokens: int, *, is_wh
     )
 
 
-def _copy(value: Any) -> tuple[Any, bool]:
+def _copy_plain_data(value: Any) -> tuple[Any, bool]:
     """Return a copy that shares no dict or list with the caller's, and whether it holds nothing but plain data."""
     if isinstance(value, dict):
-        items = {key: _copy(item) for key, item in value.items()}
+        items = {key: _copy_plain_data(item) for key, item in value.items()}
         return {key: copy for key, (copy, _) in items.items()}, all(is_plain for _, is_plain in items.values())
     if isinstance(value, list):
-        copies = [_copy(item) for item in value]
+        copies = [_copy_plain_data(item) for item in value]
         return [copy for copy, _ in copies], all(is_plain for _, is_plain in copies)
     if not isinstance(value, _IMMUTABLE_TYPES) and hasattr(
         type(value), "model_fields"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unabridged.archive.protocol import Record
 from unabridged.authorship import NO_TURNS, read_turn_counts
-from unabridged.engine.cut import without_dropped
+from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.rewrite import RecordIdentity, Rewrite
 from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
@@ -19,7 +19,7 @@ from unabridged.history.replay import (
     find_applied_record,
     find_inserted_meanings,
 )
-from unabridged.legality.reasoning import strip_from
+from unabridged.legality.reasoning import strip_thinking_from
 from unabridged.marks import is_generated_turn
 from unabridged.messages import View
 
@@ -31,17 +31,17 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     Without `early`, such a record is applied only where it is known to have been used.
     """
     done: set[str] = set()
-    scope, seed = state.lookup_scope, setup.seed(state.lookup_scope, state.format)
+    scope, seed = state.lookup_scope, setup.key_seed(state.lookup_scope, state.format)
     while (record := find_longest_record(setup.archive, scope, seed, state.working.views)) is not None:
-        if record.id in done or not (early or _is_used(setup, state, record, seed)):
+        if record.id in done or not (early or _was_sent(setup, state, record, seed)):
             break
         done.add(record.id)
         state.scope, state.restored.turn_counts = record.scope, read_turn_counts(record.data)
-        _apply(setup, state, record)
+        _apply_to_state(setup, state, record)
         state.receipt = receipt_from_dict(record.data["receipt"])
         if settles:
-            _settle(setup, state, record, seed)
-    is_broken = bool(done) and _is_broken(setup, state)
+            _strip_unbound_thinking(setup, state, record, seed)
+    is_broken = bool(done) and _is_result_illegal(setup, state)
     records = RecordCache(setup.archive, state.scope)
     applied = find_applied_record(setup.archive, state.scope, state.working.views, records)
     if applied is not None:
@@ -63,13 +63,13 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     state.restored.set_base(state.working, applied)
 
 
-def _apply(setup: Setup, state: State, record: Record) -> None:
+def _apply_to_state(setup: Setup, state: State, record: Record) -> None:
     """Put a record's result into the working list."""
     result = apply_record(setup.archive, record, state.working.messages, state.format)
     state.working, state.record = state.measure_list(setup, result), record
 
 
-def _is_broken(setup: Setup, state: State) -> bool:
+def _is_result_illegal(setup: Setup, state: State) -> bool:
     """Return whether a list that records made would be refused: a host may pair calls and results otherwise today."""
     if not (findings := setup.check(state.working.views, state)):
         return False
@@ -77,44 +77,44 @@ def _is_broken(setup: Setup, state: State) -> bool:
     return bool({finding.rule for finding in findings} - {finding.rule for finding in before})
 
 
-def _settle(setup: Setup, state: State, record: Record, seed: str) -> None:
-    """Strip the thinking that a record made early left behind, where the provider binds thinking to what precedes it.
+def _strip_unbound_thinking(setup: Setup, state: State, record: Record, seed: str) -> None:
+    """Strip thinking that a summary made early left behind, where the provider binds thinking to what precedes it.
 
     What was said between its making and the swap loses its thinking, once: a record of its own remembers from where
     on, so that the same conversation is always rewritten the same way.
     """
-    rule = setup.thinking_rule(state.format)
+    rule = setup.find_thinking_rule(state.format)
     if not record.data.get("early") or rule != "bound":
         return
     views = state.working.views
     longest = find_longest_record(setup.archive, state.lookup_scope, seed, views)
     if longest is not None and longest.data.get("settles") == record.id:
         return
-    if (settled := _find_settling(setup, views, record, seed)) is not None:  # a longer record goes on from it
-        _apply(setup, state, settled)
+    if (settled := _find_settling_record(setup, views, record, seed)) is not None:  # a longer record goes on from it
+        _apply_to_state(setup, state, settled)
         return
     state.restored.set_base(state.working, AppliedRecord(record, record.start))
-    new = strip_from(state.working.messages, views, state.format, record.start + len(record.after), rule)
+    new = strip_thinking_from(state.working.messages, views, state.format, record.start + len(record.after), rule)
     counts = state.restored.turn_counts
     new_views = setup.read(new, state.format, counts=counts)
     sizes = [setup.meter.message(view, message) for view, message in zip(new_views, new, strict=True)]
     key = compute_keys(views, seed)[-1]
     identity = RecordIdentity(state.scope, key, find_free_id(setup.archive, state.scope, key), len(views))
-    result = WorkingList(new, new_views, without_dropped(new_views, sizes))
+    result = WorkingList(new, new_views, zero_dropped_sizes(new_views, sizes))
     rewrite = Rewrite("repair", identity=identity, result=result, turn_counts=counts, settles=record.id)
     store(setup, state, rewrite, "thinking that the early summary left unbound")
 
 
-def _is_used(setup: Setup, state: State, record: Record, seed: str) -> bool:
-    """Return whether the record is known to have been sent: one made early is, where another settles its swap."""
+def _was_sent(setup: Setup, state: State, record: Record, seed: str) -> bool:
+    """Return whether the record's result is known to have been sent."""
     if not record.data.get("early"):
         return True
     result = apply_record(setup.archive, record, state.working.messages, state.format)
-    return _find_settling(setup, [state.format.read(message) for message in result], record, seed) is not None
+    return _find_settling_record(setup, [state.format.read(message) for message in result], record, seed) is not None
 
 
-def _find_settling(setup: Setup, views: Sequence[View], record: Record, seed: str) -> Record | None:
-    """Return the record that settled this one, where its result is in the list; None without one."""
+def _find_settling_record(setup: Setup, views: Sequence[View], record: Record, seed: str) -> Record | None:
+    """Return the record that stripped the thinking left behind by this early record; None without one."""
     known = setup.archive.keyed(record.scope, compute_keys(views, seed))
     in_list = (one for one in known if one.start + len(one.before) <= len(views))
     return next((one for one in in_list if one.data.get("settles") == record.id), None)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from unabridged.archive.protocol import Scope
-from unabridged.authorship import TurnCounts, count_turns
-from unabridged.engine.hooks import blame
+from unabridged.authorship import TurnCounts, count_turn_endings
+from unabridged.engine.hooks import raise_as_hook_raised
 from unabridged.engine.state import Setup, State, WorkingList, measure_result
 from unabridged.errors import IllegalConversation
 from unabridged.events import Kind
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import count_changed
+from unabridged.history.difference import count_changed_prefix
 from unabridged.history.lookup import choose_thread, compute_keys, find_free_id
-from unabridged.languages import labels
-from unabridged.legality.reasoning import strip_from
+from unabridged.languages import get_labels
+from unabridged.legality.reasoning import strip_thinking_from
 from unabridged.marks import format_summary_turn
 from unabridged.messages import View
 from unabridged.summary.brief import SummaryBody
@@ -49,11 +49,11 @@ class Rewrite:
     """What stays and was cleared or shortened, by its index."""
     written: SummaryBody | None = None
     identity: RecordIdentity = _UNIDENTIFIED
-    """Set by `identify`."""
+    """Set by `assign_identity`."""
     result: WorkingList = field(default_factory=WorkingList)
-    """Set by `build`."""
+    """Set by `complete_rewrite`."""
     turn_counts: TurnCounts = field(default_factory=dict)
-    """How the assistant's turns ended, as far as they went; set by `build`."""
+    """How the assistant's turns ended, as far as they went; set by `complete_rewrite`."""
     settles: str | None = None
     """The early record whose swap this one settles."""
 
@@ -68,14 +68,14 @@ class Rewrite:
         return self.written.summariser if self.written else "model-free"
 
 
-def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
+def assign_identity(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     """Return the rewrite with the identity of its record, which covers all that is changed as far as is known by now.
 
     Where thinking is bound to what stood before it, everything behind the first change that thinks is changed too.
     Raise `TranscriptError` for a thread whose transcript can't be kept.
     """
     reach, working, base = max([*draft.gone[-1:], *draft.edited, -1]) + 1, state.working, state.restored.base
-    if setup.thinking_rule(state.format) == "bound":
+    if setup.find_thinking_rule(state.format) == "bound":
         thinking = (i + 1 for i in range(draft.first, len(working.views)) if working.views[i].reasoning)
         reach = max([reach, *thinking])
     if working.messages is not base.messages:
@@ -88,7 +88,7 @@ def identify(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     return replace(draft, identity=RecordIdentity(scope, key, record_id, reach))
 
 
-def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
+def complete_rewrite(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     """Return the identified rewrite with its list; raise `IllegalConversation` where a provider would refuse it."""
     working, format_ = state.working, state.format
     new = rewrite_list(
@@ -97,23 +97,23 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
         format_=format_,
         gone=draft.gone,
         place=draft.place,
-        summary=_summary_text(setup, state, draft, draft.written) if draft.written else None,
+        summary=_render_summary_turn(setup, state, draft, draft.written) if draft.written else None,
         edited=draft.edited,
         form=setup.settings.form,
         language=draft.written.ledger.language if draft.written else "",
     )
     read = [format_.read(message) for message in new]
-    new = strip_from(new, read, format_, draft.first, setup.thinking_rule(format_))
+    new = strip_thinking_from(new, read, format_, draft.first, setup.find_thinking_rule(format_))
     hooks = setup.host.hooks
     new = hooks.run_finalize(working.messages, new)
-    counts = count_turns(working.views, draft.gone, state.restored.turn_counts)
-    with blame("finalize", hooks.finalize):
+    counts = count_turn_endings(working.views, draft.gone, state.restored.turn_counts)
+    with raise_as_hook_raised("finalize", hooks.finalize):
         result = measure_result(setup, state, new, setup.read(new, format_, counts=counts))
         if findings := setup.check(result.views, state):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
     # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.
     identity = draft.identity
-    reach = max(identity.reach, count_changed(state.restored.base.messages, new))
+    reach = max(identity.reach, count_changed_prefix(state.restored.base.messages, new))
     if reach > identity.reach:
         identity = identity._replace(key=_compute_key(setup, state, reach), reach=reach)
     return replace(draft, identity=identity, result=result, turn_counts=counts)
@@ -121,15 +121,15 @@ def build(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
 
 def _compute_key(setup: Setup, state: State, reach: int) -> str:
     views = state.restored.base.views[: reach + 1]
-    return compute_keys(views, setup.seed(state.lookup_scope, state.format))[reach]
+    return compute_keys(views, setup.key_seed(state.lookup_scope, state.format))[reach]
 
 
-def _summary_text(setup: Setup, state: State, draft: Rewrite, written: SummaryBody) -> str:
+def _render_summary_turn(setup: Setup, state: State, draft: Rewrite, written: SummaryBody) -> str:
     turns, ledger = state.turns(), written.ledger
     went = [turns[i] for i in draft.gone]
     first = ledger.first if min(went) < 0 else min(went)  # an earlier summary stands for what is older
     end = max(went) + 1 or ledger.end  # 0: an earlier summary is all that goes
-    preface = setup.preface(ledger.language, draft.identity.scope, state.read_pins(setup))
+    preface = setup.build_preface(ledger.language, draft.identity.scope, state.read_pins(setup))
     body = f"{preface}\n\n{setup.host.redact(written.text)}"
     return format_summary_turn(draft.identity.id, body, first, end, ledger.language)
 
@@ -151,20 +151,20 @@ def rewrite_list(
     Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart, but only if
     the provider or the caller wants turns to alternate.
     """
-    builder = _ListBuilder(format_, labels(language), alternates=format_.alternates or form != "user")
+    builder = _ListBuilder(format_, get_labels(language), alternates=format_.alternates or form != "user")
     lost = set(gone)
     for i, message in enumerate(messages):
         if summary is not None and i == place:
             builder.has_gap = True
             if form == "pair":
-                builder.add(format_.text("user", labels(language)["question"]), "user")
+                builder.add(format_.text("user", get_labels(language)["question"]), "user")
             side: Literal["user", "assistant"] = "assistant" if form == "pair" else "user"
             builder.add(format_.text(side, summary), side)
             builder.has_gap = True
         if i in lost:
             builder.has_gap = True
         else:
-            builder.add(edited.get(i, message), _side(views[i]))
+            builder.add(edited.get(i, message), _find_side(views[i]))
     return builder.messages
 
 
@@ -202,7 +202,7 @@ class _ListBuilder:
         self._last_side = side
 
 
-def _side(view: View) -> str | None:
+def _find_side(view: View) -> str | None:
     if view.role == "system":
         return None
     return "assistant" if view.role == "assistant" else "user"

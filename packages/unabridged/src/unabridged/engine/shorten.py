@@ -44,9 +44,11 @@ class Shortener:
         drop_media = bool(view.media) and rest > tokens // 2
         if drop_media:
             rest = self.count(self.note) * len(view.media)
-        return self.cut_down(message, find_common_cap(list(sizes.values()), max(0, tokens - rest)), media=drop_media)
+        return self.shorten_pieces(
+            message, find_common_cap(list(sizes.values()), max(0, tokens - rest)), media=drop_media
+        )
 
-    def cut_down(self, message: Message, cap: int, *, media: bool = True) -> Message:
+    def shorten_pieces(self, message: Message, cap: int, *, media: bool = True) -> Message:
         """Return the message with every piece cut down to about `cap` tokens; with `media`, those become notes."""
 
         def cut(slot: Slot, text: str) -> str:
@@ -56,11 +58,11 @@ class Shortener:
                 return text
             if slot.kind == "call":
                 return self._shorten_arguments(text, cap) if self.count(text) > cap else text
-            return self._cut(text, cap)
+            return self._shorten_text(text, cap)
 
         return self.format.edit(message, cut)
 
-    def _cut(self, text: str, cap: int) -> str:
+    def _shorten_text(self, text: str, cap: int) -> str:
         return cut_middle(text, cap, self.count, self.note, find_shortening_note(text, self.earlier))
 
     def _shorten_arguments(self, arguments: str, tokens: int) -> str:
@@ -68,9 +70,9 @@ class Shortener:
         try:
             value = json.loads(arguments)
         except ValueError:
-            return json.dumps({"shortened": self._cut(arguments, tokens)}, ensure_ascii=False)
+            return json.dumps({"shortened": self._shorten_text(arguments, tokens)}, ensure_ascii=False)
         leaves: list[int] = []
         map_strings(value, lambda text: leaves.append(self.count(text)))
         cap = find_common_cap(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
-        short = json.dumps(map_strings(value, lambda text: self._cut(text, cap)), ensure_ascii=False)
+        short = json.dumps(map_strings(value, lambda text: self._shorten_text(text, cap)), ensure_ascii=False)
         return short if self.count(short) < self.count(arguments) else arguments

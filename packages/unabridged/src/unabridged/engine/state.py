@@ -10,8 +10,8 @@ from typing import Any
 from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import Transcripts
-from unabridged.authorship import NO_TURNS, TurnCounts, with_origins
-from unabridged.engine.cut import without_dropped
+from unabridged.authorship import NO_TURNS, TurnCounts, assign_origins
+from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.hooks import Hooks, StateProvider
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
 from unabridged.errors import SummaryFailed
@@ -20,9 +20,9 @@ from unabridged.formats import Format, Message
 from unabridged.formats.base import ThinkingRule
 from unabridged.history.lookup import find_original_turns
 from unabridged.history.replay import AppliedRecord, RecordCache
-from unabridged.languages import labels
+from unabridged.languages import get_labels
 from unabridged.legality import Finding, check_views
-from unabridged.legality.reasoning import reasoning_rule
+from unabridged.legality.reasoning import find_reasoning_rule
 from unabridged.messages import Origin, View
 from unabridged.settings import Limits, Prices, Settings
 from unabridged.summary.summary_body import SummaryWriter, render_pins
@@ -80,7 +80,7 @@ class Setup:
 
         Once reports have settled what our counts mean, or a provider has refused a request, it does not.
         """
-        low = self.calibration.lowest(1 / self.meter.high)
+        low = self.calibration.find_lowest_ratio(1 / self.meter.high)
         counted_alone = floor / self.calibration.factor / (1 + self.meter.error)
         return low is not None and self.limits == self.named_limits and counted_alone * low <= self.limits.budget
 
@@ -114,32 +114,32 @@ class Setup:
         """Return the views of a list with every turn's origin: as the host says, else by rule."""
         views = list(known) if known is not None else [format_.read(message) for message in messages]
         origin = self.host.origin
-        return with_origins(views, counts, [origin(message) for message in messages] if origin else ())
+        return assign_origins(views, counts, [origin(message) for message in messages] if origin else ())
 
-    def thinking_rule(self, format_: Format) -> ThinkingRule:
+    def find_thinking_rule(self, format_: Format) -> ThinkingRule:
         """Return what the agent demands of thinking in its history."""
-        return reasoning_rule(self.agent, format_)
+        return find_reasoning_rule(self.agent, format_)
 
     def check(self, views: Sequence[View], state: State) -> list[Finding]:
         """Return what the provider would refuse of these views."""
         return check_views(views, model=self.agent, format=state.format, pending=state.is_pending)
 
-    def preface(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
+    def build_preface(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
         """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
-        tools = labels(language)["recall"] if self.settings.recall else ""
-        parts = (self._transcript_line(language, scope), tools, render_pins([*self.settings.pins, *pins]))
+        tools = get_labels(language)["recall"] if self.settings.recall else ""
+        parts = (self._build_transcript_line(language, scope), tools, render_pins([*self.settings.pins, *pins]))
         return "\n\n".join(filter(None, parts))
 
-    def _transcript_line(self, language: str, scope: Scope) -> str:
+    def _build_transcript_line(self, language: str, scope: Scope) -> str:
         """Return which file has what went; "" without one, and where a small window has no room for its path."""
         if self.transcripts is None:
             return ""
-        line = labels(language)["transcript"].format(path=self.transcripts.name(scope))
+        line = get_labels(language)["transcript"].format(path=self.transcripts.name(scope))
         most = self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE
         return line if self.meter.text(line) <= most else ""
 
-    def seed(self, scope: Scope, format_: Format) -> str:
-        """Return what besides the messages shapes the result: another window or keep must not pick up this record."""
+    def key_seed(self, scope: Scope, format_: Format) -> str:
+        """Return what besides the messages shapes a result: records made with other settings must not be found."""
         bounds, settings = self.named_limits, self.settings
         shape = [*scope, format_.name, self.agent or "", bounds.window, bounds.budget]
         shape += [str(bounds.keep_tokens), str(bounds.keep_messages), bounds.model_summary]
@@ -147,7 +147,7 @@ class Setup:
         shape += [list(settings.pins)] * bool(settings.pins)
         shape += [f"without {sorted(settings.without)}"] * bool(settings.without)
         shape += ["recall"] * settings.recall
-        shape += [self.transcripts.seed] if self.transcripts is not None else []
+        shape += [self.transcripts.key_seed] if self.transcripts is not None else []
         return json.dumps(shape)
 
 
@@ -188,8 +188,8 @@ class WorkingList:
         """Return what all messages take together."""
         return sum(self.sizes)
 
-    def known(self) -> dict[int, tuple[View, int]]:
-        """Return the view and the size of each message, by the id of its object."""
+    def index_by_object_id(self) -> dict[int, tuple[View, int]]:
+        """Return the view and the size of each message, by the id of the message object."""
         rows = zip(self.messages, self.views, self.sizes, strict=True)
         return {id(message): (view, size) for message, view, size in rows}
 
@@ -290,7 +290,7 @@ class State:
             turns.append(known.get(id(message), max(last, 0) if last + 1 in taken else last + 1))
         return turns
 
-    def find_replaced(self) -> dict[int, int]:
+    def find_replaced_indices(self) -> dict[int, int]:
         """Return, for each message that stands for one of the original conversation, the place of that one."""
         if self.record is None:
             return {}
@@ -303,7 +303,7 @@ class State:
             self.pins = list_pins(setup.archive, self.scope) if self.is_named else ()
         return self.pins
 
-    def put_list(self, setup: Setup, messages: list[Message]) -> None:
+    def replace_list(self, setup: Setup, messages: list[Message]) -> None:
         """Work on another list; messages that were there before are not read or measured again."""
         working = self.measure_list(setup, messages)
         views = setup.read(messages, self.format, working.views, self.restored.turn_counts)
@@ -311,23 +311,23 @@ class State:
 
     def restart(self, setup: Setup) -> None:
         """Go back to the list that it began with."""
-        self.put_list(setup, self.request.start)
+        self.replace_list(setup, self.request.start)
         self.receipt, self.is_mended, self.report.notes = self.request.start_receipt, False, []
 
     def measure_list(self, setup: Setup, messages: list[Message]) -> WorkingList:
         """Return a list with its views and sizes; messages of the working list are not read or measured again."""
-        known = self.working.known()
+        known = self.working.index_by_object_id()
         measured = [known.get(id(message)) or setup.measure(self.format, message) for message in messages]
         views = [view for view, _ in measured]
-        return WorkingList(messages, views, without_dropped(views, [size for _, size in measured]))
+        return WorkingList(messages, views, zero_dropped_sizes(views, [size for _, size in measured]))
 
 
 def measure_result(setup: Setup, state: State, messages: list[Message], views: list[View]) -> WorkingList:
     """Return the list with these views; only messages of the working list that still say the same keep their size."""
-    known = state.working.known()
+    known = state.working.index_by_object_id()
     sizes = []
     for message, view in zip(messages, views, strict=True):
         before, size = known.get(id(message), (None, 0))
         is_same = before is not None and before.with_origin(view.origin) == view
         sizes.append(size if is_same else setup.meter.message(view, message))
-    return WorkingList(messages, views, without_dropped(views, sizes))
+    return WorkingList(messages, views, zero_dropped_sizes(views, sizes))

@@ -16,7 +16,7 @@ from unabridged.engine.state import Setup, State
 from unabridged.errors import ArchiveError
 from unabridged.events import Compacted, Receipt, receipt_from_dict
 from unabridged.formats import Message
-from unabridged.history.difference import Difference, digest_prefixes, find_difference, pair_exchanged
+from unabridged.history.difference import Difference, compute_prefix_digests, find_difference, pair_replacements
 from unabridged.history.lookup import apply_record, get_depth
 from unabridged.marks import find_view_record_ids, is_generated_turn
 from unabridged.messages import View
@@ -33,18 +33,18 @@ def store(
     `early`: it was made before the trigger; `asked`: it holds below the trigger too.
     """
     prior = state.restored.applied.record if state.restored.applied else None
-    data = _build_data(setup, rewrite, _build_receipt(setup, state, rewrite, reason), prior, early=early)
+    data = _build_record_data(setup, rewrite, _build_receipt(setup, state, rewrite, reason), prior, early=early)
     if asked or state.request.is_asked or (prior and prior.data.get("asked")):
         data["asked"] = True
     _warn_of_dropped_people(setup, state, data, prior)
     record, parts = _build_record(setup, state, rewrite, data)
-    setup.host.hooks.show(state.request.original, rewrite.result.messages)
-    stored = setup.archive.store(record, [*_inherited_parts(setup, record.scope, prior), *parts])
+    setup.host.hooks.run_callback(state.request.original, rewrite.result.messages)
+    stored = setup.archive.store(record, [*_read_inherited_parts(setup, record.scope, prior), *parts])
     state.working, state.restored.turn_counts = rewrite.result, rewrite.turn_counts
     state.scope, state.record = record.scope, stored
     if (stored.id, stored.after) != (record.id, record.after):  # another was first: its bytes are everybody's
         base = state.restored.base.messages
-        state.put_list(setup, apply_record(setup.archive, stored, base, state.format))
+        state.replace_list(setup, apply_record(setup.archive, stored, base, state.format))
     state.receipt = receipt_from_dict(stored.data["receipt"])
     thread, namespace = state.scope.thread, state.scope.namespace
     if setup.transcripts is not None:
@@ -113,11 +113,11 @@ def _describe_difference(
         stayed = set(range(diff.start, len(views))) - set(diff.came)
         data["stayed"] = {str(j - diff.start): views[j].meaning_digest for j in sorted(stayed)}
     data["ours"] = [j - diff.start for j in diff.came if is_generated_turn(views[j])]
-    data["turns"] = _turns_after(diff, turns, data["ours"])
+    data["turns"] = _compute_new_turns(diff, turns, data["ours"])
     edited = {id(message): state.turns()[i] for i, message in rewrite.edited.items()}
     for j in diff.came:  # beside a summary, nothing but the edit itself tells which message it stands for
         data["turns"][j] = edited.get(id(rewrite.result.messages[j]), data["turns"][j])
-    data["result"] = digest_prefixes((view.meaning_digest for view in views), "")[-1]
+    data["result"] = compute_prefix_digests((view.meaning_digest for view in views), "")[-1]
     passed = max((turn for turn in turns[:stop_old] if turn >= 0), default=-1)
     data["next_turn"] = turns[stop_old] if stop_old < len(turns) else passed + 1
     data["named"] = any(rewrite.identity.id in find_view_record_ids(views[j]) for j in diff.came)
@@ -130,25 +130,31 @@ def to_part(setup: Setup, message: Message, view: View, turn: int) -> Part:
     return Part(codec.digest(body), body, turn, view.role, view.origin, setup.host.redact(view.whole_text()))
 
 
-def _turns_after(diff: Difference, old_turns: Sequence[int], ours: Sequence[int]) -> list[int]:
+def _compute_new_turns(diff: Difference, old_turns: Sequence[int], ours: Sequence[int]) -> list[int]:
     """Return the turn of every message of the new list up to the end of what changed.
 
-    What was put in has none, except where message for message was exchanged: a stub has the turn of what it stands for.
+    Inserted messages have none, except where they replace others one by one: a stub has the turn of its original.
     """
     turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
     slots = [
         item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
     ]
-    places = {j: i for i, j in enumerate(slots) if j is not None} | pair_exchanged(slots, len(diff.after), ours)
+    places = {j: i for i, j in enumerate(slots) if j is not None} | pair_replacements(slots, len(diff.after), ours)
     for j, i in places.items():
         turns[diff.start + j] = old_turns[diff.start + i]
     return turns
 
 
-def _build_data(setup: Setup, rewrite: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool) -> RecordData:
+def _build_record_data(
+    setup: Setup, rewrite: Rewrite, receipt: Receipt, prior: Record | None, *, early: bool
+) -> RecordData:
     """Return what the record remembers besides the messages."""
     before: Mapping[str, Any] = prior.data if prior else {}
-    data: RecordData = {"receipt": _to_json(asdict(receipt)), "depth": get_depth(prior) + 1, "early": early}
+    data: RecordData = {
+        "receipt": _convert_tuples_to_lists(asdict(receipt)),
+        "depth": get_depth(prior) + 1,
+        "early": early,
+    }
     data["characters"] = before.get("characters", 0)
     if rewrite.turn_counts:
         data["turn_counts"] = dict(rewrite.turn_counts)
@@ -165,15 +171,15 @@ def _build_data(setup: Setup, rewrite: Rewrite, receipt: Receipt, prior: Record 
     return data
 
 
-def _to_json(value: Any) -> Any:
-    """Return the same with lists for tuples: what is plain JSON is written and read several times as fast."""
+def _convert_tuples_to_lists(value: Any) -> Any:
+    """Return the value with lists for tuples: plain JSON types are written and read several times as fast."""
     kind = type(value)
     if kind is dict:
-        return {key: _to_json(item) for key, item in value.items()}
-    return [_to_json(item) for item in value] if kind is tuple or kind is list else value
+        return {key: _convert_tuples_to_lists(item) for key, item in value.items()}
+    return [_convert_tuples_to_lists(item) for item in value] if kind is tuple or kind is list else value
 
 
-def _inherited_parts(setup: Setup, scope: Scope, prior: Record | None) -> Sequence[Part]:
+def _read_inherited_parts(setup: Setup, scope: Scope, prior: Record | None) -> Sequence[Part]:
     """Return what a thread that branches off another takes along: all that was archived up to where it does."""
     if prior is None or prior.scope == scope:
         return ()
@@ -181,7 +187,7 @@ def _inherited_parts(setup: Setup, scope: Scope, prior: Record | None) -> Sequen
 
 
 def _build_receipt(setup: Setup, state: State, rewrite: Rewrite, reason: str) -> Receipt:
-    gone, edited = _turn_ranges(state, rewrite.gone), _turn_ranges(state, rewrite.edited)
+    gone, edited = _find_turn_ranges(state, rewrite.gone), _find_turn_ranges(state, rewrite.edited)
     report, written, result = state.report, rewrite.written, rewrite.result
     notes = (*report.done_without, *report.notes, *(written.notes if written else ()))
     return Receipt(
@@ -205,7 +211,7 @@ def _build_receipt(setup: Setup, state: State, rewrite: Rewrite, reason: str) ->
     )
 
 
-def _turn_ranges(state: State, indices: Iterable[int]) -> tuple[tuple[int, int], ...]:
+def _find_turn_ranges(state: State, indices: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Return the original turns at these indices, as half-open ranges; what was put in has none."""
     turns = state.restored.turns
     present = sorted(turns[i] for i in indices if i < len(turns) and turns[i] >= 0)

@@ -61,44 +61,50 @@ def build_stub(
     call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = ""
 ) -> str:
     """Return the line that replaces a tool's result."""
-    tool = f"{_line(call.name)} {_target(call.arguments)}".strip() if call else _line(text)
-    outcome = [part for part in _outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
-    parts = [tool or "no text", _extent(text), *outcome, *_notes(ref, names, record)]
+    tool = (
+        f"{_shorten_to_line(call.name)} {_describe_target(call.arguments)}".strip() if call else _shorten_to_line(text)
+    )
+    outcome = [part for part in _describe_outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
+    parts = [tool or "no text", _describe_extent(text), *outcome, *_build_notes(ref, names, record)]
     return format_stub("Tool result", parts)
 
 
 def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """Return the line that replaces an image, sound or document."""
-    parts = [_line(media.mime) or "type unknown", _line(media.name), *_notes(ref, (), record)]
+    parts = [
+        _shorten_to_line(media.mime) or "type unknown",
+        _shorten_to_line(media.name),
+        *_build_notes(ref, (), record),
+    ]
     return format_stub(media.kind.capitalize(), filter(None, parts))
 
 
 def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
     """Return a call's arguments with every long string in them cut to its beginning; JSON stays JSON."""
-    notes = ["".join(f"; {note}" for note in _notes(ref, names, record))]
+    notes = ["".join(f"; {note}" for note in _build_notes(ref, names, record))]
     try:
         value = json.loads(arguments)
     except ValueError:
-        return _beginning(arguments, notes)  # a custom tool's free text
+        return _cut_to_beginning(arguments, notes)  # a custom tool's free text
     except RecursionError:
         return arguments
     return (
-        _as_json(map_strings(value, lambda text: _beginning(text, notes)), arguments)
+        _to_sendable_json(map_strings(value, lambda text: _cut_to_beginning(text, notes)), arguments)
         if isinstance(value, dict | list)
         else arguments
     )
 
 
 @cache_by_text
-def words_of(text: str) -> frozenset[str]:
-    """Return every name in the text: what need not be repeated in a stub while the text stays."""
+def find_words(text: str) -> frozenset[str]:
+    """Return every name in the text; a stub need not repeat these while the text stays."""
     return frozenset((*_WORD_PATTERN.findall(text), *(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))))
 
 
-def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
+def find_new_names(text: str, known: Collection[str]) -> tuple[str, ...]:
     """Return the file names and identifiers the text uses most often, without those already known."""
     names: list[str] = []
-    for name in _by_use(text):
+    for name in _list_names_by_frequency(text):
         if name not in known and not any(name in kept for kept in names):
             names.append(name)
         if len(names) == MAX_NAMES:
@@ -107,14 +113,14 @@ def names_of(text: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 @cache_by_text
-def _by_use(text: str) -> tuple[str, ...]:
-    """Return the file names and identifiers in the text, those it uses most often first."""
+def _list_names_by_frequency(text: str) -> tuple[str, ...]:
+    """Return the file names and identifiers in the text, most frequent first."""
     uses = Counter(path.rpartition("/")[2] for path in _PATH_PATTERN.findall(text))
     uses.update(word for word in _WORD_PATTERN.findall(text) if _NAME_PATTERN.search(word))
     return tuple(name for name, _ in uses.most_common() if len(name) <= 48)
 
 
-def _beginning(text: str, notes: list[str]) -> str:
+def _cut_to_beginning(text: str, notes: list[str]) -> str:
     """Return the text's beginning and how much is gone; the first one shortened takes the notes for the whole call."""
     note = f"… {CLEARED_PREFIX}{len(text) - MAX_HEAD_CHARACTERS:,} more characters{notes[0] if notes else ''}]"
     if len(text) <= MAX_HEAD_CHARACTERS + 2 * len(note):
@@ -123,7 +129,7 @@ def _beginning(text: str, notes: list[str]) -> str:
     return text[:MAX_HEAD_CHARACTERS] + note
 
 
-def _as_json(value: Any, otherwise: str) -> str:
+def _to_sendable_json(value: Any, otherwise: str) -> str:
     """Return the value as JSON that can be sent; what JSON can't say (an infinite number) leaves it as it was."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -135,35 +141,35 @@ def _as_json(value: Any, otherwise: str) -> str:
     return text
 
 
-def _notes(ref: str | None, names: Sequence[str], record: str) -> list[str]:
+def _build_notes(ref: str | None, names: Sequence[str], record: str) -> list[str]:
     notes = [f"names: {', '.join(names)}"] * bool(names) + [f"full text: {ref}"] * bool(ref)
     return notes + [f"record {record}"] * bool(record)
 
 
-def _target(arguments: str) -> str:
+def _describe_target(arguments: str) -> str:
     try:
         value = json.loads(arguments)
     except ValueError:
         value = arguments
     if not isinstance(value, dict):
-        return _quoted(arguments)
+        return _quote_line(arguments)
     for item in [*(value[key] for key in _TARGET_FIELDS if key in value), *value.values()]:
         if isinstance(item, str | int | float) and item != "":
-            return _quoted(str(item))
+            return _quote_line(str(item))
     return ""
 
 
-def _quoted(text: str) -> str:
-    return f'"{_line(text)}"' if text.strip() else ""
+def _quote_line(text: str) -> str:
+    return f'"{_shorten_to_line(text)}"' if text.strip() else ""
 
 
-def _extent(text: str) -> str:
+def _describe_extent(text: str) -> str:
     lines = text.count("\n") + 1
     return f"{lines:,} line{'s' if lines > 1 else ''}, {len(text):,} characters"
 
 
 @cache_by_text
-def _outcome(text: str) -> tuple[str, ...]:
+def _describe_outcome(text: str) -> tuple[str, ...]:
     """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
     code = find_exit_code(text)
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
@@ -172,10 +178,10 @@ def _outcome(text: str) -> tuple[str, ...]:
         or _EXCEPTION_PATTERN.findall(text)[-1:]
         or _FAILURE_PATTERN.findall(text)[: code != 0]
     )
-    return (*[f"exit {code}"] * (code is not None), *(_line(line, MOST_OF_OUTCOME) for line in lines))
+    return (*[f"exit {code}"] * (code is not None), *(_shorten_to_line(line, MOST_OF_OUTCOME) for line in lines))
 
 
-def _line(text: str, limit: int = MOST_OF_LINE) -> str:
+def _shorten_to_line(text: str, limit: int = MOST_OF_LINE) -> str:
     """Return the text on one line, at most `limit` characters long."""
     line = " ".join(text[: 4 * limit].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

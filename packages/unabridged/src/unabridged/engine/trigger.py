@@ -3,7 +3,7 @@
 A request below the trigger leaves as it came. The exceptions are options with a trigger of their own: `background`,
 and `Clear(payback=True)`. What a compaction must achieve for the trigger not to fire again at once is here too.
 
-For another measure: a name and a range in `settings`, a field of `RequestSize`, and what `find_goal` says of it.
+For another measure: a name and a range in `settings`, a field of `RequestSize`, and its part of `find_message_goal`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TriggerInput:
 
 
 def decide(now: TriggerInput) -> Decision:
-    """Return whether to compact, to wait, to begin in the background, to look for what clearing pays, or nothing."""
+    """Return whether to compact, wait, begin a summary early, clear, or do nothing."""
     if not (now.asked_why or now.limits.trigger):
         return DO_NOTHING
     reason = now.asked_why or find_trigger_reason(now.limits, now.size, is_over=now.is_over)
@@ -98,7 +98,7 @@ def decide(now: TriggerInput) -> Decision:
             # While a summary is there or under way, nothing is cleared: it would not be found again.
             may_begin = not now.is_in_background and has_grown(now.estimate, now.attempts.begun_at)
             return Decision("begin") if may_begin else DO_NOTHING
-        return Decision("clear") if _may_pay(now) else DO_NOTHING
+        return Decision("clear") if _may_clearing_pay(now) else DO_NOTHING
     if now.size.tokens <= now.limits.budget and not now.is_forced:  # it fits
         if not has_grown(now.estimate, now.attempts.failed_at):
             return Decision("wait", now.attempts.failed_why)
@@ -128,7 +128,7 @@ def has_grown(estimate: int, since: int) -> bool:
     return estimate >= since * RETRY_GROWTH
 
 
-def _may_pay(now: TriggerInput) -> bool:
+def _may_clearing_pay(now: TriggerInput) -> bool:
     """Return whether clearing may pay now: so much is new since the last look, or a provider's cache has expired.
 
     Looking costs a pass over the list. Where no cache is known nobody knows what it would pay.
@@ -143,7 +143,7 @@ def may_clear_enough(sizes: Sequence[int], least: int) -> bool:
     return sum(size for size in sizes if size >= least) >= MIN_CLEARED_SHARE * sum(sizes)
 
 
-class Goal(NamedTuple):
+class MessageGoal(NamedTuple):
     """What a trigger that counts messages, and fired, wants of a compaction; nothing where none did."""
 
     fewest_gone: int = 0
@@ -152,10 +152,10 @@ class Goal(NamedTuple):
     """How many messages the tail may have."""
 
 
-NO_GOAL = Goal()
+NO_GOAL = MessageGoal()
 
 
-def find_goal(limits: Limits, messages: int, inserted: int) -> Goal:
+def find_message_goal(limits: Limits, messages: int, inserted: int) -> MessageGoal:
     """Return what must go of so many messages for the trigger not to fire again at once, though some are put in.
 
     A third of the trigger goes, and two thirds stay at most: else nearly every call would compact where little less
@@ -163,11 +163,11 @@ def find_goal(limits: Limits, messages: int, inserted: int) -> Goal:
     """
     counts = (condition["messages"] for condition in limits.trigger if "messages" in condition)
     fired = min((count for count in counts if count <= messages), default=0)
-    return Goal(max(inserted + 1, fired // 3), max(1, fired * 2 // 3)) if fired else NO_GOAL
+    return MessageGoal(max(inserted + 1, fired // 3), max(1, fired * 2 // 3)) if fired else NO_GOAL
 
 
 def is_worth_it(
-    limits: Limits, goal: Goal, *, gone: int, freed: int, meets_trigger: bool, is_over: bool, is_forced: bool
+    limits: Limits, goal: MessageGoal, *, gone: int, freed: int, meets_trigger: bool, is_over: bool, is_forced: bool
 ) -> bool:
     """Return whether a cut is worth it by which so many messages go and so many tokens are freed.
 

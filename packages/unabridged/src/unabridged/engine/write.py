@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from unabridged.archive.protocol import Record
 from unabridged.authorship import find_rejection
-from unabridged.engine.hooks import MAX_STATE_SHARE, ask_state, blame, render_state
+from unabridged.engine.hooks import MAX_STATE_SHARE, ask_state_provider, raise_as_hook_raised, render_state
 from unabridged.engine.state import Setup, State
 from unabridged.errors import SummaryFailed
-from unabridged.history.lookup import get_depth, read_cleared
+from unabridged.history.lookup import get_depth, read_cleared_originals
 from unabridged.history.replay import RecordCache
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import Origin, View
@@ -41,7 +41,7 @@ QUOTATION_TOKENS = 16
 """Tokens of the number, the speaker and the marks around a quotation."""
 
 
-def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, SummaryBody]:
+def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, SummaryBody]:
     """Return what the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
     brief = _build_brief(setup, state, plan)
     working, request, writers = state.working, state.request, setup.summary_writer
@@ -55,7 +55,7 @@ def write(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Summary
     model = writers.build_summariser(setup.settings, setup.limits, live, state.format.name, setup.calibration.factor)
     if model is None:
         return writers.write_by_rule(brief)
-    if brief.is_blank() and not brief.earlier.prose:
+    if brief.has_nothing_to_show() and not brief.earlier.prose:
         written = writers.write_by_rule(brief)
         return replace(written, notes=("prepare left nothing to show, so no model was asked", *written.notes))
     try:
@@ -80,7 +80,7 @@ def report_failed_models(setup: Setup, state: State, failed: Sequence[SummaryFai
 def _build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
     turns, views = state.turns(), state.working.views
-    shown = _read_shown(setup, state, plan, turns)
+    shown = _read_summary_input(setup, state, plan, turns)
     earlier = find_earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.summary_writer.has_model
@@ -98,7 +98,7 @@ def _build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
             following=stays if setup.settings.max_input is None else [],
             views=[view for i, view in enumerate(views) if i not in gone],
             kept=frozenset(turns[i] for i in plan.kept),
-            other_text=_read_beside_list(setup, state) if with_model else "",
+            other_text=_read_pins_and_prompt(setup, state) if with_model else "",
         ),
         objects=shown.gone,
         hook_input=shown.hook_input,
@@ -107,7 +107,7 @@ def _build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     )
 
 
-class _Shown(NamedTuple):
+class _SummaryInput(NamedTuple):
     """What is summarised: as the conversation has it, or as a `prepare` hook made it."""
 
     views: list[View]
@@ -124,19 +124,19 @@ class _HookInput(NamedTuple):
     turn: int
 
 
-def _read_shown(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _Shown:
+def _read_summary_input(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _SummaryInput:
     """Return what goes and the people's messages that stay beside it, as a `prepare` hook made it if there is one."""
     messages, views, hook = state.working.messages, state.working.views, setup.host.hooks.prepare
     shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_trusted_summary(views[i])]
     records = state.restored.records or RecordCache(setup.archive, state.scope)
-    cleared = read_cleared(setup.archive, records, views, state.format, shown)
+    cleared = read_cleared_originals(setup.archive, records, views, state.format, shown)
     source = [cleared.get(i, views[i]) for i in shown]
     if hook is None:
-        return _Shown(source, [turns[i] for i in shown], [messages[i] for i in plan.gone])
+        return _SummaryInput(source, [turns[i] for i in shown], [messages[i] for i in plan.gone])
     inputs = [_HookInput(messages[i], view, turns[i]) for i, view in zip(shown, source, strict=True)]
     prepared = setup.host.hooks.run_prepare([one.message for one in inputs])
     went = [turns[i] for i in plan.gone if turns[i] >= 0]
-    with blame("prepare", hook):
+    with raise_as_hook_raised("prepare", hook):
         prepared_views = setup.read(prepared, state.format, counts=state.restored.turn_counts)
         matches = _match_inputs(prepared, prepared_views, inputs)
         origin = setup.host.origin
@@ -145,7 +145,7 @@ def _read_shown(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) ->
         numbers = _number_prepared(matches, went)
     earlier = [messages[i] for i in plan.gone if is_trusted_summary(views[i])]
     hook_input = SourceBeforeHook(source, (went[0], went[-1] + 1) if went else None)
-    return _Shown(prepared_views, numbers, [*earlier, *prepared], hook_input)
+    return _SummaryInput(prepared_views, numbers, [*earlier, *prepared], hook_input)
 
 
 def _match_inputs(
@@ -245,7 +245,7 @@ def _read_originals(
     setup: Setup, state: State, earlier: EarlierSummary, shown: Sequence[int]
 ) -> originals.OriginalMessages | None:
     """Return the original conversation that the summary will stand for, every few rounds; else None."""
-    if earlier.record is None or not originals.is_due(earlier.rounds, get_depth(earlier.record)):
+    if earlier.record is None or not originals.should_begin_again(earlier.rounds, get_depth(earlier.record)):
         return None
     last, characters = max(shown, default=-1), earlier.record.data.get("characters", 0)
     base = (setup.archive, state.scope, state.restored.base.messages, state.format)
@@ -265,7 +265,7 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
         return ""
     if state.host_state is None:  # asked once for each compaction, however often its summary has to be made smaller
         try:
-            state.host_state = ask_state(setup.host.state, state.scope.thread, setup.settings.deadline)
+            state.host_state = ask_state_provider(setup.host.state, state.scope.thread, setup.settings.deadline)
         except Exception as error:  # noqa: BLE001 - the host's own code: anything may come out of it
             state.host_state = ""
             log.warning("the state provider raised %s: the summary goes without it", type(error).__name__)
@@ -277,8 +277,8 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
     return part
 
 
-def _read_beside_list(setup: Setup, state: State) -> str:
-    """Return what else a summariser may know of: pins, system prompt and tools."""
+def _read_pins_and_prompt(setup: Setup, state: State) -> str:
+    """Return the texts beside the list that a summariser may know of: pins, system prompt and tools."""
     request, pins = state.request, [*setup.settings.pins, *state.read_pins(setup)]
     return "\n".join([*pins, _to_text(request.system), _to_text(request.tools)])
 

@@ -24,7 +24,7 @@ FORMATS: dict[str, Format] = {
 PROVIDERS: dict[str, Provider] = {format_.provider.name: format_.provider for format_ in FORMATS.values()}
 
 
-def format_named(name: str | Format) -> Format:
+def get_format(name: str | Format) -> Format:
     """Return the format with this name; an object that is one already passes through."""
     if not isinstance(name, str):
         return name
@@ -33,7 +33,7 @@ def format_named(name: str | Format) -> Format:
     return FORMATS[name]
 
 
-def detect(messages: Sequence[Message]) -> Format:
+def detect_message_format(messages: Sequence[Message]) -> Format:
     """Return the format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
     for message in require_list(messages):
         for format_ in FORMATS.values():
@@ -56,6 +56,6 @@ __all__ = [
     "OpenAIResponses",
     "Provider",
     "Slot",
-    "detect",
-    "format_named",
+    "detect_message_format",
+    "get_format",
 ]

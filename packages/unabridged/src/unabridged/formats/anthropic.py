@@ -19,26 +19,26 @@ from unabridged.formats.blocks import (
     has_late_thinking,
 )
 from unabridged.formats.fields import (
-    absent,
+    are_same_objects,
     as_json,
+    enumerate_items,
+    find_absent_fields,
     get,
-    id_at,
-    kind_of,
-    numbered,
-    plain,
-    same_objects,
-    text_at,
+    read_id_field,
+    read_text_field,
+    read_type,
+    read_word_field,
+    to_plain_dict,
     with_field,
-    word,
 )
-from unabridged.formats.parts import Content, Editor
+from unabridged.formats.parts import Editor, MessageContent
 from unabridged.formats.rules import (
     CONTINUE_TEXT,
     begin_with_user,
-    find_first_assistant,
-    leave_out,
-    refuse_each,
-    says_nothing,
+    build_message_rule,
+    find_assistant_first,
+    is_silent_view,
+    remove_messages,
 )
 from unabridged.messages import Call, Origin, Reasoning, Role, View
 
@@ -71,20 +71,20 @@ _FIRST_WITH_BOUND_THINKING = (5, 1)
 _VERSION_PATTERN = re.compile(r"claude-(?:[a-z]+-)?v?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
-def claude_version(model: str | None) -> tuple[int, int] | None:
+def parse_claude_version(model: str | None) -> tuple[int, int] | None:
     """Return major and minor version of a Claude in any provider's spelling; None for others and for bare aliases."""
     match = _VERSION_PATTERN.search(model.lower()) if model else None
     return (int(match[1]), int(match[2] or 0)) if match else None
 
 
-def _is_before(model: str | None, version: tuple[int, int]) -> bool:
+def _is_older_than(model: str | None, version: tuple[int, int]) -> bool:
     """Return whether the model is known to be older than this version."""
-    return (claude_version(model) or version) < version
+    return (parse_claude_version(model) or version) < version
 
 
-def thinks_first(model: str | None) -> bool:
-    """Return whether the model thinks on demand, and then at the beginning of a message."""
-    return _is_before(model, _FIRST_WITH_ADAPTIVE_THINKING)
+def must_think_first(model: str | None) -> bool:
+    """Return whether the model, which thinks only on demand, must have its thinking first in a message."""
+    return _is_older_than(model, _FIRST_WITH_ADAPTIVE_THINKING)
 
 
 # -- rules that hold for Claude behind other providers too ------------------------------------------------------------
@@ -93,31 +93,31 @@ def thinks_first(model: str | None) -> bool:
 def find_late_thinking(outgoing: Outgoing) -> Iterator[Finding]:
     """Find thinking behind other blocks, where the model thinks on demand."""
     fmt: Any = outgoing.format
-    for index, message in outgoing.wire() if thinks_first(outgoing.model) else ():
+    for index, message in outgoing.list_sent_messages() if must_think_first(outgoing.model) else ():
         if has_late_thinking(fmt, fmt.blocks(message)):
             fault = "has thinking behind other blocks: put it first, unchanged"
             yield Finding("thinking-first", index, f"message {index} {fault}")
 
 
-def find_system_places(outgoing: Outgoing) -> Iterator[Finding]:
-    """Find system messages that do not stand alone behind the user (or a server tool), last or before the assistant."""
-    if not outgoing.own:
+def find_misplaced_systems(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find system messages anywhere but behind the user, or a server tool, and before the assistant or last."""
+    if not outgoing.is_own_format:
         return  # a client that translates puts them where they belong
     for index, view in enumerate(outgoing.views):
         if view.role != "system":
             continue
         if index == 0:
             rule, remedy = "system-first", "pass it as the `system` parameter"
-        elif _is_before(outgoing.model, _FIRST_WITH_SYSTEM_MESSAGES):
+        elif _is_older_than(outgoing.model, _FIRST_WITH_SYSTEM_MESSAGES):
             rule, remedy = "system-unsupported", f"{outgoing.model} takes it as the `system` parameter only"
-        elif _is_misplaced(outgoing, index):
+        elif _is_system_misplaced(outgoing, index):
             rule, remedy = "system-misplaced", "put it behind a user message, at the end or before the assistant's"
         else:
             continue
         yield Finding(rule, index, f"message {index} is a system message where none is taken: {remedy}")
 
 
-def _is_misplaced(outgoing: Outgoing, index: int) -> bool:
+def _is_system_misplaced(outgoing: Outgoing, index: int) -> bool:
     """Return whether a system message, not the first, stands where it is refused."""
     before = outgoing.views[index - 1].role == "user" or _is_server_tool_at_work(outgoing, index - 1)
     after = outgoing.is_last(index) or outgoing.views[index + 1].role == "assistant"
@@ -136,9 +136,9 @@ def _ends_in_server_tool(message: Message) -> bool:
 
 
 def find_prefill(outgoing: Outgoing) -> Iterator[Finding]:
-    """Find words begun for the assistant at the end, which no Claude takes from 4.6 on."""
+    """Find an assistant's turn at the end that the model would continue: Claude refuses that from 4.6 on."""
     last, model = len(outgoing.views) - 1, outgoing.model
-    if claude_version(model) is None or thinks_first(model) or last < 0 or outgoing.pending:
+    if parse_claude_version(model) is None or must_think_first(model) or last < 0 or outgoing.pending:
         return
     view = outgoing.views[last]
     is_open = view.role == "assistant" and not view.calls and not view.opaque
@@ -147,8 +147,8 @@ def find_prefill(outgoing: Outgoing) -> Iterator[Finding]:
         yield Finding("prefill", last, f"message {last}, {fault}")
 
 
-def place_systems(messages: Iterable[Message], filler: Message) -> list[Message]:
-    """Put system messages at the end of the user's turn they stand in or before; two of them become one."""
+def move_system_messages(messages: Iterable[Message], filler: Message) -> list[Message]:
+    """Move system messages to the end of the user's turn that they stand in or before, and join two that meet."""
     placed: list[Message] = []
     users: list[Message] = []
     systems: list[Message] = []
@@ -174,7 +174,7 @@ def place_systems(messages: Iterable[Message], filler: Message) -> list[Message]
 
 def _join_systems(systems: Sequence[Message]) -> Message:
     joined = _with_blocks(systems[0], [block for message in systems for block in _blocks(message)])
-    return {**plain(systems[-1]), **joined}
+    return {**to_plain_dict(systems[-1]), **joined}
 
 
 # -- rules of its own endpoint -----------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ _BLOCK_FAULTS = {
 }
 
 
-def _block_fault(block: Any) -> str:
+def _name_block_fault(block: Any) -> str:
     """Return the name of the rule by which the block is refused for itself; "" for one that is taken.
 
     The text of a compaction of the provider's own may be null: one that failed. Thinking has what the provider checks.
@@ -204,8 +204,8 @@ def _block_fault(block: Any) -> str:
 
 def _find_block_faults(outgoing: Outgoing) -> Iterator[Finding]:
     """Find blocks, inside a result too, of a kind that is refused for itself."""
-    for index, message in outgoing.wire():
-        faults = set(map(_block_fault, _all_blocks(message)))
+    for index, message in outgoing.list_sent_messages():
+        faults = set(map(_name_block_fault, _list_all_blocks(message)))
         for name, fault in _BLOCK_FAULTS.items():
             if name in faults:
                 yield Finding(name, index, f"message {index} {fault}")
@@ -222,8 +222,8 @@ def _is_empty(outgoing: Outgoing, index: int) -> bool:
     view = outgoing.views[index]
     if view.role == "assistant" and outgoing.is_last(index):
         return False
-    if not outgoing.own or outgoing.messages is None:
-        return says_nothing(view)
+    if not outgoing.is_own_format or outgoing.messages is None:
+        return is_silent_view(view)
     message = outgoing.messages[index]
     return not _blocks(message) and not (view.role == "system" and get(message, "output_config"))
 
@@ -239,9 +239,14 @@ def _ends_in_thinking(message: Message) -> bool:
     return get(message, "role") == "assistant" and any(get(block, "type") in _THINKING_TYPES for block in last)
 
 
-def _find_cache_marks(outgoing: Outgoing) -> Iterator[Finding]:
+def _find_surplus_cache_marks(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache marks before the last four; system prompt and tools count too, and are not seen here."""
-    marked = [i for i, message in outgoing.wire() for block in _all_blocks(message) if get(block, "cache_control")]
+    marked = [
+        i
+        for i, message in outgoing.list_sent_messages()
+        for block in _list_all_blocks(message)
+        if get(block, "cache_control")
+    ]
     fault = f"blocks carry cache_control and {MAX_CACHE_MARKS} may: take it off the earlier ones, as here"
     for index in sorted(set(marked[:-MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, f"{len(marked)} {fault}")
@@ -254,20 +259,20 @@ class Claude(Provider):
     unique_ids = True
     system_apart = True
     rules = (
-        find_first_assistant,
+        find_assistant_first,
         _find_empty_messages,
         _find_block_faults,
-        refuse_each("blank-text", _has_blank_text, "has only white space as text: leave the block out"),
-        refuse_each(
+        build_message_rule("blank-text", _has_blank_text, "has only white space as text: leave the block out"),
+        build_message_rule(
             "results-first",
             lambda message: has_late_results(_FORMAT, message),
             "has a tool_result behind other blocks: put results first",
         ),
         find_trailing_space,
-        refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
+        build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
         find_late_thinking,
-        _find_cache_marks,
-        find_system_places,
+        _find_surplus_cache_marks,
+        find_misplaced_systems,
         find_prefill,
     )
 
@@ -275,30 +280,30 @@ class Claude(Provider):
         """Return `bound` from 5.1 on, and for a name without a version, which is taken for the newest."""
         if "claude" not in model.lower():
             return None
-        return "signed" if _is_before(model, _FIRST_WITH_BOUND_THINKING) else "bound"
+        return "signed" if _is_older_than(model, _FIRST_WITH_BOUND_THINKING) else "bound"
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
-        if not outgoing.own:
-            return leave_out(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))
-        whole = [message for index, message in outgoing.wire() if not _is_empty(outgoing, index)]
+        if not outgoing.is_own_format:
+            return remove_messages(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))
+        whole = [message for index, message in outgoing.list_sent_messages() if not _is_empty(outgoing, index)]
         cleaned = [_clean_blocks(message, outgoing.model) for message in whole]
-        return outgoing.having([message for message in cleaned if message is not None])
+        return outgoing.with_messages([message for message in cleaned if message is not None])
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Put a user's turn first and, where the model demands it, last; system messages and cache marks in place."""
         outgoing = begin_with_user(outgoing)
         go_on = outgoing.format.text("user", CONTINUE_TEXT)
-        if outgoing.own:
-            messages = [message for _, message in outgoing.wire()]
-            outgoing = outgoing.having(_trim_end(messages, more=outgoing.pending))
+        if outgoing.is_own_format:
+            messages = [message for _, message in outgoing.list_sent_messages()]
+            outgoing = outgoing.with_messages(_trim_end(messages, more=outgoing.pending))
         if any(find_prefill(outgoing)):
-            is_silent = says_nothing(outgoing.views[-1])
-            outgoing = outgoing.having([*(outgoing.messages or ())[: -1 if is_silent else None], go_on])
-        if any(find_system_places(outgoing)):
-            outgoing = outgoing.having(place_systems(outgoing.messages or (), go_on))
-        if any(_find_cache_marks(outgoing)):
-            outgoing = outgoing.having(_drop_early_marks(outgoing.messages or ()))
+            is_silent = is_silent_view(outgoing.views[-1])
+            outgoing = outgoing.with_messages([*(outgoing.messages or ())[: -1 if is_silent else None], go_on])
+        if any(find_misplaced_systems(outgoing)):
+            outgoing = outgoing.with_messages(move_system_messages(outgoing.messages or (), go_on))
+        if any(_find_surplus_cache_marks(outgoing)):
+            outgoing = outgoing.with_messages(_drop_early_marks(outgoing.messages or ()))
         return outgoing
 
 
@@ -308,21 +313,21 @@ class Claude(Provider):
 def _clean_blocks(message: Message, model: str | None) -> Message | None:
     """Return the message with no block that is refused for itself; as it is where there is none; None if empty."""
     blocks = _blocks(message)
-    kept = [_without_empty_texts(block) for block in blocks if not _block_fault(block)]
+    kept = [_remove_empty_texts(block) for block in blocks if not _name_block_fault(block)]
     if _has_blank_text({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
-    if thinks_first(model) and has_late_thinking(_FORMAT, kept):
+    if must_think_first(model) and has_late_thinking(_FORMAT, kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
-    if same_objects(kept, blocks):
+    if are_same_objects(kept, blocks):
         return message
     return _with_blocks(message, kept) if kept else None
 
 
-def _without_empty_texts(block: Any) -> Any:
+def _remove_empty_texts(block: Any) -> Any:
     """Return the block; a result without the empty texts inside it."""
-    inner = _inner_blocks(block)
-    kept = [inside for inside in inner if _block_fault(inside) != "empty-text"]
-    return block if len(kept) == len(inner) else {**plain(block), "content": kept}
+    inner = _list_inner_blocks(block)
+    kept = [inside for inside in inner if _name_block_fault(inside) != "empty-text"]
+    return block if len(kept) == len(inner) else {**to_plain_dict(block), "content": kept}
 
 
 def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
@@ -333,7 +338,7 @@ def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
             return [*messages[:-1], _with_blocks(messages[-1], content.rstrip())]
         *before, last = _blocks(messages[-1])
         if get(last, "type") == "text":
-            before.append({**plain(last), "text": get(last, "text").rstrip()})
+            before.append({**to_plain_dict(last), "text": get(last, "text").rstrip()})
         messages[-1:] = [_with_blocks(messages[-1], before)] if before else []
     return messages
 
@@ -345,20 +350,20 @@ def _ends_in_own_space(message: Message) -> bool:
 def _drop_early_marks(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with the last four cache marks and no others."""
     messages = list(messages)
-    marked = sum(bool(get(block, "cache_control")) for message in messages for block in _all_blocks(message))
+    marked = sum(bool(get(block, "cache_control")) for message in messages for block in _list_all_blocks(message))
     surplus = iter(range(marked - MAX_CACHE_MARKS))
 
     def unmark(block: Any) -> Any:
         if get(block, "cache_control") and next(surplus, None) is not None:
-            block = {key: value for key, value in plain(block).items() if key != "cache_control"}
-        inner = _inner_blocks(block)
+            block = {key: value for key, value in to_plain_dict(block).items() if key != "cache_control"}
+        inner = _list_inner_blocks(block)
         kept = [unmark(inside) for inside in inner]
-        return block if same_objects(kept, inner) else {**plain(block), "content": kept}
+        return block if are_same_objects(kept, inner) else {**to_plain_dict(block), "content": kept}
 
     def unmark_message(message: Message) -> Message:
         blocks = _blocks(message)
         kept = [unmark(block) for block in blocks]
-        return message if same_objects(kept, blocks) else _with_blocks(message, kept)
+        return message if are_same_objects(kept, blocks) else _with_blocks(message, kept)
 
     return [unmark_message(message) for message in messages]
 
@@ -379,20 +384,20 @@ class Anthropic(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        kind_of(message)
-        role = _ROLES.get(text_at(message, "role"), "user")
+        read_type(message)
+        role = _ROLES.get(read_text_field(message, "role"), "user")
         origin, content = _ORIGINS[role], get(message, "content")
         if content is None or isinstance(content, str):
             return View(role, origin, content or "")
         blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
-        return blocks.view(role, "tool" if role == "user" and blocks.is_only_answers else origin)
+        return blocks.build_view(role, "tool" if role == "user" and blocks.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether the message has tool, thinking or source blocks: this format alone writes them."""
         content = get(message, "content")
-        if not isinstance(content, list) or word(message, "role") not in {"user", "assistant"}:
+        if not isinstance(content, list) or read_word_field(message, "role") not in {"user", "assistant"}:
             return False
-        kinds = {word(block, "type") for block in content}
+        kinds = {read_word_field(block, "type") for block in content}
         return not kinds.isdisjoint(_OWN_BLOCK_TYPES) or any(get(block, "cache_control") for block in content)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
@@ -402,9 +407,11 @@ class Anthropic(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message and its blocks."""
-        yield from absent(message, "content")
-        for place, block in numbered(message, "content"):
-            yield from absent(block, "type", *_REQUIRED_FIELDS.get(word(block, "type"), ()), at=place)
+        yield from find_absent_fields(message, "content")
+        for place, block in enumerate_items(message, "content"):
+            yield from find_absent_fields(
+                block, "type", *_REQUIRED_FIELDS.get(read_word_field(block, "type"), ()), at=place
+            )
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -413,7 +420,7 @@ class Anthropic(BlockFormat):
             new = Editor(edit).content(content)
             return message if new is content else _with_blocks(message, new)
         blocks = [_edit_block(block, edit) for block in content]
-        return message if same_objects(blocks, content) else _with_blocks(message, blocks)
+        return message if are_same_objects(blocks, content) else _with_blocks(message, blocks)
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return a tool as a request offers it to the model."""
@@ -442,9 +449,9 @@ class Anthropic(BlockFormat):
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking, or what stands for it sealed."""
-        return word(block, "type") in _THINKING_TYPES
+        return read_word_field(block, "type") in _THINKING_TYPES
 
-    def text_of(self, block: Any) -> str:
+    def read_block_text(self, block: Any) -> str:
         """Return the text of a text block; "" of any other."""
         return (get(block, "text") or "") if get(block, "type") == "text" else ""
 
@@ -461,54 +468,60 @@ _FORMAT: Anthropic = Anthropic()
 _blocks, _with_blocks = _FORMAT.blocks, _FORMAT.with_blocks
 
 
-def _inner_blocks(block: Any) -> Sequence[Any]:
+def _list_inner_blocks(block: Any) -> Sequence[Any]:
     """Return the blocks inside a result."""
     content = get(block, "content") if get(block, "type") == "tool_result" else None
     return content if isinstance(content, list | tuple) else ()
 
 
-def _all_blocks(message: Message) -> list[Any]:
+def _list_all_blocks(message: Message) -> list[Any]:
     """Return the message's blocks and those inside its results."""
     blocks = _blocks(message)
-    return blocks + [inside for block in blocks for inside in _inner_blocks(block)]
+    return blocks + [inside for block in blocks for inside in _list_inner_blocks(block)]
 
 
-def resets(block: Any) -> bool:
+def is_provider_compaction(block: Any) -> bool:
     """Return whether a block is Anthropic's own compaction, before which all is dropped; one that failed is not."""
-    return word(block, "type") == "compaction" and bool(word(block, "content"))
+    return read_word_field(block, "type") == "compaction" and bool(read_word_field(block, "content"))
 
 
-class _ClaudeBlocks(Content):
+class _ClaudeBlocks(MessageContent):
     """What the blocks of one message say."""
 
     def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
-        kind = None if isinstance(part, str) else kind_of(part)
+        kind = None if isinstance(part, str) else read_type(part)
         if kind == "tool_use":
-            self.calls.append(Call(id_at(part, "id"), text_at(part, "name"), as_json(get(part, "input") or {})))
+            self.calls.append(
+                Call(read_id_field(part, "id"), read_text_field(part, "name"), as_json(get(part, "input") or {}))
+            )
         elif kind == "tool_result":
-            inner = Content().add_all(get(part, "content"))
-            self.add_answer(id_at(part, "tool_use_id"), inner, is_error=bool(get(part, "is_error")))
+            inner = MessageContent().add_all(get(part, "content"))
+            self.add_answer(read_id_field(part, "tool_use_id"), inner, is_error=bool(get(part, "is_error")))
         elif kind == "thinking":
-            self.reasoning.append(Reasoning(text_at(part, "thinking"), text_at(part, "signature")))
+            self.reasoning.append(Reasoning(read_text_field(part, "thinking"), read_text_field(part, "signature")))
         elif kind == "redacted_thinking":
-            self.reasoning.append(Reasoning("", text_at(part, "data")))
+            self.reasoning.append(Reasoning("", read_text_field(part, "data")))
         elif kind in _OPAQUE_TYPES:
             self.opaque = True
-            self.resets = self.resets or resets(part)
-            self.attach(part)
+            self.resets = self.resets or is_provider_compaction(part)
+            self.add_attached(part)
         else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
             super().add(part)
 
 
 def _edit_block(block: Any, edit: Edit) -> Any:
-    kind = word(block, "type")
+    kind = read_word_field(block, "type")
     if kind == "tool_use":
         old = as_json(get(block, "input") or {})
-        new = edit(Slot("call", id_at(block, "id")), old)
-        return block if new == old else {**plain(block), "input": json.loads(new)}
+        new = edit(Slot("call", read_id_field(block, "id")), old)
+        return block if new == old else {**to_plain_dict(block), "input": json.loads(new)}
     if kind == "tool_result":
-        content, slot = get(block, "content"), Slot("answer", id_at(block, "tool_use_id"))
+        content, slot = get(block, "content"), Slot("answer", read_id_field(block, "tool_use_id"))
         edited = Editor(edit, slot, slot).content(content)
-        return block if edited is content else {**plain(block), "content": edited}
-    return block if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES else Editor(edit, spoken=_SPOKEN_TYPES).part(block)
+        return block if edited is content else {**to_plain_dict(block), "content": edited}
+    return (
+        block
+        if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES
+        else Editor(edit, spoken=_SPOKEN_TYPES).edit_part(block)
+    )

@@ -57,11 +57,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A conversation on its way to `provider`. With `messages` None only the views are known."""
+    """A conversation that is to be sent to `provider`; where `messages` is None only its views are known."""
 
     views: Sequence[View]
     messages: Sequence[Message] | None
-    reader: Reader
+    reader: MessageReader
     provider: Provider
     model: str | None = None
     pending: bool = False
@@ -75,13 +75,13 @@ class Outgoing:
         return self.reader.format
 
     @property
-    def own(self) -> bool:
+    def is_own_format(self) -> bool:
         """Return whether the provider reads these very messages; else a client translates them first."""
         return self.format.name == self.provider.name
 
-    def wire(self, *, last: bool = False) -> Iterable[tuple[int, Message]]:
-        """Return the messages (the last only, on request) with their indices; none unless the provider reads them."""
-        if not self.own or not self.messages:
+    def list_sent_messages(self, *, last: bool = False) -> Iterable[tuple[int, Message]]:
+        """Return the messages as sent (if asked, only the last), with indices; none if a client translates them."""
+        if not self.is_own_format or not self.messages:
             return ()
         return [(len(self.messages) - 1, self.messages[-1])] if last else enumerate(self.messages)
 
@@ -89,19 +89,19 @@ class Outgoing:
         """Return whether nothing follows the message."""
         return index == len(self.views) - 1
 
-    def having(self, messages: Sequence[Message]) -> Outgoing:
+    def with_messages(self, messages: Sequence[Message]) -> Outgoing:
         """Return the same conversation with these messages; those that were read before are not read again."""
         return self if messages is self.messages else replace(self, messages=messages, views=self.reader.read(messages))
 
 
-Rule = Callable[[Outgoing], Iterator[Finding]]
+LegalityRule = Callable[[Outgoing], Iterator[Finding]]
 
 
 class Provider:
     """The rules of one provider besides those on pairing, and their mending. By itself it refuses nothing more."""
 
     name: str
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[LegalityRule, ...] = ()
     unique_ids = False
     """No id of a call may come again later in the conversation."""
     pairs_anywhere = False
@@ -114,11 +114,11 @@ class Provider:
         return None
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
-        """Leave out what is refused for itself, wherever it stands."""
+        """Return the conversation without what is refused wherever it stands."""
         return outgoing
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
-        """Put in what is demanded at the beginning, between messages and at the end; calls are paired by now."""
+        """Return it with what must stand at its beginning, between messages and at its end; calls are paired by now."""
         return outgoing
 
 
@@ -126,8 +126,8 @@ class Provider:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """A part that moves as one in mending: a message, one of its results, or what stands between these."""
+class RepairUnit:
+    """What a repair moves as one: a message, one of its results, or what stands between results."""
 
     raw: Any
     role: str
@@ -206,13 +206,13 @@ class Format(Protocol):
         """Return a tool as a request offers it to the model; `parameters` is the JSON schema of its arguments."""
         return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
-    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+    def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
         """Return the units of a message that mending may move apart."""
         calls = tuple(call for call in view.calls if not call.id.startswith(LEGACY_CALL_PREFIX))
         answer = next((answer for answer in view.answers if not answer.call_id.startswith(LEGACY_CALL_PREFIX)), None)
-        return [Unit(message, view.role, calls, answer, index)]
+        return [RepairUnit(message, view.role, calls, answer, index)]
 
-    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
+    def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - for parts
         """Return the messages made of these units; one that comes through whole is the object it was in `messages`."""
         return [unit.raw for unit in units]
 
@@ -225,8 +225,8 @@ class Format(Protocol):
         ...
 
 
-def read_at(index: int, message: Message, format_: Format) -> View:
-    """Return the view of the message at this index; raise `IllegalConversation` when no provider could be sent it."""
+def read_message_at(index: int, message: Message, format_: Format) -> View:
+    """Return the view of the message at this index; raise `IllegalConversation` where it can't be read."""
     try:
         return format_.read(message)
     except Exception as error:
@@ -236,7 +236,7 @@ def read_at(index: int, message: Message, format_: Format) -> View:
         ) from error
 
 
-class Reader:
+class MessageReader:
     """Reads messages of one format, each only once."""
 
     def __init__(self, format_: Format, known: Iterable[tuple[Message, View]] = ()) -> None:
@@ -248,7 +248,7 @@ class Reader:
         """Return the view of each message; one that can't be read is refused by its index."""
         for index, message in enumerate(messages):
             if id(message) not in self._known:
-                self._known[id(message)] = (message, read_at(index, message, self.format))
+                self._known[id(message)] = (message, read_message_at(index, message, self.format))
         return [self._known[id(message)][1] for message in messages]
 
 

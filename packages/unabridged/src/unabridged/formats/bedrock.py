@@ -14,36 +14,36 @@ from typing import Any
 from unabridged.formats.anthropic import (
     MAX_CACHE_MARKS,
     find_late_thinking,
+    find_misplaced_systems,
     find_prefill,
-    find_system_places,
-    place_systems,
-    thinks_first,
+    move_system_messages,
+    must_think_first,
 )
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot
 from unabridged.formats.blocks import BlockFormat, find_trailing_space, has_late_results, has_late_thinking
 from unabridged.formats.fields import (
     Unreadable,
-    absent,
+    are_same_objects,
     as_json,
+    enumerate_items,
+    find_absent_fields,
     get,
-    id_at,
-    kind_of,
-    list_at,
-    numbered,
-    same_objects,
-    text_at,
-    word,
+    read_id_field,
+    read_list_field,
+    read_text_field,
+    read_type,
+    read_word_field,
 )
-from unabridged.formats.parts import ROLES, Content, edit_leaves
+from unabridged.formats.parts import ROLES, MessageContent, edit_leaves
 from unabridged.formats.rules import (
     ACKNOWLEDGEMENT_TEXT,
     CONTINUE_TEXT,
     begin_with_user,
-    find_first_assistant,
-    insert,
-    leave_out,
-    refuse_each,
-    says_nothing,
+    build_message_rule,
+    find_assistant_first,
+    insert_messages,
+    is_silent_view,
+    remove_messages,
 )
 from unabridged.messages import Call, Media, MediaKind, Reasoning, View
 
@@ -65,7 +65,7 @@ _REQUIRED_FIELDS = {
 _OWN_TEXT = Slot("text")
 
 
-def _block_kind(block: Any) -> str:
+def _find_block_kind(block: Any) -> str:
     """Return the key that names the block; "" for what is none of Converse's."""
     return next((kind for kind in _BLOCK_TYPES if kind in block), "") if isinstance(block, Mapping) else ""
 
@@ -74,17 +74,17 @@ def _block_kind(block: Any) -> str:
 
 
 def _is_blank(block: Any) -> bool:
-    return _block_kind(block) == "text" and not str(block["text"] or "").strip()
+    return _find_block_kind(block) == "text" and not str(block["text"] or "").strip()
 
 
 def _is_cache_point(block: Any) -> bool:
     """Return whether the block is no content, but marks how far the cache reaches."""
-    return _block_kind(block) == "cachePoint"
+    return _find_block_kind(block) == "cachePoint"
 
 
 def _is_silent_error(block: Any) -> bool:
     """Return whether the block says that a tool failed, and no more."""
-    result = block["toolResult"] if _block_kind(block) == "toolResult" else None
+    result = block["toolResult"] if _find_block_kind(block) == "toolResult" else None
     return result is not None and get(result, "status") == "error" and not get(result, "content")
 
 
@@ -97,7 +97,7 @@ def _ends_in_thinking(message: Message) -> bool:
     return any(map(_FORMAT.is_thinking, last))
 
 
-def _is_unsigned(block: Any) -> bool:
+def _is_unsigned_thinking(block: Any) -> bool:
     return _FORMAT.is_thinking(block) and not _read_thinking(block["reasoningContent"]).signature
 
 
@@ -112,7 +112,7 @@ def _is_claude(outgoing: Outgoing) -> bool:
 def _find_turns_that_meet(outgoing: Outgoing) -> Iterator[Finding]:
     """Find turns that follow another of the same side, message by message; system messages do not count."""
     before = ""
-    for index, view in enumerate(outgoing.views if outgoing.own else ()):
+    for index, view in enumerate(outgoing.views if outgoing.is_own_format else ()):
         if view.role == before:
             fault = f"follows another of the {before}'s: join them, or part them"
             yield Finding("alternation", index, f"message {index} {fault}")
@@ -120,24 +120,26 @@ def _find_turns_that_meet(outgoing: Outgoing) -> Iterator[Finding]:
 
 
 def _find_empty_messages(outgoing: Outgoing) -> Iterator[Finding]:
-    messages = outgoing.messages if outgoing.own else None
+    messages = outgoing.messages if outgoing.is_own_format else None
     for index, view in enumerate(outgoing.views):
-        is_empty = says_nothing(view) if messages is None else not _has_content(messages[index])
+        is_empty = is_silent_view(view) if messages is None else not _has_content(messages[index])
         if is_empty and view.role != "system":
             yield Finding("empty-message", index, f"message {index} ({view.role}) has no content: leave it out")
 
 
 def _find_unsigned_thinking(outgoing: Outgoing) -> Iterator[Finding]:
     """Find Claude's thinking without its signature; other models' has none."""
-    for index, message in outgoing.wire() if _is_claude(outgoing) else ():
-        if any(map(_is_unsigned, _FORMAT.blocks(message))):
+    for index, message in outgoing.list_sent_messages() if _is_claude(outgoing) else ():
+        if any(map(_is_unsigned_thinking, _FORMAT.blocks(message))):
             fault = "has thinking without a signature: leave the block out"
             yield Finding("unsigned-thinking", index, f"message {index} {fault}")
 
 
-def _find_cache_points(outgoing: Outgoing) -> Iterator[Finding]:
+def _find_surplus_cache_points(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache points before the last four; those of the system prompt and the tools are not seen here."""
-    points = [i for i, message in outgoing.wire() for block in _FORMAT.blocks(message) if _is_cache_point(block)]
+    points = [
+        i for i, message in outgoing.list_sent_messages() for block in _FORMAT.blocks(message) if _is_cache_point(block)
+    ]
     fault = f"{len(points)} cache points, and {MAX_CACHE_MARKS} may be: leave out the earlier ones"
     for index in sorted(set(points[:-MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, fault)
@@ -150,75 +152,81 @@ class Bedrock(Provider):
     unique_ids = True
     system_apart = True
     rules = (
-        find_first_assistant,
+        find_assistant_first,
         _find_turns_that_meet,
         _find_empty_messages,
-        refuse_each(
+        build_message_rule(
             "content-list",
             lambda message: isinstance(get(message, "content"), str),
             'has a text as its content: put it into a list, [{"text": …}]',
         ),
-        refuse_each(
+        build_message_rule(
             "blank-text",
             lambda message: any(map(_is_blank, _FORMAT.blocks(message))),
             "has a blank text block: leave it out",
         ),
-        refuse_each(
+        build_message_rule(
             "silent-error",
             lambda message: any(map(_is_silent_error, _FORMAT.blocks(message))),
             "has a toolResult with the status error and no content: say what failed",
         ),
-        refuse_each("results-first", _has_late_results, "has a toolResult behind other blocks: put results first"),
-        refuse_each("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out"),
+        build_message_rule(
+            "results-first", _has_late_results, "has a toolResult behind other blocks: put results first"
+        ),
+        build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out"),
         find_trailing_space,
         _find_unsigned_thinking,
         find_late_thinking,
-        _find_cache_points,
-        find_system_places,
+        _find_surplus_cache_points,
+        find_misplaced_systems,
         find_prefill,
     )
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
-        if not outgoing.own:
-            return leave_out(outgoing, lambda _, view: view.role != "system" and says_nothing(view))
-        cleaned = [_clean_blocks(message, outgoing) for _, message in outgoing.wire()]
-        return outgoing.having(list(filter(_has_content, cleaned)))
+        if not outgoing.is_own_format:
+            return remove_messages(outgoing, lambda _, view: view.role != "system" and is_silent_view(view))
+        cleaned = [_clean_blocks(message, outgoing) for _, message in outgoing.list_sent_messages()]
+        return outgoing.with_messages(list(filter(_has_content, cleaned)))
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Put a user's turn first and, where the model demands it, last; part turns that meet."""
-        if not outgoing.own:
+        if not outgoing.is_own_format:
             return begin_with_user(outgoing)
         # A result that was left out may have left a cache point alone.
-        outgoing = begin_with_user(leave_out(outgoing, lambda i, _: not _has_content((outgoing.messages or ())[i])))
+        outgoing = begin_with_user(
+            remove_messages(outgoing, lambda i, _: not _has_content((outgoing.messages or ())[i]))
+        )
         go_on, noted = (
             outgoing.format.text("user", CONTINUE_TEXT),
             outgoing.format.text("assistant", ACKNOWLEDGEMENT_TEXT),
         )
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
-            outgoing = outgoing.having([*before, _strip_end(last)])
+            outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
         if any(find_prefill(outgoing)):
-            outgoing = outgoing.having([*(outgoing.messages or ()), go_on])
-        if any(find_system_places(outgoing)):
-            outgoing = outgoing.having(place_systems(outgoing.messages or (), go_on))
+            outgoing = outgoing.with_messages([*(outgoing.messages or ()), go_on])
+        if any(find_misplaced_systems(outgoing)):
+            outgoing = outgoing.with_messages(move_system_messages(outgoing.messages or (), go_on))
         meeting = [finding.index for finding in _find_turns_that_meet(outgoing)]
         views = outgoing.views
-        outgoing = insert(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})
-        has_surplus = any(_find_cache_points(outgoing))
-        return outgoing.having(_drop_early_points(outgoing.messages or ())) if has_surplus else outgoing
+        outgoing = insert_messages(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})
+        has_surplus = any(_find_surplus_cache_points(outgoing))
+        return outgoing.with_messages(_drop_early_points(outgoing.messages or ())) if has_surplus else outgoing
 
 
 def _clean_blocks(message: Message, outgoing: Outgoing) -> Message:
     """Return the message with no block that is refused for itself; as it is when there was none."""
     blocks = _FORMAT.blocks(message)
-    kept = [block for block in blocks if not (_is_blank(block) or (_is_claude(outgoing) and _is_unsigned(block)))]
-    if thinks_first(outgoing.model) and has_late_thinking(_FORMAT, kept):
+    kept = [
+        block for block in blocks if not (_is_blank(block) or (_is_claude(outgoing) and _is_unsigned_thinking(block)))
+    ]
+    if must_think_first(outgoing.model) and has_late_thinking(_FORMAT, kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     while _ends_in_thinking({"content": kept}):
         kept = [*kept[: max(i for i, block in enumerate(kept) if _FORMAT.is_thinking(block))]]
     kept = [_explain_error(block) if _is_silent_error(block) else block for block in kept]
-    same = same_objects(kept, blocks) and not isinstance(get(message, "content"), str)
+    same = are_same_objects(kept, blocks) and not isinstance(get(message, "content"), str)
     return message if same else _FORMAT.with_blocks(message, kept)
 
 
@@ -226,7 +234,7 @@ def _explain_error(block: Any) -> Any:
     return {"toolResult": {**block["toolResult"], "content": [{"text": "[It failed, and said nothing.]"}]}}
 
 
-def _strip_end(message: Message) -> Message:
+def _strip_trailing_space(message: Message) -> Message:
     *before, last = _FORMAT.blocks(message)
     return _FORMAT.with_blocks(message, [*before, {"text": last["text"].rstrip()}])
 
@@ -261,17 +269,17 @@ class BedrockConverse(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        kind_of(message)
-        role, origin = ROLES.get(text_at(message, "role"), ("user", "person"))
+        read_type(message)
+        role, origin = ROLES.get(read_text_field(message, "role"), ("user", "person"))
         content = _ConverseBlocks(role).add_all(get(message, "content"))
-        return content.view(role, "tool" if content.is_only_answers else origin)
+        return content.build_view(role, "tool" if content.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether its blocks are named by their key and have no `type`: this format alone writes such."""
         content = get(message, "content")
-        if not isinstance(content, list) or word(message, "role") not in {"user", "assistant", "system"}:
+        if not isinstance(content, list) or read_word_field(message, "role") not in {"user", "assistant", "system"}:
             return False
-        return any(_block_kind(block) and not word(block, "type") for block in content)
+        return any(_find_block_kind(block) and not read_word_field(block, "type") for block in content)
 
     def text(self, role: Any, text: str) -> Message:
         """Return a new message with just this text."""
@@ -284,15 +292,15 @@ class BedrockConverse(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the blocks of the message."""
-        for place, block in numbered(message, "content"):
-            kind = _block_kind(block)
-            yield from absent(get(block, kind), *_REQUIRED_FIELDS.get(kind, ()), at=f"{place}.{kind}")
+        for place, block in enumerate_items(message, "content"):
+            kind = _find_block_kind(block)
+            yield from find_absent_fields(get(block, kind), *_REQUIRED_FIELDS.get(kind, ()), at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         blocks = self.blocks(message)
         edited = [_edit_block(block, edit) for block in blocks]
-        return message if same_objects(edited, blocks) else self.with_blocks(message, edited)
+        return message if are_same_objects(edited, blocks) else self.with_blocks(message, edited)
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return a tool as a request offers it to the model."""
@@ -311,19 +319,19 @@ class BedrockConverse(BlockFormat):
 
     def is_call(self, block: Any) -> bool:
         """Return whether the caller runs the tool: a provider's own stands, result and all, in the model's turn."""
-        return _block_kind(block) == "toolUse" and word(block["toolUse"], "type") != "server_tool_use"
+        return _find_block_kind(block) == "toolUse" and read_word_field(block["toolUse"], "type") != "server_tool_use"
 
     def is_result(self, block: Any) -> bool:
         """Return whether the block is a tool's result."""
-        return _block_kind(block) == "toolResult"
+        return _find_block_kind(block) == "toolResult"
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking."""
-        return _block_kind(block) == "reasoningContent"
+        return _find_block_kind(block) == "reasoningContent"
 
-    def text_of(self, block: Any) -> str:
+    def read_block_text(self, block: Any) -> str:
         """Return the text of a text block; "" of any other."""
-        return str(block["text"]) if _block_kind(block) == "text" else ""
+        return str(block["text"]) if _find_block_kind(block) == "text" else ""
 
     def has_content(self, blocks: Sequence[Any]) -> bool:
         """Return whether there is more than cache points."""
@@ -344,7 +352,7 @@ _FORMAT: BedrockConverse = BedrockConverse()
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def _inside(block: Any, kind: str) -> Any:
+def _read_block_body(block: Any, kind: str) -> Any:
     """Return what the block of this kind holds: an object, but for text and JSON."""
     inside = block[kind] if kind else None
     if kind and kind not in {"text", "json"} and not isinstance(inside, Mapping):
@@ -352,9 +360,9 @@ def _inside(block: Any, kind: str) -> Any:
     return inside
 
 
-def _attached_fields(block: Any) -> dict[str, Any]:
+def _select_attached_fields(block: Any) -> dict[str, Any]:
     """Return the fields of a block in which there may be text that nobody says."""
-    kind = _block_kind(block)
+    kind = _find_block_kind(block)
     inside = block.get(kind) if kind else block
     inside = get(inside, "text") if kind == "guardContent" else inside
     fields = inside if isinstance(inside, Mapping) else block
@@ -367,7 +375,7 @@ def _read_thinking(thinking: Any) -> Reasoning:
     if sealed is not None:
         return Reasoning("", b64encode(sealed).decode() if isinstance(sealed, bytes | bytearray) else str(sealed))
     thought = get(thinking, "reasoningText") or {}
-    return Reasoning(text_at(thought, "text"), text_at(thought, "signature"))
+    return Reasoning(read_text_field(thought, "text"), read_text_field(thought, "signature"))
 
 
 def _read_media(block: Any) -> Media | None:
@@ -376,18 +384,18 @@ def _read_media(block: Any) -> Media | None:
     if kind is None:
         return None
     media = block[kind]
-    source, form = get(media, "source") or {}, text_at(media, "format")
+    source, form = get(media, "source") or {}, read_text_field(media, "format")
     if get(source, "text") is not None or get(source, "content") is not None:
         return None
     data = get(source, "bytes")
     if isinstance(data, bytes | bytearray):
         data = b64encode(data).decode()
-    data = data or text_at(get(source, "s3Location") or get(source, "location") or {}, "uri")
+    data = data or read_text_field(get(source, "s3Location") or get(source, "location") or {}, "uri")
     mime = _TEXT_DOCUMENT_TYPES.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
-    return Media(kind, mime if form else "", data, name=text_at(media, "name"))
+    return Media(kind, mime if form else "", data, name=read_text_field(media, "name"))
 
 
-class _ConverseBlocks(Content):
+class _ConverseBlocks(MessageContent):
     """What the blocks of one message, or of one result, say."""
 
     def __init__(self, role: str = "tool") -> None:
@@ -397,43 +405,43 @@ class _ConverseBlocks(Content):
     def add(self, part: Any) -> None:
         """Take one block in."""
         if isinstance(part, str):
-            self.say(part)
+            self.add_text(part)
             return
-        kind_of(part)
-        kind = _block_kind(part)
-        inside = _inside(part, kind)
+        read_type(part)
+        kind = _find_block_kind(part)
+        inside = _read_block_body(part, kind)
         if kind == "text":
-            self.say(text_at(part, "text"))
+            self.add_text(read_text_field(part, "text"))
         elif kind == "json":
-            self.say(as_json(inside))
+            self.add_text(as_json(inside))
         elif _FORMAT.is_call(part):
             arguments = as_json(get(inside, "input") or {})
-            self.calls.append(Call(id_at(inside, "toolUseId"), text_at(inside, "name"), arguments))
+            self.calls.append(Call(read_id_field(inside, "toolUseId"), read_text_field(inside, "name"), arguments))
         elif kind == "toolResult" and self.role == "user":
-            result = _ConverseBlocks().add_all(list_at(inside, "content"), "toolResult.content")
-            self.add_answer(id_at(inside, "toolUseId"), result, is_error=get(inside, "status") == "error")
+            result = _ConverseBlocks().add_all(read_list_field(inside, "content"), "toolResult.content")
+            self.add_answer(read_id_field(inside, "toolUseId"), result, is_error=get(inside, "status") == "error")
         elif kind == "reasoningContent":
             self.reasoning.append(_read_thinking(inside))
-        elif _is_spoken(kind, inside):
-            self._say_inside(part, inside)
+        elif _is_authors_text(kind, inside):
+            self._add_inner_text(part, inside)
         elif (media := _read_media(part)) is not None:
             self.media.append(media)
         elif kind != "cachePoint":
             self.opaque = self.opaque or kind in _OPAQUE_TYPES
-            self.attach(_attached_fields(part))
+            self.add_attached(_select_attached_fields(part))
 
-    def _say_inside(self, part: Any, inside: Any) -> None:
+    def _add_inner_text(self, part: Any, inside: Any) -> None:
         """Take in the author's own words in a block that says more about them."""
         if (media := _read_media(inside)) is not None:
             self.media.append(media)
             return
         text = get(inside, "text")
-        for piece in list_at(inside, "content") if text is None else [text]:
-            self.say(text_at(piece, "text"))
+        for piece in read_list_field(inside, "content") if text is None else [text]:
+            self.add_text(read_text_field(piece, "text"))
         self.others.append(part)
 
 
-def _is_spoken(kind: str, inside: Any) -> bool:
+def _is_authors_text(kind: str, inside: Any) -> bool:
     """Return whether the texts in the block are its author's words: with citations, or looked at by a guardrail.
 
     A guarded text may also be what an answer is checked against: nobody's words.
@@ -448,7 +456,7 @@ def _is_spoken(kind: str, inside: Any) -> bool:
 
 def _edit_block(block: Any, edit: Edit, own: Slot = _OWN_TEXT) -> Any:
     """Return the block, edited; `own` is the slot of the texts that the author of the message, or the tool, says."""
-    kind = _block_kind(block)
+    kind = _find_block_kind(block)
     if kind in {"text", "json"}:
         old = as_json(block[kind])
         new = edit(own, old) if old else old
@@ -469,15 +477,15 @@ def _edit_block(block: Any, edit: Edit, own: Slot = _OWN_TEXT) -> Any:
 def _edit_call(block: Any, edit: Edit) -> Any:
     call = block["toolUse"]
     old = as_json(get(call, "input") or {})
-    new = edit(Slot("call", id_at(call, "toolUseId")), old)
+    new = edit(Slot("call", read_id_field(call, "toolUseId")), old)
     return block if new == old else {"toolUse": {**call, "input": json.loads(new)}}
 
 
 def _edit_result(block: Any, edit: Edit) -> Any:
     result = block["toolResult"]
-    content, slot = list_at(result, "content"), Slot("answer", id_at(result, "toolUseId"))
+    content, slot = read_list_field(result, "content"), Slot("answer", read_id_field(result, "toolUseId"))
     edited = [_edit_block(item, edit, slot) for item in content]
-    return block if same_objects(edited, content) else {"toolResult": {**result, "content": edited}}
+    return block if are_same_objects(edited, content) else {"toolResult": {**result, "content": edited}}
 
 
 def _edit_inside(block: Any, kind: str, edit: Edit, own: Slot) -> Any:
@@ -485,8 +493,8 @@ def _edit_inside(block: Any, kind: str, edit: Edit, own: Slot) -> Any:
     if not kind:
         return edit_leaves(block, lambda text: edit(Slot("attached"), text))
     inside = block[kind]
-    slot = own if _is_spoken(kind, inside) or own.kind == "answer" else Slot("attached")
-    fields = _attached_fields(block)
+    slot = own if _is_authors_text(kind, inside) or own.kind == "answer" else Slot("attached")
+    fields = _select_attached_fields(block)
     edited = edit_leaves(fields, lambda text: edit(slot, text))
     if edited is fields:
         return block

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from unabridged.formats.base import Finding, Format, Message, Outgoing, Unit
-from unabridged.formats.fields import same_objects
+from unabridged.formats.base import Finding, Format, Message, Outgoing, RepairUnit
+from unabridged.formats.fields import are_same_objects
 from unabridged.messages import View
 
 
@@ -36,7 +36,7 @@ class BlockFormat(Format, Protocol):
         """Return whether the block is the model's thinking."""
         ...
 
-    def text_of(self, block: Any) -> str:  # noqa: ARG002 - for those whose provider looks at it
+    def read_block_text(self, block: Any) -> str:  # noqa: ARG002 - for those whose provider looks at it
         """Return the text of a text block; "" of any other, and where no rule asks for it."""
         return ""
 
@@ -60,27 +60,27 @@ class BlockFormat(Format, Protocol):
             return message
         return self.with_blocks(message, kept) if self.has_content(kept) else None
 
-    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+    def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
         """Return one unit, unless the message carries results: then each of these, and what stands between them."""
         if not view.answers:
-            return [Unit(message, view.role, view.calls, None, index)]
-        units: list[Unit] = []
+            return [RepairUnit(message, view.role, view.calls, None, index)]
+        units: list[RepairUnit] = []
         answers = iter(view.answers)
         for block in self.blocks(message):
             if self.is_result(block):
-                units.append(Unit([block], "tool", (), next(answers), index, part=True))
+                units.append(RepairUnit([block], "tool", (), next(answers), index, part=True))
             elif units and units[-1].answer is None:
                 units[-1].raw.append(block)
             else:
-                units.append(Unit([block], view.role, (), None, index, part=True))
+                units.append(RepairUnit([block], view.role, (), None, index, part=True))
         return units
 
-    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
+    def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:
         """Return messages with results in a row in one; the rest of the messages they came from follows them there."""
         joined: list[Message] = []
-        group: list[Unit] = []
+        group: list[RepairUnit] = []
         for unit in units:
-            if group and not _belongs(unit, group):
+            if group and not _belongs_to_group(unit, group):
                 joined.append(self._join_parts(group, messages))
                 group = []
             if unit.part:
@@ -89,12 +89,12 @@ class BlockFormat(Format, Protocol):
                 joined.append(unit.raw)
         return [*joined, self._join_parts(group, messages)] if group else joined
 
-    def _join_parts(self, group: Sequence[Unit], messages: Sequence[Message]) -> Message:
+    def _join_parts(self, group: Sequence[RepairUnit], messages: Sequence[Message]) -> Message:
         blocks = [block for unit in group for block in unit.raw]
         first = next((unit.source for unit in group if unit.source >= 0), None)
         if first is None:
             return {"role": "user", self.blocks_field: blocks}
-        same = same_objects(blocks, self.blocks(messages[first]))
+        same = are_same_objects(blocks, self.blocks(messages[first]))
         return messages[first] if same else self.with_blocks(messages[first], blocks)
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
@@ -113,8 +113,8 @@ class BlockFormat(Format, Protocol):
         return [self.with_result_id(block, id_) for block in raw]
 
 
-def _belongs(unit: Unit, group: Sequence[Unit]) -> bool:
-    """Return whether the part goes into one message with these: a result behind results, or the rest of a message."""
+def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
+    """Return whether the part belongs into one message with these: a result after results, or the same message."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None
@@ -138,12 +138,12 @@ def has_late_thinking(fmt: BlockFormat, blocks: Sequence[Any]) -> bool:
 def find_trailing_space(outgoing: Outgoing) -> Iterator[Finding]:
     """Find white space behind the assistant's words at the very end; those before more to come may have it."""
     fmt: Any = outgoing.format  # a provider's own, where it reads the messages themselves
-    for index, message in () if outgoing.pending else outgoing.wire(last=True):
+    for index, message in () if outgoing.pending else outgoing.list_sent_messages(last=True):
         if outgoing.views[index].role == "assistant" and ends_in_space(fmt, message):
             yield Finding("trailing-space", index, f"message {index}, the last, ends in white space: strip it")
 
 
 def ends_in_space(fmt: BlockFormat, message: Message) -> bool:
     """Return whether the last block is visible text with white space behind."""
-    text = "".join(map(fmt.text_of, fmt.blocks(message)[-1:]))
+    text = "".join(map(fmt.read_block_text, fmt.blocks(message)[-1:]))
     return bool(text.strip()) and text != text.rstrip()

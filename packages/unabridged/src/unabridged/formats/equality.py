@@ -33,7 +33,7 @@ class FlatTurns(NamedTuple):
             own.extend(others)
         return self
 
-    def is_same(self, other: FlatTurns) -> bool:
+    def is_equal_to(self, other: FlatTurns) -> bool:
         """Return whether the turns are equal; False, too, where only they themselves can tell."""
         if self.classes != other.classes or self.layout != other.layout:
             return False
@@ -48,13 +48,13 @@ class FlatTurns(NamedTuple):
 def flatten_turns(turns: Sequence[Any]) -> FlatTurns | None:
     """Return the turns flattened; None unless they are all models of one class, with a role and parts."""
     try:
-        return _flatten(turns)
+        return _flatten_known_classes(turns)
     except (AttributeError, KeyError):  # of a field that its class does not know
         return None
 
 
-def _flatten(turns: Sequence[Any]) -> FlatTurns | None:
-    if len(turn_classes := set(map(type, turns))) > 1 or not all(map(_is_turn, turn_classes)):
+def _flatten_known_classes(turns: Sequence[Any]) -> FlatTurns | None:
+    if len(turn_classes := set(map(type, turns))) > 1 or not all(map(_is_turn_class, turn_classes)):
         return None
     fields = list(map(_FIELDS, turns))
     lists = list(map(_PARTS, fields))
@@ -78,7 +78,7 @@ def _is_equal_by_fields(kind: type) -> bool:
 
 
 @cache
-def _is_turn(kind: type) -> bool:
+def _is_turn_class(kind: type) -> bool:
     return _is_equal_by_fields(kind) and kind.model_fields.keys() == {"parts", "role"}  # type: ignore[attr-defined]
 
 

@@ -28,12 +28,12 @@ class Unreadable(IllegalConversation):
         shown = shown if len(shown) <= 40 else f"{shown[:30]}…"
         super().__init__(f"{place or 'it'} is {shown} ({type(found).__name__}), where {wanted} belongs")
 
-    def within(self, place: str) -> Self:
-        """Return the same, seen from what the place is in."""
+    def with_outer_place(self, place: str) -> Self:
+        """Return the same error with its place as seen from the object around it."""
         return type(self)(f"{place}.{self.place}" if self.place else place, self.found, self.wanted)
 
 
-def kind_of(holder: Any) -> str | None:
+def read_type(holder: Any) -> str | None:
     """Return the `type` of a message or part, which must be an object of some kind."""
     kind = get(holder, "type")
     if isinstance(kind, str):
@@ -45,13 +45,13 @@ def kind_of(holder: Any) -> str | None:
     return None
 
 
-def word(holder: Any, key: str) -> str:
-    """Return a field that is looked up in sets of known words; "" when it holds anything else."""
+def read_word_field(holder: Any, key: str) -> str:
+    """Return a field that holds a word, such as a role or a type; "" when it holds anything else."""
     value = get(holder, key)
     return value if isinstance(value, str) else ""
 
 
-def text_at(holder: Any, key: str) -> str:
+def read_text_field(holder: Any, key: str) -> str:
     """Return a field that holds a text, or nothing."""
     value = get(holder, key)
     if value is None or isinstance(value, str):
@@ -59,13 +59,13 @@ def text_at(holder: Any, key: str) -> str:
     raise Unreadable(key, value, "a text")
 
 
-def id_at(holder: Any, key: str) -> str:
+def read_id_field(holder: Any, key: str) -> str:
     """Return a field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
     value = get(holder, key)
-    return str(value) if type(value) is int else text_at(holder, key)
+    return str(value) if type(value) is int else read_text_field(holder, key)
 
 
-def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
+def read_list_field(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
     """Return a field that holds a list, or nothing."""
     value = get(holder, key)
     if value is None:
@@ -75,22 +75,22 @@ def list_at(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[
     raise Unreadable(key, value, wanted)
 
 
-def absent(holder: Any, *names: str, at: str = "") -> Iterator[str]:
-    """Yield the names of the fields that are not there, seen from what the holder stands in; an empty name is none."""
+def find_absent_fields(holder: Any, *names: str, at: str = "") -> Iterator[str]:
+    """Yield the names of the fields that are missing, each behind the place `at` of their holder."""
     for name in names:
         value = get(holder, name)
         if value is None or (name == "name" and not value):
             yield f"{at}.{name}" if at else name
 
 
-def numbered(holder: Any, key: str) -> Iterator[tuple[str, Any]]:
+def enumerate_items(holder: Any, key: str) -> Iterator[tuple[str, Any]]:
     """Yield what stands in a list of the holder's, each with its place; nothing where there is no list."""
     value = get(holder, key)
     for number, item in enumerate(value if isinstance(value, list | tuple) else ()):
         yield f"{key}[{number}]", item
 
 
-def plain(message: Any) -> dict[str, Any]:
+def to_plain_dict(message: Any) -> dict[str, Any]:
     """Return a shallow dict copy of a message or block, to build an edited one from; SDK objects are dumped."""
     if isinstance(message, Mapping):
         return dict(message)
@@ -103,23 +103,23 @@ def plain(message: Any) -> dict[str, Any]:
 
 def with_field(holder: Any, key: str, value: Any) -> Any:
     """Return a dict copy with this value in the field; the same object when it stands there already."""
-    return holder if get(holder, key) == value else {**plain(holder), key: value}
+    return holder if get(holder, key) == value else {**to_plain_dict(holder), key: value}
 
 
-def same_objects(new: Sequence[Any], old: Sequence[Any]) -> bool:
+def are_same_objects(new: Sequence[Any], old: Sequence[Any]) -> bool:
     """Return whether both hold the very same objects, in order."""
     return len(new) == len(old) and all(map(lambda a, b: a is b, new, old))
 
 
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+_encode_compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 def as_json(value: Any) -> str:
-    """Call arguments as the text the model wrote: strings as they are, objects as compact JSON."""
-    return value if isinstance(value, str) else _compact(value)
+    """Return call arguments as the text that the model wrote: strings as they are, objects as compact JSON."""
+    return value if isinstance(value, str) else _encode_compact_json(value)
 
 
-def as_arguments(text: str) -> dict[str, Any]:
+def parse_call_arguments(text: str) -> dict[str, Any]:
     """Return a call's arguments from their JSON; anything but an object is put into one: calls take nothing else."""
     try:
         value = json.loads(text)

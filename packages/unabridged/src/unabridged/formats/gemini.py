@@ -1,4 +1,4 @@
-"""Gemini: `{"role", "parts"}`, as REST sends it, with `snake_case` keys, or as the SDK's `Content` objects.
+"""Gemini: `{"role", "parts"}`, as REST sends it, with `snake_case` keys, or as the SDK's `MessageContent` objects.
 
 Ids of function calls are optional here: without one, a response is to the call of its name that stands at its place
 among those of that name. `name#2` is then what both are known by.
@@ -21,25 +21,25 @@ from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, 
 from unabridged.formats.blocks import BlockFormat
 from unabridged.formats.fields import (
     Unreadable,
+    are_same_objects,
     as_json,
+    enumerate_items,
     get,
-    id_at,
-    list_at,
-    numbered,
-    plain,
-    same_objects,
-    text_at,
-    word,
+    read_id_field,
+    read_list_field,
+    read_text_field,
+    read_word_field,
+    to_plain_dict,
 )
 from unabridged.formats.openai_chat import OpenAIChat
-from unabridged.formats.parts import Content, edit_leaves
+from unabridged.formats.parts import MessageContent, edit_leaves
 from unabridged.formats.rules import (
     CONTINUE_TEXT,
     begin_with_user,
-    find_first_assistant,
-    insert,
-    leave_out,
-    says_nothing,
+    find_assistant_first,
+    insert_messages,
+    is_silent_view,
+    remove_messages,
 )
 from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
@@ -84,19 +84,19 @@ _CAMEL_CASE_NAMES = {
 # -- fields ----------------------------------------------------------------------------------------------------------
 
 
-def at(holder: Any, key: str) -> Any:
-    """Return a field of a dict, under either of its names, or of an SDK's object; None where there is none."""
+def get_either_name(holder: Any, key: str) -> Any:
+    """Return a field of a dict, by its snake_case or camelCase name, or of an SDK's object; None without it."""
     if not isinstance(holder, Mapping):
         return getattr(holder, key, None)
     value = holder.get(key)
     return holder.get(_CAMEL_CASE_NAMES.get(key, key)) if value is None else value
 
 
-def put(holder: Any, **fields: Any) -> Any:
-    """Return a copy with these fields, of the class that it is; those that are None are left out."""
+def replace_fields(holder: Any, **fields: Any) -> Any:
+    """Return a copy of the same class with these fields replaced; those that are None are removed."""
     if not isinstance(holder, Mapping):
         if fields.get("parts"):
-            fields["parts"] = [_as_part(part, type(holder)) for part in fields["parts"]]
+            fields["parts"] = [_to_sdk_part(part, type(holder)) for part in fields["parts"]]
         return holder.model_copy(update=fields)
     new = dict(holder)
     for key, value in fields.items():
@@ -107,14 +107,14 @@ def put(holder: Any, **fields: Any) -> Any:
     return new
 
 
-def _as_part(part: Any, kind: Any) -> Any:
-    """Return a part that was made here as an object where its turn is one: no object holds a dict in its place."""
+def _to_sdk_part(part: Any, kind: Any) -> Any:
+    """Return a part made here as an SDK object, where its turn is one: SDK objects hold no dicts as parts."""
     return kind.model_validate({"parts": [part]}).parts[0] if isinstance(part, Mapping) else part
 
 
-def signature_of(part: Any) -> str:
+def read_signature(part: Any) -> str:
     """Return the thought signature of a part; bytes as base64."""
-    signature = None if isinstance(part, str) else at(part, "thought_signature")
+    signature = None if isinstance(part, str) else get_either_name(part, "thought_signature")
     if isinstance(signature, bytes | bytearray):
         return b64encode(signature).decode()
     return signature if isinstance(signature, str) else ""
@@ -152,7 +152,7 @@ def _find_empty_turns(outgoing: Outgoing) -> Iterator[Finding]:
 
 
 def _is_empty_turn(view: View) -> bool:
-    return view.role in {"user", "assistant"} and says_nothing(view)
+    return view.role in {"user", "assistant"} and is_silent_view(view)
 
 
 def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
@@ -162,13 +162,13 @@ def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
     """
     messages = outgoing.messages
     if (
-        not (outgoing.own or isinstance(outgoing.format, OpenAIChat))
+        not (outgoing.is_own_format or isinstance(outgoing.format, OpenAIChat))
         or messages is None
         or not _signs_calls(outgoing.model)
     ):
         return
-    signatures = [[_signature(call) for call in _signed_calls(message)] for message in messages]
-    if not outgoing.own and not any(map(any, signatures)):
+    signatures = [[_read_call_signature(call) for call in _list_signable_calls(message)] for message in messages]
+    if not outgoing.is_own_format and not any(map(any, signatures)):
         return
     spoke = (i for i, view in enumerate(outgoing.views) if view.role == "user" and not view.answers)
     for index in range(max(spoke, default=-1) + 1, len(messages)):
@@ -178,28 +178,30 @@ def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
             yield Finding("unsigned-call", index, f"message {index}: {fault}: {remedy}")
 
 
-def _signed_calls(message: Message) -> list[Any]:
-    """Return the calls of a message, or the parts with the calls of a turn: what a signature stands on."""
-    parts = [part for part in at(message, "parts") or () if at(part, "function_call")]
+def _list_signable_calls(message: Message) -> list[Any]:
+    """Return what carries the signatures: the calls of a Chat message, or the parts with the calls of a turn."""
+    parts = [part for part in get_either_name(message, "parts") or () if get_either_name(part, "function_call")]
     return parts or [*(get(message, "tool_calls") or ())]
 
 
-def _signature(call: Any) -> str:
+def _read_call_signature(call: Any) -> str:
     """Return the signature from where Gemini puts it, or its own Chat endpoint."""
     extra = get(call, "extra_content")
-    return signature_of(call) or get(get(extra or {}, "google") or {}, "thought_signature") or ""
+    return read_signature(call) or get(get(extra or {}, "google") or {}, "thought_signature") or ""
 
 
-def _sign(message: Message) -> Message:
+def _add_stand_in_signature(message: Message) -> Message:
     """Return a copy whose first call has what stands in for a signature."""
-    if parts := at(message, "parts"):
-        first = next(part for part in parts if at(part, "function_call"))
+    if parts := get_either_name(message, "parts"):
+        first = next(part for part in parts if get_either_name(part, "function_call"))
         sign = _STAND_IN_SIGNATURE if isinstance(first, Mapping) else _STAND_IN_SIGNATURE.encode()
-        return put(message, parts=[put(p, thought_signature=sign) if p is first else p for p in parts])
+        return replace_fields(
+            message, parts=[replace_fields(p, thought_signature=sign) if p is first else p for p in parts]
+        )
     first, *others = get(message, "tool_calls")
-    extra = {**plain(get(first, "extra_content") or {})}
-    extra["google"] = {**plain(extra.get("google") or {}), "thought_signature": _STAND_IN_SIGNATURE}
-    return {**plain(message), "tool_calls": [{**plain(first), "extra_content": extra}, *others]}
+    extra = {**to_plain_dict(get(first, "extra_content") or {})}
+    extra["google"] = {**to_plain_dict(extra.get("google") or {}), "thought_signature": _STAND_IN_SIGNATURE}
+    return {**to_plain_dict(message), "tool_calls": [{**to_plain_dict(first), "extra_content": extra}, *others]}
 
 
 def _join_responses(outgoing: Outgoing) -> Outgoing:
@@ -209,10 +211,12 @@ def _join_responses(outgoing: Outgoing) -> Outgoing:
     for view, message in zip(outgoing.views, outgoing.messages or (), strict=True):
         joins, answers = answers and bool(view.answers), bool(view.answers) and view.role == "user"
         if joins and answers:
-            messages[-1] = put(messages[-1], parts=[*at(messages[-1], "parts"), *at(message, "parts")])
+            messages[-1] = replace_fields(
+                messages[-1], parts=[*get_either_name(messages[-1], "parts"), *get_either_name(message, "parts")]
+            )
         else:
             messages.append(message)
-    return outgoing.having(messages) if len(messages) < len(outgoing.views) else outgoing
+    return outgoing.with_messages(messages) if len(messages) < len(outgoing.views) else outgoing
 
 
 class Gemini(Provider):
@@ -220,7 +224,7 @@ class Gemini(Provider):
 
     name = "gemini"
     system_apart = True
-    rules = (find_first_assistant, _find_calls_after_model, _find_empty_turns, _find_unsigned_calls)
+    rules = (find_assistant_first, _find_calls_after_model, _find_empty_turns, _find_unsigned_calls)
 
     def thinking_rule(self, model: str) -> ThinkingRule | None:
         """Return `signed` from 3 on."""
@@ -228,18 +232,18 @@ class Gemini(Provider):
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty turns; of its own, join responses in a row."""
-        outgoing = leave_out(outgoing, lambda _, view: _is_empty_turn(view))
-        return _join_responses(outgoing) if outgoing.own else outgoing
+        outgoing = remove_messages(outgoing, lambda _, view: _is_empty_turn(view))
+        return _join_responses(outgoing) if outgoing.is_own_format else outgoing
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Put a user's turn first and between two turns of the model's that call, and sign calls."""
         outgoing = begin_with_user(outgoing)
         messages = list(outgoing.messages or ())
         for finding in _find_unsigned_calls(outgoing):
-            messages[finding.index] = _sign(messages[finding.index])
-        outgoing = outgoing.having(messages)
+            messages[finding.index] = _add_stand_in_signature(messages[finding.index])
+        outgoing = outgoing.with_messages(messages)
         go_on = outgoing.format.text("user", CONTINUE_TEXT)
-        return insert(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
+        return insert_messages(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -258,18 +262,18 @@ class GeminiContents(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the content."""
-        parts = _parts_of(message)
-        role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
+        parts = _list_parts(message)
+        role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
         content = _GeminiParts().add_all(parts, "parts")
-        return content.view(role, "tool" if content.is_only_answers else origin)
+        return content.build_view(role, "tool" if content.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether it has `parts`, none of which says its `type`: this format alone writes such."""
-        parts = at(message, "parts")
-        if not isinstance(parts, list) or word(message, "role") not in {"", "user", "model", "function"}:
+        parts = get_either_name(message, "parts")
+        if not isinstance(parts, list) or read_word_field(message, "role") not in {"", "user", "model", "function"}:
             return False
         has_role = isinstance(message, Mapping) or hasattr(message, "role")
-        return has_role and not any(at(part, "type") or at(part, "kind") for part in parts)
+        return has_role and not any(get_either_name(part, "type") or get_either_name(part, "kind") for part in parts)
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
         """Return a new turn with just this text."""
@@ -278,31 +282,33 @@ class GeminiContents(BlockFormat):
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """Return a user's turn with a response, marked as an error."""
         response = {"name": call.name, "response": {"error": text}}
-        if not _is_place(call.id, call.name):
+        if not _is_place_id(call.id, call.name):
             response["id"] = call.id
         return {"role": "user", "parts": [{"functionResponse": response}]}
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the parts of the turn."""
-        for place, part in numbered(message, "parts"):
+        for place, part in enumerate_items(message, "parts"):
             for kind, names in _REQUIRED_FIELDS.items():
-                if (content := at(part, kind)) is not None:
-                    yield from (f"{place}.{kind}.{name}" for name in names if at(content, name) in (None, ""))
+                if (content := get_either_name(part, kind)) is not None:
+                    yield from (
+                        f"{place}.{kind}.{name}" for name in names if get_either_name(content, name) in (None, "")
+                    )
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        parts, editor = _parts_of(message), _PartEditor(edit)
-        edited = [editor.part(part) for part in parts]
-        return message if same_objects(edited, parts) else put(message, parts=edited)
+        parts, editor = _list_parts(message), _PartEditor(edit)
+        edited = [editor.edit_part(part) for part in parts]
+        return message if are_same_objects(edited, parts) else replace_fields(message, parts=edited)
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without thoughts and signatures; itself where it has none, None if nothing is left."""
-        parts = _parts_of(message)
-        kept = [_unsigned(part) for part in parts if not at(part, "thought")]
+        parts = _list_parts(message)
+        kept = [_remove_signature(part) for part in parts if not get_either_name(part, "thought")]
         kept = [part for part in kept if _says_something(part)]
-        if same_objects(kept, parts):
+        if are_same_objects(kept, parts):
             return message
-        return put(message, parts=kept) if kept else None
+        return replace_fields(message, parts=kept) if kept else None
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return a function's declaration; a request has all of them in the `functionDeclarations` of one tool."""
@@ -310,23 +316,23 @@ class GeminiContents(BlockFormat):
 
     def blocks(self, message: Message) -> Sequence[Any]:
         """Return the parts of the turn."""
-        return _parts_of(message)
+        return _list_parts(message)
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy with these parts, of the class that it is."""
-        return put(message, parts=blocks)
+        return replace_fields(message, parts=blocks)
 
     def is_call(self, block: Any) -> bool:
         """Return whether the part is a function call."""
-        return bool(at(block, "function_call"))
+        return bool(get_either_name(block, "function_call"))
 
     def is_result(self, block: Any) -> bool:
         """Return whether the part is a function response."""
-        return bool(at(block, "function_response"))
+        return bool(get_either_name(block, "function_response"))
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the part is a thought."""
-        return bool(at(block, "thought"))
+        return bool(get_either_name(block, "thought"))
 
     def has_content(self, blocks: Sequence[Any]) -> bool:
         """Return whether any part is more than an empty text or a thought."""
@@ -334,37 +340,37 @@ class GeminiContents(BlockFormat):
 
     def with_call_id(self, block: Any, id_: str) -> Any:
         """Return the call with this id; with none, where it is the place of a call."""
-        return _with_id(block, "function_call", id_)
+        return _set_function_id(block, "function_call", id_)
 
     def with_result_id(self, block: Any, id_: str) -> Any:
         """Return the response, to the call with this id."""
-        return _with_id(block, "function_response", id_)
+        return _set_function_id(block, "function_response", id_)
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _parts_of(message: Message) -> Sequence[Any]:
+def _list_parts(message: Message) -> Sequence[Any]:
     """Return the parts of a turn; a turn of another format is refused, one that was left empty is not."""
     if not isinstance(message, Mapping) and not hasattr(message, "parts"):
         raise Unreadable("", message, "a dict with parts or an SDK's Content")
     if isinstance(message, Mapping) and "content" in message:
         raise Unreadable("content", message["content"], "`parts`, a list,")
-    return list_at(message, "parts", "a list of parts")
+    return read_list_field(message, "parts", "a list of parts")
 
 
 def _says_something(part: Any) -> bool:
     """Return whether the part is more than an empty text or a thought."""
-    if isinstance(part, str) or at(part, "thought"):
+    if isinstance(part, str) or get_either_name(part, "thought"):
         return isinstance(part, str) and bool(part)
     fields = part if isinstance(part, Mapping) else dict(part)
-    return bool(at(part, "text")) or any(
+    return bool(get_either_name(part, "text")) or any(
         value is not None and key not in _FIELDS_BESIDE for key, value in fields.items()
     )
 
 
-def _unsigned(part: Any) -> Any:
-    return put(part, thought_signature=None) if signature_of(part) else part
+def _remove_signature(part: Any) -> Any:
+    return replace_fields(part, thought_signature=None) if read_signature(part) else part
 
 
 # -- which call a response is to ---------------------------------------------------------------------------------------
@@ -376,25 +382,25 @@ class _PlaceCounter:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def next(self, function: Any) -> tuple[str, str, str]:
+    def identify_next(self, function: Any) -> tuple[str, str, str]:
         """Return the id and the name of the next call or response, and what it is known by without an id."""
-        name = text_at(function, "name")
+        name = read_text_field(function, "name")
         self._seen[name] += 1
         place = f"{name}#{self._seen[name]}"
-        return id_at(function, "id") or place, name, place
+        return read_id_field(function, "id") or place, name, place
 
 
-def _is_place(id_: str, name: str) -> bool:
-    """Return whether this is no id of a provider's or a client's, but the place of a call among those of its name."""
+def _is_place_id(id_: str, name: str) -> bool:
+    """Return whether an id is one of ours: the name of a function and the number of its call."""
     return id_.startswith(f"{name}#") and id_[len(name) + 1 :].isdigit()
 
 
-def _with_id(part: Any, key: str, id_: str) -> Any:
-    function = at(part, key)
-    own_id, is_place = text_at(function, "id"), _is_place(id_, text_at(function, "name"))
+def _set_function_id(part: Any, key: str, id_: str) -> Any:
+    function = get_either_name(part, key)
+    own_id, is_place = read_text_field(function, "id"), _is_place_id(id_, read_text_field(function, "name"))
     if (own_id or id_) == id_ and (is_place or own_id):
         return part
-    return put(part, **{key: put(function, id=None if is_place else id_)})
+    return replace_fields(part, **{key: replace_fields(function, id=None if is_place else id_)})
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -408,7 +414,7 @@ class _ResponseText(NamedTuple):
     is_error: bool = False
 
     @classmethod
-    def of(cls, response: Any) -> _ResponseText:
+    def from_response(cls, response: Any) -> _ResponseText:
         """Return the text of this response."""
         if response is None:
             return cls("")
@@ -420,7 +426,7 @@ class _ResponseText(NamedTuple):
             return cls(text, field, failed)
         return cls(as_json(dict(response)) if response else "", "", failed)
 
-    def changed(self, text: str) -> dict[str, Any]:
+    def replace_text(self, text: str) -> dict[str, Any]:
         """Return the response with this text instead."""
         if self.field:
             return {self.field: text}
@@ -431,7 +437,7 @@ class _ResponseText(NamedTuple):
         return whole if isinstance(whole, dict) else {"error" if self.is_error else "output": text}
 
 
-class _GeminiParts(Content):
+class _GeminiParts(MessageContent):
     """What the parts of one turn say."""
 
     def __init__(self) -> None:
@@ -441,50 +447,53 @@ class _GeminiParts(Content):
     def add(self, part: Any) -> None:
         """Take one part in."""
         if isinstance(part, str):
-            self.say(part)
+            self.add_text(part)
             return
         if not isinstance(part, Mapping) and not hasattr(part, "model_dump"):
             raise Unreadable("", part, "a dict or an SDK's part")
-        text, signature = text_at(part, "text"), signature_of(part)
-        if at(part, "thought"):
+        text, signature = read_text_field(part, "text"), read_signature(part)
+        if get_either_name(part, "thought"):
             self.reasoning.append(Reasoning(text, signature))
         else:
-            self.say(text)
+            self.add_text(text)
             if signature:
                 self.reasoning.append(Reasoning("", signature))
-        if call := at(part, "function_call"):
-            id_, name, place = self._called.next(call)
-            arguments = as_json(_object_at(call, "args"))
+        if call := get_either_name(part, "function_call"):
+            id_, name, place = self._called.identify_next(call)
+            arguments = as_json(_read_object_field(call, "args"))
             self.calls.append(Call(id_, name, arguments, place))
-        elif response := at(part, "function_response"):
-            self._answer(response)
+        elif response := get_either_name(part, "function_response"):
+            self._add_response(response)
         elif (media := _read_media(part)) is not None:
             self.media.append(media)
         else:
-            self._take_tools(part)
+            self._add_provider_tools(part)
 
-    def _answer(self, response: Any) -> None:
-        result, (id_, _, _) = _ResponseText.of(at(response, "response")), self._answered.next(response)
+    def _add_response(self, response: Any) -> None:
+        result, (id_, _, _) = (
+            _ResponseText.from_response(get_either_name(response, "response")),
+            self._answered.identify_next(response),
+        )
         self.answers.append(Answer(id_, result.text, result.is_error))
-        media = map(_read_media, list_at(response, "parts", "a list of parts"))
+        media = map(_read_media, read_list_field(response, "parts", "a list of parts"))
         self.media += [one for one in media if one is not None]
 
-    def _take_tools(self, part: Any) -> None:
+    def _add_provider_tools(self, part: Any) -> None:
         """Take in what the provider's own tools did: nobody's words."""
-        if code := at(part, "executable_code"):
-            self.attach({"code": text_at(code, "code")})
-        elif execution := at(part, "code_execution_result"):
-            self.attach({"output": text_at(execution, "output")})
-        elif call := at(part, "tool_call"):
-            self.attach({"input": _object_at(call, "args")})
-        elif response := at(part, "tool_response"):
-            self.attach(_object_at(response, "response"))
+        if code := get_either_name(part, "executable_code"):
+            self.add_attached({"code": read_text_field(code, "code")})
+        elif execution := get_either_name(part, "code_execution_result"):
+            self.add_attached({"output": read_text_field(execution, "output")})
+        elif call := get_either_name(part, "tool_call"):
+            self.add_attached({"input": _read_object_field(call, "args")})
+        elif response := get_either_name(part, "tool_response"):
+            self.add_attached(_read_object_field(response, "response"))
         elif isinstance(part, Mapping) and not part.keys() <= _FIELDS_BESIDE:
-            self.attach(part)
+            self.add_attached(part)
 
 
-def _object_at(holder: Any, key: str) -> Mapping[str, Any]:
-    value = at(holder, key)
+def _read_object_field(holder: Any, key: str) -> Mapping[str, Any]:
+    value = get_either_name(holder, key)
     if value is None or isinstance(value, Mapping):
         return value or {}
     raise Unreadable(key, value, "an object")
@@ -492,15 +501,15 @@ def _object_at(holder: Any, key: str) -> Mapping[str, Any]:
 
 def _read_media(part: Any) -> Media | None:
     """Return the image, sound, film or document that the part is; bytes are read as base64, as they are sent."""
-    if blob := at(part, "inline_data"):
-        data = at(blob, "data") or ""
-        source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else text_at(blob, "data")
+    if blob := get_either_name(part, "inline_data"):
+        data = get_either_name(blob, "data") or ""
+        source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else read_text_field(blob, "data")
         source = source.replace("-", "+").replace("_", "/")  # the SDK dumps the other base64
-    elif blob := at(part, "file_data"):
-        source = at(blob, "file_uri") or ""
+    elif blob := get_either_name(part, "file_data"):
+        source = get_either_name(blob, "file_uri") or ""
     else:
         return None
-    mime, name = at(blob, "mime_type") or "", at(blob, "display_name") or ""
+    mime, name = get_either_name(blob, "mime_type") or "", get_either_name(blob, "display_name") or ""
     if not isinstance(mime, str) or not isinstance(name, str) or not isinstance(source, str):
         raise Unreadable("mime_type", mime, "a text, like the name and the address,")
     return Media(_MEDIA_KINDS.get(mime.partition("/")[0], "document"), mime, source, name=name)
@@ -516,35 +525,37 @@ class _PartEditor:
         self._edit = edit
         self._called, self._answered = _PlaceCounter(), _PlaceCounter()
 
-    def part(self, part: Any) -> Any:
+    def edit_part(self, part: Any) -> Any:
         """Return one part, edited; a media part whose source was replaced becomes a text part."""
-        if isinstance(part, str) or at(part, "text"):
-            return self._text(part)
-        if call := at(part, "function_call"):
-            return self._call(part, call)
-        if response := at(part, "function_response"):
-            return self._response(part, response)
-        return self._tools(part) if (media := _read_media(part)) is None else self._media(part, media)
+        if isinstance(part, str) or get_either_name(part, "text"):
+            return self._edit_text(part)
+        if call := get_either_name(part, "function_call"):
+            return self._edit_call(part, call)
+        if response := get_either_name(part, "function_response"):
+            return self._edit_response(part, response)
+        return (
+            self._edit_provider_tools(part) if (media := _read_media(part)) is None else self._edit_media(part, media)
+        )
 
-    def _text(self, part: Any) -> Any:
-        old = part if isinstance(part, str) else at(part, "text")
-        new = old if at(part, "thought") else self._edit(Slot("text"), old)
+    def _edit_text(self, part: Any) -> Any:
+        old = part if isinstance(part, str) else get_either_name(part, "text")
+        new = old if get_either_name(part, "thought") else self._edit(Slot("text"), old)
         if new == old:
             return part
-        return new if isinstance(part, str) else put(part, text=new)
+        return new if isinstance(part, str) else replace_fields(part, text=new)
 
-    def _call(self, part: Any, call: Any) -> Any:
-        id_, _, _ = self._called.next(call)
-        old = as_json(_object_at(call, "args"))
+    def _edit_call(self, part: Any, call: Any) -> Any:
+        id_, _, _ = self._called.identify_next(call)
+        old = as_json(_read_object_field(call, "args"))
         new = self._edit(Slot("call", id_), old)
-        return part if new == old else put(part, function_call=put(call, args=json.loads(new)))
+        return part if new == old else replace_fields(part, function_call=replace_fields(call, args=json.loads(new)))
 
-    def _response(self, part: Any, response: Any) -> Any:
+    def _edit_response(self, part: Any, response: Any) -> Any:
         """Return the response with its text edited; media that were replaced leave it for a line in its text."""
-        id_, _, _ = self._answered.next(response)
-        old = _ResponseText.of(at(response, "response"))
+        id_, _, _ = self._answered.identify_next(response)
+        old = _ResponseText.from_response(get_either_name(response, "response"))
         texts, kept = [self._edit(Slot("answer", id_), old.text) if old.text else ""], []
-        shown = list_at(response, "parts")
+        shown = read_list_field(response, "parts")
         for one in shown:
             media = _read_media(one)
             if media is None or (stub := self._edit(Slot("media"), media.source)) == media.source:
@@ -552,24 +563,34 @@ class _PartEditor:
             else:
                 texts.append(stub)
         if len(kept) < len(shown):
-            response = put(response, parts=kept or None)
+            response = replace_fields(response, parts=kept or None)
         text = "\n".join(filter(None, texts))
         if text == old.text:
             return part
-        return put(part, function_response=put(response, response=old.changed(text)))
+        return replace_fields(part, function_response=replace_fields(response, response=old.replace_text(text)))
 
-    def _media(self, part: Any, media: Media) -> Any:
+    def _edit_media(self, part: Any, media: Media) -> Any:
         new = self._edit(Slot("media"), media.source)
         if new == media.source:
             return part
         return {"text": new} if isinstance(part, Mapping) else type(part)(text=new)
 
-    def _tools(self, part: Any) -> Any:
-        if (execution := at(part, "code_execution_result")) and (old := text_at(execution, "output")):
+    def _edit_provider_tools(self, part: Any) -> Any:
+        if (execution := get_either_name(part, "code_execution_result")) and (
+            old := read_text_field(execution, "output")
+        ):
             new = self._edit(Slot("attached"), old)
-            return part if new == old else put(part, code_execution_result=put(execution, output=new))
-        if tool_response := at(part, "tool_response"):
-            fields = _object_at(tool_response, "response")
+            return (
+                part
+                if new == old
+                else replace_fields(part, code_execution_result=replace_fields(execution, output=new))
+            )
+        if tool_response := get_either_name(part, "tool_response"):
+            fields = _read_object_field(tool_response, "response")
             edited = edit_leaves(fields, lambda text: self._edit(Slot("attached"), text))
-            return part if edited is fields else put(part, tool_response=put(tool_response, response=edited))
+            return (
+                part
+                if edited is fields
+                else replace_fields(part, tool_response=replace_fields(tool_response, response=edited))
+            )
         return part

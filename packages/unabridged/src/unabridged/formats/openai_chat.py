@@ -8,21 +8,21 @@ from typing import Any
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Outgoing, Provider, Slot
 from unabridged.formats.fields import (
     Unreadable,
-    absent,
+    are_same_objects,
     as_json,
+    enumerate_items,
+    find_absent_fields,
     get,
-    id_at,
-    kind_of,
-    list_at,
-    numbered,
-    plain,
-    same_objects,
-    text_at,
+    read_id_field,
+    read_list_field,
+    read_text_field,
+    read_type,
+    read_word_field,
+    to_plain_dict,
     with_field,
-    word,
 )
-from unabridged.formats.parts import ROLES, Content, Editor, missing_in_parts, spoken_by
-from unabridged.formats.rules import refuse_each
+from unabridged.formats.parts import ROLES, Editor, MessageContent, find_fields_missing_in_parts, find_spoken_types
+from unabridged.formats.rules import build_message_rule
 from unabridged.messages import Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
@@ -37,24 +37,24 @@ def _is_empty(message: Message) -> bool:
     content = get(message, "content")
     if content == []:
         return True
-    return content is None and not (get(message, "role") == "assistant" and _speaks_otherwise(message))
+    return content is None and not (get(message, "role") == "assistant" and _has_content_elsewhere(message))
 
 
-def _speaks_otherwise(message: Message) -> bool:
+def _has_content_elsewhere(message: Message) -> bool:
     return any(get(message, key) for key in ("tool_calls", "function_call", "audio", "refusal"))
 
 
-def _clean(message: Message) -> Message | None:
+def _clean_message(message: Message) -> Message | None:
     """Return the message as Chat takes it; None when nothing would be left, the same object when nothing was wrong."""
     kept = message
     if get(kept, "tool_calls") == []:
-        kept = {key: value for key, value in plain(kept).items() if key != "tool_calls"}
+        kept = {key: value for key, value in to_plain_dict(kept).items() if key != "tool_calls"}
     if not _is_empty(kept):
         return kept
-    if get(kept, "role") == "assistant" and _speaks_otherwise(kept):
-        return {**plain(kept), "content": None}  # an empty list beside calls: null says the same and is taken
+    if get(kept, "role") == "assistant" and _has_content_elsewhere(kept):
+        return {**to_plain_dict(kept), "content": None}  # an empty list beside calls: null says the same and is taken
     if get(kept, "role") in {"tool", "function"}:
-        return {**plain(kept), "content": ""}  # a tool that said nothing still answered
+        return {**to_plain_dict(kept), "content": ""}  # a tool that said nothing still answered
     return None
 
 
@@ -63,8 +63,8 @@ class ChatCompletions(Provider):
 
     name = "openai-chat"
     rules = (
-        refuse_each("empty-message", _is_empty, "has no content: give it a text, or leave it out"),
-        refuse_each(
+        build_message_rule("empty-message", _is_empty, "has no content: give it a text, or leave it out"),
+        build_message_rule(
             "empty-tool-calls",
             lambda message: bool(get(message, "tool_calls") == []),
             "has an empty `tool_calls` list: leave the field out",
@@ -73,8 +73,12 @@ class ChatCompletions(Provider):
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages and empty lists of calls."""
-        kept = [_clean(message) for _, message in outgoing.wire()]
-        return outgoing.having([message for message in kept if message is not None]) if outgoing.own else outgoing
+        kept = [_clean_message(message) for _, message in outgoing.list_sent_messages()]
+        return (
+            outgoing.with_messages([message for message in kept if message is not None])
+            if outgoing.is_own_format
+            else outgoing
+        )
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -90,20 +94,20 @@ class OpenAIChat(Format):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        kind_of(message)
-        role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
-        content = Content(spoken_by(role)).add_all(get(message, "content"))
+        read_type(message)
+        role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
+        content = MessageContent(find_spoken_types(role)).add_all(get(message, "content"))
         if role == "tool":
-            return content.answer_view(_call_id(message))
+            return content.build_answer_view(_read_call_id(message))
         if role == "assistant":
             if not content.texts:
-                content.say(text_at(message, "refusal"))
-            content.calls, content.reasoning = _calls(message), _reasoning(message)
-        return content.view(role, origin, speaker=text_at(message, "name") if role == "user" else "")
+                content.add_text(read_text_field(message, "refusal"))
+            content.calls, content.reasoning = _read_calls(message), _read_reasoning(message)
+        return content.build_view(role, origin, speaker=read_text_field(message, "name") if role == "user" else "")
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a tool message or one with `tool_calls`: this format alone writes them."""
-        return word(message, "role") in {"tool", "function"} or bool(
+        return read_word_field(message, "role") in {"tool", "function"} or bool(
             get(message, "tool_calls") or get(message, "function_call")
         )
 
@@ -113,89 +117,89 @@ class OpenAIChat(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message, its parts and its calls."""
-        yield from missing_in_parts(message)
-        if word(message, "role") == "function":
-            yield from absent(message, "name")
-        for place, call in numbered(message, "tool_calls"):
-            yield from absent(call, "type", at=place)
-            custom = word(call, "type") == "custom"
+        yield from find_fields_missing_in_parts(message)
+        if read_word_field(message, "role") == "function":
+            yield from find_absent_fields(message, "name")
+        for place, call in enumerate_items(message, "tool_calls"):
+            yield from find_absent_fields(call, "type", at=place)
+            custom = read_word_field(call, "type") == "custom"
             kind, wrote = ("custom", "input") if custom else ("function", "arguments")
-            yield from absent(get(call, kind), "name", wrote, at=f"{place}.{kind}")
+            yield from find_absent_fields(get(call, kind), "name", wrote, at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        role, changed = word(message, "role"), {}
-        content, calls = get(message, "content"), list_at(message, "tool_calls")
-        editor = Editor(edit, spoken=spoken_by(role))
+        role, changed = read_word_field(message, "role"), {}
+        content, calls = get(message, "content"), read_list_field(message, "tool_calls")
+        editor = Editor(edit, spoken=find_spoken_types(role))
         if role in {"tool", "function"}:
-            slot = Slot("answer", _call_id(message))
+            slot = Slot("answer", _read_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
         if (new := editor.content(content)) is not content:
             changed["content"] = new
         edited = [_edit_call(call, edit) for call in calls]
-        if not same_objects(edited, calls):
+        if not are_same_objects(edited, calls):
             changed["tool_calls"] = edited
-        return {**plain(message), **changed} if changed else message
+        return {**to_plain_dict(message), **changed} if changed else message
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without `reasoning_content` and its kin; the same object when it has none."""
-        if not _reasoning(message):
+        if not _read_reasoning(message):
             return message
-        kept = {key: value for key, value in plain(message).items() if key not in _REASONING_KEYS}
+        kept = {key: value for key, value in to_plain_dict(message).items() if key not in _REASONING_KEYS}
         view = self.read(kept)
         return kept if view.text or view.calls or view.media or view.attached else None
 
     def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """Return the message with these ids for its calls; None when nothing remains."""
         calls = [with_field(call, "id", id_) for call, id_ in zip(get(raw, "tool_calls"), ids, strict=True) if id_]
-        return _clean({**plain(raw), "tool_calls": calls})
+        return _clean_message({**to_plain_dict(raw), "tool_calls": calls})
 
     def with_address(self, raw: Message, id_: str) -> Message:
         """Return the result, to this call."""
-        return {**plain(raw), "tool_call_id": id_}
+        return {**to_plain_dict(raw), "tool_call_id": id_}
 
 
-def _call_id(message: Message) -> str:
+def _read_call_id(message: Message) -> str:
     """Return which call a result is to; an old function's is known by its name only."""
-    if word(message, "role") == "function":
-        return LEGACY_CALL_PREFIX + text_at(message, "name")
-    return id_at(message, "tool_call_id")
+    if read_word_field(message, "role") == "function":
+        return LEGACY_CALL_PREFIX + read_text_field(message, "name")
+    return read_id_field(message, "tool_call_id")
 
 
-def _reasoning(message: Message) -> list[Reasoning]:
+def _read_reasoning(message: Message) -> list[Reasoning]:
     for key in _REASONING_KEYS:
         value = get(message, key)
         if isinstance(value, str) and value:
             return [Reasoning(value)]
         if isinstance(value, list) and value:
-            return [Reasoning(text_at(item, "text"), text_at(item, "signature")) for item in value]
+            return [Reasoning(read_text_field(item, "text"), read_text_field(item, "signature")) for item in value]
     return []
 
 
-def _calls(message: Message) -> list[Call]:
+def _read_calls(message: Message) -> list[Call]:
     if function := get(message, "function_call"):
-        name = text_at(function, "name")
+        name = read_text_field(function, "name")
         return [Call(LEGACY_CALL_PREFIX + name, name, as_json(get(function, "arguments") or ""))]
-    raw_calls, calls = list_at(message, "tool_calls"), list[Call]()
+    raw_calls, calls = read_list_field(message, "tool_calls"), list[Call]()
     try:
         for call in raw_calls:
-            calls.append(_call(call))
+            calls.append(_read_call(call))
     except Unreadable as odd:
-        raise odd.within(f"tool_calls[{len(calls)}]") from None
+        raise odd.with_outer_place(f"tool_calls[{len(calls)}]") from None
     return calls
 
 
-def _call(call: Any) -> Call:
-    if kind_of(call) == "custom":
+def _read_call(call: Any) -> Call:
+    if read_type(call) == "custom":
         custom = get(call, "custom")
-        return Call(id_at(call, "id"), text_at(custom, "name"), text_at(custom, "input"))
+        return Call(read_id_field(call, "id"), read_text_field(custom, "name"), read_text_field(custom, "input"))
     function = get(call, "function")
-    return Call(id_at(call, "id"), text_at(function, "name"), as_json(get(function, "arguments") or ""))
+    return Call(read_id_field(call, "id"), read_text_field(function, "name"), as_json(get(function, "arguments") or ""))
 
 
 def _edit_call(call: Any, edit: Edit) -> Any:
-    field, key = ("custom", "input") if word(call, "type") == "custom" else ("function", "arguments")
+    field, key = ("custom", "input") if read_word_field(call, "type") == "custom" else ("function", "arguments")
     inner = get(call, field)
     old = as_json(get(inner, key) or "")
-    new = edit(Slot("call", id_at(call, "id")), old)
-    return call if new == old else {**plain(call), field: {**plain(inner), key: new}}
+    new = edit(Slot("call", read_id_field(call, "id")), old)
+    return call if new == old else {**to_plain_dict(call), field: {**to_plain_dict(inner), key: new}}

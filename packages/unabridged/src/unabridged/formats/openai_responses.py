@@ -8,9 +8,26 @@ from itertools import count
 from typing import Any
 
 from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot
-from unabridged.formats.fields import absent, as_json, get, id_at, kind_of, plain, text_at, word
-from unabridged.formats.parts import ROLES, Content, Editor, digest_of, edit_leaves, missing_in_parts, spoken_by
-from unabridged.formats.rules import leave_out
+from unabridged.formats.fields import (
+    as_json,
+    find_absent_fields,
+    get,
+    read_id_field,
+    read_text_field,
+    read_type,
+    read_word_field,
+    to_plain_dict,
+)
+from unabridged.formats.parts import (
+    ROLES,
+    Editor,
+    MessageContent,
+    compute_digest,
+    edit_leaves,
+    find_fields_missing_in_parts,
+    find_spoken_types,
+)
+from unabridged.formats.rules import remove_messages
 from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
@@ -52,7 +69,7 @@ _EDITABLE_FIELDS = {
 def _find_duplicate_items(outgoing: Outgoing) -> Iterator[Finding]:
     """Find items that repeat the `id` of another."""
     seen: set[str] = set()
-    for index, item in outgoing.wire():
+    for index, item in outgoing.list_sent_messages():
         id_ = get(item, "id")
         if not id_ or id_ == _PLACEHOLDER_ID or get(item, "type") == "local_shell_call_output":
             continue  # the `id` of the last is the call's
@@ -89,26 +106,26 @@ class Responses(Provider):
         repeated = {finding.index for finding in _find_duplicate_items(outgoing)}
         if not repeated:
             return outgoing
-        taken = {get(item, "id") for _, item in outgoing.wire()}
+        taken = {get(item, "id") for _, item in outgoing.list_sent_messages()}
         first: dict[str, Message] = {}
         kept: list[Message] = []
-        for index, item in outgoing.wire():
+        for index, item in outgoing.list_sent_messages():
             view, id_ = outgoing.views[index], get(item, "id")
             if index not in repeated:
                 first.setdefault(id_ or "", item)
                 kept.append(item)
-            elif view.calls or view.answers or digest_of([item]) != digest_of([first[id_]]):
-                bare = {key: value for key, value in plain(item).items() if key != "id"}
+            elif view.calls or view.answers or compute_digest([item]) != compute_digest([first[id_]]):
+                bare = {key: value for key, value in to_plain_dict(item).items() if key != "id"}
                 if get(item, "type") in _TYPES_THAT_NEED_ID:
                     bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
                     taken.add(bare["id"])
                 kept.append(bare)
-        return outgoing.having(kept)
+        return outgoing.with_messages(kept)
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Leave out reasoning that led to nothing."""
-        alone = {finding.index for finding in _find_lone_reasoning(outgoing)} if outgoing.own else set()
-        return leave_out(outgoing, lambda index, _: index in alone)
+        alone = {finding.index for finding in _find_lone_reasoning(outgoing)} if outgoing.is_own_format else set()
+        return remove_messages(outgoing, lambda index, _: index in alone)
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -127,24 +144,25 @@ class OpenAIResponses(Format):
 
     def read(self, message: Message) -> View:
         """Return the view of the item."""
-        kind = kind_of(message) or "message"
-        id_at(message, "id")  # any item may have one, and legality looks at it
+        kind = read_type(message) or "message"
+        read_id_field(message, "id")  # any item may have one, and legality looks at it
         if kind == "reasoning":
-            summary = Content().add_all(get(message, "summary"), "summary").text
-            shown = Content().add_all(get(message, "content")).text
-            sealed = text_at(message, "encrypted_content") or id_at(message, "id")
+            summary = MessageContent().add_all(get(message, "summary"), "summary").text
+            shown = MessageContent().add_all(get(message, "content")).text
+            sealed = read_text_field(message, "encrypted_content") or read_id_field(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
-        return _read_output(message) if kind in _OUTPUT_TYPES else _read_other(message, kind)
+        return _read_output(message) if kind in _OUTPUT_TYPES else _read_other_item(message, kind)
 
     def claims(self, message: Message) -> bool:
         """Return whether the item has a `type` of its own: this format alone writes such."""
-        kind = word(message, "type")
+        kind = read_word_field(message, "type")
         if kind == "message":
             return get(message, "stop_reason") is None  # which only an Anthropic response has
         if not kind:
             content = get(message, "content")
             return isinstance(content, list) and any(
-                word(part, "type") in {"input_text", "output_text", "input_image", "input_file"} for part in content
+                read_word_field(part, "type") in {"input_text", "output_text", "input_image", "input_file"}
+                for part in content
             )
         return get(message, "role") is None
 
@@ -154,37 +172,37 @@ class OpenAIResponses(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
-        kind = word(message, "type") or "message"
+        kind = read_word_field(message, "type") or "message"
         if kind == "message":
             if _is_message(message):
-                yield from absent(message, "content")
-                yield from missing_in_parts(message)
+                yield from find_absent_fields(message, "content")
+                yield from find_fields_missing_in_parts(message)
         elif kind in {"function_call", "custom_tool_call"}:
-            yield from absent(message, "name", _CALL_FIELDS[kind])
+            yield from find_absent_fields(message, "name", _CALL_FIELDS[kind])
         elif kind in _OUTPUT_TYPES:
-            yield from absent(message, "output")
+            yield from find_absent_fields(message, "output")
         elif kind == "reasoning":
-            yield from absent(message, "summary")
+            yield from find_absent_fields(message, "summary")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        kind = word(message, "type") or "message"
+        kind = read_word_field(message, "type") or "message"
         if kind in _SERVER_TOOL_ITEMS:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
         field = _EDITABLE_FIELDS.get(kind)
         old = get(message, field) if field is not None else None
         if field is None or old is None:
             return message
-        role = word(message, "role")
+        role = read_word_field(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
-        editor = Editor(edit, spoken=spoken_by("tool" if kind in _OUTPUT_TYPES else role), text_type=text_type)
+        editor = Editor(edit, spoken=find_spoken_types("tool" if kind in _OUTPUT_TYPES else role), text_type=text_type)
         if kind in _CALL_FIELDS:
-            editor = editor._replace(text=Slot("call", _call_id(message)))
+            editor = editor._replace(text=Slot("call", _read_call_id(message)))
         elif kind in _OUTPUT_TYPES:
-            slot = Slot("answer", _call_id(message))
+            slot = Slot("answer", _read_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
         new = editor.content(old)
-        return message if new is old else {**plain(message), field: new}
+        return message if new is old else {**to_plain_dict(message), field: new}
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return None for a reasoning item, every other item as it is."""
@@ -199,11 +217,11 @@ class OpenAIResponses(Format):
         """Return the item with another call_id and without its `id`, which the provider knows with the old one."""
         if ids[0] is None:
             return None
-        return {key: value for key, value in {**plain(raw), "call_id": ids[0]}.items() if key != "id"}
+        return {key: value for key, value in {**to_plain_dict(raw), "call_id": ids[0]}.items() if key != "id"}
 
     def with_address(self, raw: Message, id_: str) -> Message:
         """Return the output, to this call."""
-        return {**plain(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
+        return {**to_plain_dict(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
 
     def answer(self, call: Call, message: Message, text: str) -> Message | None:
         """Return an output in the shape that this kind of call takes; None when only a screenshot would do."""
@@ -223,55 +241,59 @@ class OpenAIResponses(Format):
 def _is_message(item: Message) -> bool:
     """Return whether the item is a message; one with an id alone refers to an item that the provider stored."""
     alone = get(item, "id") is not None and get(item, "role") is None and get(item, "content") is None
-    return word(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
+    return read_word_field(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
 
 
-def _call_id(message: Message) -> str:
-    return id_at(message, "call_id") or id_at(message, "id")
+def _read_call_id(message: Message) -> str:
+    return read_id_field(message, "call_id") or read_id_field(message, "id")
 
 
-def _jsonable(value: Any) -> Any:
+def _to_plain_json(value: Any) -> Any:
     if isinstance(value, list):
-        return [_jsonable(item) for item in value]
-    return plain(value) if hasattr(value, "model_dump") else value
+        return [_to_plain_json(item) for item in value]
+    return to_plain_dict(value) if hasattr(value, "model_dump") else value
 
 
-def _read_other(message: Message, kind: str) -> View:
+def _read_other_item(message: Message, kind: str) -> View:
     """Return the view of a message, a call, a provider's own result, or an item that only the provider reads."""
-    role, origin = ROLES.get(text_at(message, "role"), ("user", "host"))
-    content = Content(spoken_by(role))
+    role, origin = ROLES.get(read_text_field(message, "role"), ("user", "host"))
+    content = MessageContent(find_spoken_types(role))
     if kind == "message":
         content.add_all(get(message, "content"))
-        return content.view(role, origin)
+        return content.build_view(role, origin)
     if kind in _CALL_FIELDS:
         written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
-        content.calls = [Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(written)))]
+        content.calls = [
+            Call(_read_call_id(message), read_text_field(message, "name") or kind, as_json(_to_plain_json(written)))
+        ]
         _attach_extra(content, message)
     else:
-        content.attach(message)
+        content.add_attached(message)
         content.opaque = kind not in _SERVER_TOOL_ITEMS
-    return content.view("assistant", "model")
+    return content.build_view("assistant", "model")
 
 
-def _attach_extra(content: Content, message: Message) -> None:
+def _attach_extra(content: MessageContent, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
     extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
-        content.attach(extra)
+        content.add_attached(extra)
 
 
 def _read_output(message: Message) -> View:
-    output, content, extra = get(message, "output"), Content(), Content()
+    output, content, extra = get(message, "output"), MessageContent(), MessageContent()
     _attach_extra(extra, message)
     if output is None or isinstance(output, str):
-        content.say(output or "")
+        content.add_text(output or "")
     else:
         parts = output if isinstance(output, list) else [output]
-        if word(message, "type") != "shell_call_output":
+        if read_word_field(message, "type") != "shell_call_output":
             content.add_all(parts, "output")
         if not (content.every or content.media or content.others):  # the streams of a shell, or nothing
-            content.say(as_json([_jsonable(part) for part in parts]))
-    view = content.answer_view(_call_id(message))
+            content.add_text(as_json([_to_plain_json(part) for part in parts]))
+    view = content.build_answer_view(_read_call_id(message))
     if not extra.others:
         return view
-    return replace(view, attached=tuple(extra.attached), unread_digest=view.unread_digest + digest_of(extra.others))
+    return replace(
+        view, attached=tuple(extra.attached), unread_digest=view.unread_digest + compute_digest(extra.others)
+    )

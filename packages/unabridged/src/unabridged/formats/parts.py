@@ -3,7 +3,7 @@
 Only text parts are in the voice of whoever wrote the message. Whatever else has text in it is attached to it: pages,
 documents, results of a provider's own tools. Such a part is read leaf by leaf, whatever its shape: its texts, its
 media, and how much of it only the provider can read. `edit_leaves` changes those texts where they stand, so that a
-shortened page is still a page and never becomes somebody's words. `digest_of` tells two parts apart by everything but
+shortened page is still a page and never becomes somebody's words. `compute_digest` tells parts apart by everything but
 ids and marks.
 
 Encrypted content (a web search's pages, a code's output) is sealed: it is counted by its length, since the provider
@@ -21,15 +21,15 @@ from typing import Any, NamedTuple, Self
 from unabridged.formats.base import Edit, Slot
 from unabridged.formats.fields import (
     Unreadable,
-    absent,
+    are_same_objects,
+    enumerate_items,
+    find_absent_fields,
     get,
-    kind_of,
-    numbered,
-    plain,
-    same_objects,
-    text_at,
+    read_text_field,
+    read_type,
+    read_word_field,
+    to_plain_dict,
     with_field,
-    word,
 )
 from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
@@ -45,23 +45,25 @@ SPOKEN_TYPES = frozenset({"text", "input_text"})
 TEXT_TYPES = SPOKEN_TYPES | {"output_text", "refusal", "summary_text", "reasoning_text"}
 
 
-def spoken_by(role: str) -> frozenset[str]:
-    """Return the kinds of parts that are the own words of whoever has this role: what a model writes is no user's."""
+def find_spoken_types(role: str) -> frozenset[str]:
+    """Return the types of parts that are a role's own words: only a model's or a tool's may be `output_text`."""
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN_TYPES
 
 
-def missing_in_parts(message: Any) -> Iterator[str]:
+def find_fields_missing_in_parts(message: Any) -> Iterator[str]:
     """Yield the fields that are not there in the parts of a content: each has its type, and one of text its text."""
-    for place, part in numbered(message, "content"):
-        yield from absent(part, "type", at=place)
-        if word(part, "type") in TEXT_TYPES:
-            yield from absent(part, "refusal" if word(part, "type") == "refusal" else "text", at=place)
+    for place, part in enumerate_items(message, "content"):
+        yield from find_absent_fields(part, "type", at=place)
+        if read_word_field(part, "type") in TEXT_TYPES:
+            yield from find_absent_fields(
+                part, "refusal" if read_word_field(part, "type") == "refusal" else "text", at=place
+            )
 
 
-class Content:
-    """What the parts of a message hold, collected in one walk; those of the kinds in `spoken` are its author's words.
+class MessageContent:
+    """What the parts of a message hold, collected in one walk; parts of the `spoken` types are its author's words.
 
-    A format reads a message into one, and a View is made of it.
+    A format reads a message into one, and a `View` is made of it.
     """
 
     def __init__(self, spoken: frozenset[str] = TEXT_TYPES) -> None:
@@ -82,7 +84,7 @@ class Content:
     def add_all(self, content: Any, place: str = "content") -> Self:
         """Take in a whole content; an odd part is refused by its place."""
         if content is None or isinstance(content, str):
-            self.say(content or "")
+            self.add_text(content or "")
             return self
         if not isinstance(content, list | tuple):
             raise Unreadable(place, content, "a text, a list of parts or None")
@@ -90,30 +92,30 @@ class Content:
             try:
                 self.add(part)
             except Unreadable as odd:
-                raise odd.within(f"{place}[{number}]") from None
+                raise odd.with_outer_place(f"{place}[{number}]") from None
         return self
 
     def add(self, part: Any) -> None:
         """Take in one part."""
         if isinstance(part, str):
-            self.say(part)
-        elif (kind := kind_of(part)) in self.spoken:
-            self.say(text_at(part, "text") or text_at(part, "refusal"))
+            self.add_text(part)
+        elif (kind := read_type(part)) in self.spoken:
+            self.add_text(read_text_field(part, "text") or read_text_field(part, "refusal"))
         elif (item := self.read_media(part)) is not None and not get(part, "context"):
             self.media.append(item)
         else:
-            self.attach(part, plainly=kind in TEXT_TYPES)
+            self.add_attached(part, plainly=kind in TEXT_TYPES)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Take in a text of the author's own."""
         if text:
             self.texts.append(text)
             self.every.append(text)
 
-    def attach(self, part: Any, *, plainly: bool = False) -> None:
+    def add_attached(self, part: Any, *, plainly: bool = False) -> None:
         """Take in a part that is nobody's words here; `plainly` when its text is all that it holds."""
         texts: list[str] = []
-        for key, leaf in _leaves({"text": get(part, "text") or get(part, "refusal")} if plainly else part):
+        for key, leaf in _iterate_leaves({"text": get(part, "text") or get(part, "refusal")} if plainly else part):
             if isinstance(leaf, Media):
                 self.media.append(leaf)
             elif key.startswith(_ENCRYPTED_PREFIX):
@@ -125,9 +127,9 @@ class Content:
             self.every.append(self.attached[-1])
         self.others.append(part)
 
-    def add_answer(self, call_id: str, inner: Content, *, is_error: bool = False) -> None:
+    def add_answer(self, call_id: str, inner: MessageContent, *, is_error: bool = False) -> None:
         """Take in the result of a call: all that is readable in it is the tool's."""
-        self.answers.append(Answer(call_id, inner.every_text, is_error))
+        self.answers.append(Answer(call_id, inner.all_text, is_error))
         self.media += inner.media
         self.sealed += inner.sealed
         self.others += inner.others
@@ -142,21 +144,23 @@ class Content:
         return "\n".join(self.texts)
 
     @property
-    def every_text(self) -> str:
+    def all_text(self) -> str:
         """Return all that is readable."""
         return "\n".join(self.every)
 
     @property
-    def is_only_answers(self) -> bool:
+    def has_only_answers(self) -> bool:
         """Return whether there are results and no words of the author's beside them."""
         return bool(self.answers) and not self.texts
 
-    def answer_view(self, call_id: str, *, is_error: bool = False) -> View:
+    def build_answer_view(self, call_id: str, *, is_error: bool = False) -> View:
         """Return the view of a tool's message: all that is readable in it answers the call."""
-        answers, media = (Answer(call_id, self.every_text, is_error),), tuple(self.media)
-        return View("tool", "tool", "", (), answers, media, sealed=self.sealed, unread_digest=digest_of(self.others))
+        answers, media = (Answer(call_id, self.all_text, is_error),), tuple(self.media)
+        return View(
+            "tool", "tool", "", (), answers, media, sealed=self.sealed, unread_digest=compute_digest(self.others)
+        )
 
-    def view(self, role: Role, origin: Origin, *, speaker: str = "") -> View:
+    def build_view(self, role: Role, origin: Origin, *, speaker: str = "") -> View:
         """Return the view of a message that holds this."""
         texts = self.texts
         return View(
@@ -170,7 +174,7 @@ class Content:
             tuple(self.attached),
             speaker=speaker,
             sealed=self.sealed,
-            unread_digest=digest_of(self.others),
+            unread_digest=compute_digest(self.others),
             opaque=self.opaque,
             resets=self.resets,
             block_starts=tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else (),
@@ -190,21 +194,21 @@ class Editor(NamedTuple):
     def content(self, content: Any) -> Any:
         """Return the content, edited; the same object when nothing changed."""
         if content is None or isinstance(content, str):
-            return content and self._own(content)
-        parts = [self.part(part) for part in content]
-        return content if same_objects(parts, content) else parts
+            return content and self._edit_own_text(content)
+        parts = [self.edit_part(part) for part in content]
+        return content if are_same_objects(parts, content) else parts
 
-    def part(self, part: Any) -> Any:
+    def edit_part(self, part: Any) -> Any:
         """Return one part, edited; a media part whose source was replaced becomes a text part."""
         if isinstance(part, str):
-            return self._own(part)
-        if (kind := word(part, "type")) in self.spoken:
+            return self._edit_own_text(part)
+        if (kind := read_word_field(part, "type")) in self.spoken:
             field = "refusal" if kind == "refusal" else "text"
             old = get(part, field)
-            return with_field(part, field, self._own(old)) if old else part
-        return self.other_part(part, read_media(part))
+            return with_field(part, field, self._edit_own_text(old)) if old else part
+        return self.edit_other_part(part, read_media(part))
 
-    def other_part(self, part: Any, media: Media | None) -> Any:
+    def edit_other_part(self, part: Any, media: Media | None) -> Any:
         """Return, edited, a part that is no text of the author's, and the media that it is, if it is one."""
         if media is not None and (new := self.edit(Slot("media"), media.source)) != media.source:
             return {"type": self.text_type, "text": new}
@@ -212,7 +216,7 @@ class Editor(NamedTuple):
             return part
         return edit_leaves(part, lambda text: self.edit(self.attached, text))
 
-    def _own(self, text: str) -> str:
+    def _edit_own_text(self, text: str) -> str:
         new = self.edit(self.text, text)
         return text if new == text else new
 
@@ -236,82 +240,91 @@ _SHOWN_FIELDS = frozenset({
 """Fields of a media part that its `Media` holds."""
 
 
-def digest_of(blocks: list[Any]) -> str:
-    """Return a digest of all that is in these blocks but their ids and marks; "" when there are none."""
+def compute_digest(blocks: list[Any]) -> str:
+    """Return a digest of these blocks without their ids and marks; "" when there are none."""
     if not blocks:
         return ""
-    bare = json.dumps(_bare(blocks), sort_keys=True, ensure_ascii=True, default=str)
+    bare = json.dumps(_remove_identifiers(blocks), sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(bare.encode()).hexdigest()
 
 
 def read_media(part: Any) -> Media | None:
     """Return the image, sound or document in a part of OpenAI's or Anthropic's; None where there is none."""
-    kind = word(part, "type")
+    kind = read_word_field(part, "type")
     if kind == "image_url":
         image = get(part, "image_url")
         image = {"url": image} if isinstance(image, str) else image
-        source = text_at(image, "url")
-        return Media("image", mime_of(source), source, text_at(image, "detail"))
+        source = read_text_field(image, "url")
+        return Media("image", read_mime_type(source), source, read_text_field(image, "detail"))
     if kind in {"input_image", "computer_screenshot"}:
-        source = text_at(part, "image_url") or text_at(part, "file_id")
-        return Media("image", mime_of(source), source, text_at(part, "detail"))
+        source = read_text_field(part, "image_url") or read_text_field(part, "file_id")
+        return Media("image", read_mime_type(source), source, read_text_field(part, "detail"))
     if kind == "image_generation_call":
-        drawn = text_at(part, "result")
-        return Media("image", f"image/{word(part, 'output_format') or 'png'}", drawn) if drawn else None
+        drawn = read_text_field(part, "result")
+        return Media("image", f"image/{read_word_field(part, 'output_format') or 'png'}", drawn) if drawn else None
     if kind == "input_audio":
         audio = get(part, "input_audio") or part
-        return Media("audio", f"audio/{text_at(audio, 'format') or 'wav'}", text_at(audio, "data"))
+        return Media("audio", f"audio/{read_text_field(audio, 'format') or 'wav'}", read_text_field(audio, "data"))
     if kind in {"file", "input_file"}:
         file = get(part, "file") or part
-        data = text_at(file, "file_data") or text_at(file, "file_url") or text_at(file, "file_id")
-        return Media("document", mime_of(data) or "application/pdf", data, name=text_at(file, "filename"))
+        data = (
+            read_text_field(file, "file_data") or read_text_field(file, "file_url") or read_text_field(file, "file_id")
+        )
+        return Media(
+            "document", read_mime_type(data) or "application/pdf", data, name=read_text_field(file, "filename")
+        )
     return _read_source(part, kind) if kind in {"image", "document"} else None
 
 
 def _read_source(part: Any, kind: str) -> Media | None:
     """Return an image or document with a `source`; None where that is text or a list of blocks."""
     source = get(part, "source") or {}
-    if word(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
+    if read_word_field(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
         return None
-    data = text_at(source, "data") or text_at(source, "url") or text_at(source, "file_id") or text_at(source, "content")
-    data = data or text_at(part, "url")  # what a code interpreter drew
-    mime, name = text_at(source, "media_type"), text_at(part, "title")
+    data = (
+        read_text_field(source, "data")
+        or read_text_field(source, "url")
+        or read_text_field(source, "file_id")
+        or read_text_field(source, "content")
+    )
+    data = data or read_text_field(part, "url")  # what a code interpreter drew
+    mime, name = read_text_field(source, "media_type"), read_text_field(part, "title")
     return Media("image" if kind == "image" else "document", mime, data, name=name)
 
 
-def mime_of(url: str) -> str:
+def read_mime_type(url: str) -> str:
     """Return the kind of data in a data URL; "" for any other address."""
     return url[5 : url.find(";")] if url.startswith("data:") and ";" in url[:100] else ""
 
 
-def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
+def _iterate_leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Media]]:
     """Yield every text and every media of the value, with the name of the field it stands in."""
     if isinstance(value, str):
         if value.startswith("data:") and ";base64," in value[:100]:
-            kind = mime_of(value).partition("/")[0]
-            yield key, Media("image" if kind == "image" else "document", mime_of(value), value)
+            kind = read_mime_type(value).partition("/")[0]
+            yield key, Media("image" if kind == "image" else "document", read_mime_type(value), value)
         else:
             yield key, value
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _leaves(item, key)
-    elif (fields := _fields(value)) is not None:
+            yield from _iterate_leaves(item, key)
+    elif (fields := _read_fields(value)) is not None:
         media = read_media(value)
         if media is not None:
             yield "", media
         for name, item in fields.items():
-            if not _is_mark(name) and not (media is not None and name in _SHOWN_FIELDS):
-                yield from _leaves(item, name)
+            if not _is_metadata_field(name) and not (media is not None and name in _SHOWN_FIELDS):
+                yield from _iterate_leaves(item, name)
 
 
-def _fields(value: Any) -> Mapping[str, Any] | None:
+def _read_fields(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of an object; None for what has none."""
     if isinstance(value, Mapping):
         return value if all(isinstance(key, str) for key in value) else {str(key): item for key, item in value.items()}
-    return plain(value) if hasattr(value, "model_dump") else None
+    return to_plain_dict(value) if hasattr(value, "model_dump") else None
 
 
-def _is_mark(key: str) -> bool:
+def _is_metadata_field(key: str) -> bool:
     return key in _FIELDS_WITHOUT_TEXT or key.endswith(("_id", "_ids"))
 
 
@@ -323,19 +336,21 @@ def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any
         return value if new == value else new
     if isinstance(value, list | tuple):
         items = [edit_leaves(item, on_text, key) for item in value]
-        return value if same_objects(items, value) else items
-    if (fields := _fields(value)) is None:
+        return value if are_same_objects(items, value) else items
+    if (fields := _read_fields(value)) is None:
         return value
     kept = _CALL_FIELDS | _SHOWN_FIELDS if read_media(value) is not None else _CALL_FIELDS
-    edited = {k: item if k in kept or _is_mark(k) else edit_leaves(item, on_text, k) for k, item in fields.items()}
-    return value if same_objects([*edited.values()], [*fields.values()]) else edited
+    edited = {
+        k: item if k in kept or _is_metadata_field(k) else edit_leaves(item, on_text, k) for k, item in fields.items()
+    }
+    return value if are_same_objects([*edited.values()], [*fields.values()]) else edited
 
 
-def _bare(value: Any) -> Any:
+def _remove_identifiers(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_bare(item) for item in value]
-    if (fields := _fields(value)) is None:
+        return [_remove_identifiers(item) for item in value]
+    if (fields := _read_fields(value)) is None:
         return value
     referred = fields.get("type") == "item_reference" or [*fields] == ["id"]
     marks = _IDENTIFIER_FIELDS - {"id"} if referred else _IDENTIFIER_FIELDS
-    return {key: _bare(item) for key, item in fields.items() if key not in marks and item is not None}
+    return {key: _remove_identifiers(item) for key, item in fields.items() if key not in marks and item is not None}

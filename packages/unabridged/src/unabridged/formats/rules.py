@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from unabridged.formats.base import Finding, Message, Outgoing, Rule
+from unabridged.formats.base import Finding, LegalityRule, Message, Outgoing
 from unabridged.messages import View
 
 OPENING_TEXT = "<system-reminder>The conversation before this point is not shown.</system-reminder>"
@@ -14,18 +14,20 @@ ACKNOWLEDGEMENT_TEXT = "Understood."
 """The assistant's turn that is put in where two of the user's meet."""
 
 
-def refuse_each(name: str, is_wrong: Callable[[Message], bool], fault: str, *, last: bool = False) -> Rule:
+def build_message_rule(
+    name: str, is_wrong: Callable[[Message], bool], fault: str, *, last: bool = False
+) -> LegalityRule:
     """Return a rule on each message as the provider reads it, or on the `last`; `fault` follows "message 3"."""
 
     def rule(outgoing: Outgoing) -> Iterator[Finding]:
-        for index, message in outgoing.wire(last=last):
+        for index, message in outgoing.list_sent_messages(last=last):
             if is_wrong(message):
                 yield Finding(name, index, f"message {index}{', the last,' if last else ''} {fault}")
 
     return rule
 
 
-def find_first_assistant(outgoing: Outgoing) -> Iterator[Finding]:
+def find_assistant_first(outgoing: Outgoing) -> Iterator[Finding]:
     """Find a conversation that does not begin with the user."""
     index, view = next(((i, view) for i, view in enumerate(outgoing.views) if view.role != "system"), (0, None))
     if view is not None and view.role == "assistant" and not view.opaque:
@@ -34,31 +36,31 @@ def find_first_assistant(outgoing: Outgoing) -> Iterator[Finding]:
 
 
 def begin_with_user(outgoing: Outgoing) -> Outgoing:
-    """Put a user's turn in front of what begins with the assistant; of system messages, too, if they come with it."""
-    for finding in find_first_assistant(outgoing):
+    """Put a user's turn in front of a conversation that begins with the assistant."""
+    for finding in find_assistant_first(outgoing):
         index = finding.index if not outgoing.format.lone_system else 0
-        return insert(outgoing, {index: outgoing.format.text("user", OPENING_TEXT)})
+        return insert_messages(outgoing, {index: outgoing.format.text("user", OPENING_TEXT)})
     return outgoing
 
 
-def insert(outgoing: Outgoing, before: Mapping[int, Message]) -> Outgoing:
-    """Put each of these messages in front of the one that stands at its index."""
+def insert_messages(outgoing: Outgoing, before: Mapping[int, Message]) -> Outgoing:
+    """Return the conversation with each of these messages in front of the one at its index."""
     if not before or outgoing.messages is None:
         return outgoing
     together: list[Message] = []
     for index, message in enumerate(outgoing.messages):
         together += [before[index], message] if index in before else [message]
-    return outgoing.having(together)
+    return outgoing.with_messages(together)
 
 
-def leave_out(outgoing: Outgoing, is_wrong: Callable[[int, View], bool]) -> Outgoing:
-    """Leave out the messages that are wrong."""
+def remove_messages(outgoing: Outgoing, is_wrong: Callable[[int, View], bool]) -> Outgoing:
+    """Return the conversation without the messages that are wrong."""
     kept = [m for i, m in enumerate(outgoing.messages or ()) if not is_wrong(i, outgoing.views[i])]
-    return outgoing.having(kept) if len(kept) < len(outgoing.views) else outgoing
+    return outgoing.with_messages(kept) if len(kept) < len(outgoing.views) else outgoing
 
 
-def says_nothing(view: View) -> bool:
-    """Return whether the message would make a turn without parts."""
+def is_silent_view(view: View) -> bool:
+    """Return whether the message has no content at all."""
     content = (
         view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread_digest
     )

@@ -30,8 +30,8 @@ class Difference(NamedTuple):
 
 def find_difference(old: Sequence[Message], new: Sequence[Message]) -> Difference:
     """Return how `new` came from `old`; messages that stayed are recognised by identity and keep their order."""
-    start = _count_same(zip(old, new, strict=False))
-    end = _count_same(zip(reversed(old[start:]), reversed(new[start:]), strict=False))
+    start = _count_same_objects(zip(old, new, strict=False))
+    end = _count_same_objects(zip(reversed(old[start:]), reversed(new[start:]), strict=False))
     stop_old, stop_new = len(old) - end, len(new) - end
     places: dict[int, list[int]] = {}
     for i in range(stop_old - 1, start - 1, -1):
@@ -58,8 +58,8 @@ def find_difference(old: Sequence[Message], new: Sequence[Message]) -> Differenc
     )
 
 
-def count_changed(old: Sequence[Message], new: Sequence[Message]) -> int:
-    """Return how many messages of the old list reach from its beginning to the end of what changed."""
+def count_changed_prefix(old: Sequence[Message], new: Sequence[Message]) -> int:
+    """Return how many messages of the old list stand before the end of the last change."""
     diff = find_difference(old, new)
     return diff.start + len(diff.before)
 
@@ -86,12 +86,12 @@ def apply_backward(
     return [*messages[:position], *region, *messages[position + len(record.after) :]]
 
 
-def find_exchanged(record: Record) -> dict[int, int]:
-    """Return, for each place of `after` whose message stands for one that went, its place in `before`."""
-    return pair_exchanged(record.before, len(record.after), record.data.get("ours", ()))
+def find_replacements(record: Record) -> dict[int, int]:
+    """Return, for each new message that replaces an old one, the old one's place in `before` by its own in `after`."""
+    return pair_replacements(record.before, len(record.after), record.data.get("ours", ()))
 
 
-def pair_exchanged(before: Sequence[Any], after: int, ours: Collection[int]) -> dict[int, int]:
+def pair_replacements(before: Sequence[Any], after: int, ours: Collection[int]) -> dict[int, int]:
     """Return the same for a difference: between two that stayed, as many must have come as went, none ours.
 
     `after` is the number of its places, `ours` those of turns that are wholly our own.
@@ -110,8 +110,8 @@ def pair_exchanged(before: Sequence[Any], after: int, ours: Collection[int]) -> 
     return pairs
 
 
-def digest_prefixes(meanings: Iterable[str], seed: str) -> list[str]:
-    """Return the key of every prefix, the empty one first; `seed` has what else shapes the result (scope, settings)."""
+def compute_prefix_digests(meanings: Iterable[str], seed: str) -> list[str]:
+    """Return the digest of every prefix, the empty one first; `seed` holds what else shapes a result."""
     state = hashlib.sha256(seed.encode("utf-8", "surrogatepass"))
     keys = [state.hexdigest()]
     for item in meanings:
@@ -120,7 +120,7 @@ def digest_prefixes(meanings: Iterable[str], seed: str) -> list[str]:
     return keys
 
 
-def _count_same(pairs: Iterable[tuple[Message, Message]]) -> int:
+def _count_same_objects(pairs: Iterable[tuple[Message, Message]]) -> int:
     """Return how many pairs from the first on are of one object."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
 
@@ -133,15 +133,15 @@ def _count_same(pairs: Iterable[tuple[Message, Message]]) -> int:
 # format is asked: values are compared.
 
 
-def transplant(edited: Message, original: Message, current: Message) -> Message:
-    """Return the edited message with what the edit left alone as it is in `current`; itself where nothing differs."""
+def carry_over_edit(edited: Message, original: Message, current: Message) -> Message:
+    """Return the edited message, with what the edit left alone as it is in `current`; itself if nothing differs."""
     if current is original or current == original:
         return edited
-    return _merge(edited, original, current)
+    return _merge_edit(edited, original, current)
 
 
 def replace_call_ids(message: Message, field: str, ids: Mapping[str, str]) -> Message:
-    """Return a copy of a message of ours that answers calls, with other ids in the field that names them."""
+    """Return a copy of a message of ours that answers calls, with these ids in the field that names the calls."""
     if isinstance(message, list):
         return [replace_call_ids(item, field, ids) for item in message]
     if not isinstance(message, Mapping):
@@ -153,18 +153,18 @@ def replace_call_ids(message: Message, field: str, ids: Mapping[str, str]) -> Me
     }
 
 
-def _merge(edited: Any, original: Any, current: Any) -> Any:
+def _merge_edit(edited: Any, original: Any, current: Any) -> Any:
     if edited is original or edited == original:
         return current
     if isinstance(edited, list) and isinstance(original, list) and isinstance(current, list):
         return _merge_lists(edited, original, current)
-    new, old, now = _fields(edited), _fields(original), _fields(current)
+    new, old, now = _get_object_fields(edited), _get_object_fields(original), _get_object_fields(current)
     if new is None or old is None or now is None:
         return edited
     merged: dict[str, Any] = {}
     for key, value in new.items():
         if key in old and key in now:
-            merged[key] = _merge(value, old[key], now[key])
+            merged[key] = _merge_edit(value, old[key], now[key])
         elif key not in old or old[key] != value:
             merged[key] = value
     merged |= {key: value for key, value in now.items() if key not in old and key not in new}
@@ -176,7 +176,7 @@ def _merge_lists(edited: Sequence[Any], original: Sequence[Any], current: Sequen
     if len(original) != len(current):
         return list(edited)
     if len(edited) == len(original):
-        return [_merge(new, old, now) for new, old, now in zip(edited, original, current, strict=True)]
+        return [_merge_edit(new, old, now) for new, old, now in zip(edited, original, current, strict=True)]
     merged: list[Any] = []
     first = 0
     for item in edited:
@@ -186,7 +186,7 @@ def _merge_lists(edited: Sequence[Any], original: Sequence[Any], current: Sequen
     return merged
 
 
-def _fields(value: Any) -> Mapping[str, Any] | None:
+def _get_object_fields(value: Any) -> Mapping[str, Any] | None:
     """Return the fields of a dict or of an SDK's object; None for anything else."""
     if isinstance(value, Mapping):
         return value

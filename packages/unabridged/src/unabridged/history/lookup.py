@@ -10,10 +10,16 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.authorship import separate_inserted
+from unabridged.authorship import separate_inserted_blocks
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import apply_forward, digest_prefixes, find_exchanged, replace_call_ids, transplant
+from unabridged.history.difference import (
+    apply_forward,
+    carry_over_edit,
+    compute_prefix_digests,
+    find_replacements,
+    replace_call_ids,
+)
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX, AppliedRecord, RecordCache, fetch_messages
 from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
@@ -26,7 +32,7 @@ _CLEARED_PREFIX = "cleared: "
 
 def compute_keys(views: Sequence[View], seed: str) -> list[str]:
     """Return the key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
-    keys = digest_prefixes((view.meaning_digest for view in views), seed)
+    keys = compute_prefix_digests((view.meaning_digest for view in views), seed)
     return [
         f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
         for i, key in enumerate(keys)
@@ -71,7 +77,7 @@ def find_longest_record(archive: Archive, scope: Scope, seed: str, views: Sequen
     while first <= len(views):
         stop = min(len(views) + 1, first + size)
         keys = compute_keys(views[:stop], seed)[first:stop]
-        records = [record for record in _find_by_keys(archive, scope, keys) if _covers(record, keys, first)]
+        records = [record for record in _find_by_keys(archive, scope, keys) if _covers_prefix(record, keys, first)]
         if records:
             return max(records, key=lambda record: record.length)
         first, size = stop, size * 4
@@ -87,7 +93,7 @@ def _find_by_keys(archive: Archive, scope: Scope, keys: Sequence[str]) -> Sequen
     return [record for found in dict.fromkeys(threads.values()) for record in archive.keyed(found, keys)]
 
 
-def _covers(record: Record, keys: Sequence[str], first: int) -> bool:
+def _covers_prefix(record: Record, keys: Sequence[str], first: int) -> bool:
     """Return whether the record's key is that of a prefix as long as it says, and it reaches no further."""
     at = record.length - first
     return 0 <= at < len(keys) and keys[at] == record.key and record.start + len(record.before) <= record.length
@@ -95,12 +101,12 @@ def _covers(record: Record, keys: Sequence[str], first: int) -> bool:
 
 def apply_record(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> list[Message]:
     """Return the list with the recorded compaction in it: the same every time, with the ids and marks of today."""
-    exchanged = find_exchanged(record)
+    exchanged = find_replacements(record)
     went = {j: cast("str", record.before[i]) for j, i in exchanged.items()}
     came = {j: digest for j, digest in enumerate(record.after) if digest is not None}
     stored = fetch_messages(archive, record.scope, (*came.values(), *went.values()))
     inserted = {
-        j: transplant(stored[digest], stored[went[j]], messages[record.start + exchanged[j]])
+        j: carry_over_edit(stored[digest], stored[went[j]], messages[record.start + exchanged[j]])
         if j in exchanged
         else stored[digest]
         for j, digest in came.items()
@@ -128,32 +134,34 @@ def _answer_current_calls(messages: list[Message], index: int, format_: Format) 
         messages[index] = replace_call_ids(messages[index], format_.answers_by, ids)
 
 
-def read_cleared(
+def read_cleared_originals(
     archive: Archive, records: RecordCache, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
-    """Return what those of these messages said that were cleared before: a summary is made from that."""
+    """Return what the wanted messages said before they were cleared, by index: a summary is made from that."""
     originals_by_index: dict[int, View] = {}
     left = {i: views[i] for i in wanted if _CLEARED_PREFIX in views[i].whole_text()}
     while left:  # once for each clearing that took something out of the same message
         hashes: dict[Scope, dict[int, str]] = {}
         for i, view in left.items():
             for record in filter(None, map(records.find, find_view_record_ids(view))):
-                if (digest := _find_exchanged_hash(record, view)) is not None:
+                if (digest := _find_replaced_hash(record, view)) is not None:
                     hashes.setdefault(record.scope, {})[i] = digest
         left = {}
         for scope, digests in hashes.items():
             originals = fetch_messages(archive, scope, digests.values())
             left |= {i: format_.read(originals[digest]) for i, digest in digests.items()}
-        originals_by_index |= {i: separate_inserted(view).with_origin(views[i].origin) for i, view in left.items()}
+        originals_by_index |= {
+            i: separate_inserted_blocks(view).with_origin(views[i].origin) for i, view in left.items()
+        }
         left = {i: view for i, view in left.items() if _CLEARED_PREFIX in view.whole_text()}
     return originals_by_index
 
 
-def _find_exchanged_hash(record: Record, view: View) -> str | None:
+def _find_replaced_hash(record: Record, view: View) -> str | None:
     """Return the hash of the message that the record exchanged for this one; None when it did not."""
     marks = record.data.get("marks", [])
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]
-    stands_for = find_exchanged(record)
+    stands_for = find_replacements(record)
     for j, mark in zip(places, marks, strict=True):
         if mark == view.meaning_digest and j in stands_for:
             return cast("str", record.before[stands_for[j]])

@@ -15,11 +15,11 @@ from typing import NamedTuple, cast
 from unabridged.archive import codec, store_rules
 from unabridged.archive.pins import read_thread_texts, write_thread_texts
 from unabridged.archive.protocol import Archive, Record, Scope
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.errors import ArchiveError
 from unabridged.formats import FORMATS
-from unabridged.formats.base import Format, Message, read_at
-from unabridged.history.difference import apply_backward, digest_prefixes, find_exchanged, transplant
+from unabridged.formats.base import Format, Message, read_message_at
+from unabridged.history.difference import apply_backward, carry_over_edit, compute_prefix_digests, find_replacements
 from unabridged.marks import find_summary_turn_id, find_view_record_ids, is_summary_question
 from unabridged.messages import View
 
@@ -49,7 +49,7 @@ class ReplayedMessage(NamedTuple):
     """The ids of the records that it names."""
 
 
-def _to_row(message: Message, view: View) -> ReplayedMessage:
+def _build_row(message: Message, view: View) -> ReplayedMessage:
     return ReplayedMessage(message, view, find_view_record_ids(view))
 
 
@@ -83,7 +83,7 @@ def find_applied_record(
     archive: Archive, scope: Scope, views: Sequence[View], records: RecordCache
 ) -> AppliedRecord | None:
     """Return the newest compaction whose result is in the list, whatever ids the texts claim."""
-    rows = [_to_row(None, view) for view in views]
+    rows = [_build_row(None, view) for view in views]
     return _RecordSearch(archive, scope, records, most=MAX_UNNAMED_RECORDS).find_newest(rows)
 
 
@@ -92,14 +92,14 @@ def find_inserted_meanings(records: RecordCache, applied: AppliedRecord | None) 
     meanings: set[str] = set()
     record = applied.record if applied else None
     while record is not None:
-        meanings.update(_marks(record))
+        meanings.update(_read_marks(record))
         is_last = record.kind == "summary" or not record.prior  # a summary took the one before it in
         record = None if is_last else records.find(cast("str", record.prior))
     return meanings
 
 
-def note_undone(archive: Archive, record: Record) -> None:
-    """Remember a record that is undone and left no name in the list: the list may still be used, and replayed."""
+def remember_undone(archive: Archive, record: Record) -> None:
+    """Remember an undone record that left no name in the list: that list may still be sent, and replayed."""
     if record.data.get("named"):
         return
     known = read_thread_texts(archive, record.scope, _UNDONE_KEY)
@@ -107,7 +107,7 @@ def note_undone(archive: Archive, record: Record) -> None:
         write_thread_texts(archive, record.scope, _UNDONE_KEY, [*known, record.id][-MAX_UNDONE_IDS:])
 
 
-def take_back(
+def undo_records(
     archive: Archive,
     scope: Scope,
     messages: list[Message],
@@ -123,7 +123,7 @@ def take_back(
     raise `ArchiveError` where something of ours is left that the archive does not know, or that is not whole.
     """
     search = _RecordSearch(archive, scope, RecordCache(archive, scope))
-    rows = [_to_row(message, read_at(i, message, format_)) for i, message in enumerate(messages)]
+    rows = [_build_row(message, read_message_at(i, message, format_)) for i, message in enumerate(messages)]
     done: list[Record] = []
     while not done or every:
         applied = search.find_newest(rows)
@@ -131,13 +131,13 @@ def take_back(
             break
         record = applied.record
         done.append(record)
-        search.mark_taken(record)
+        search.mark_undone(record)
         originals = _fetch_originals(archive, applied, rows)
         recorded = FORMATS.get(record.data.get("format", ""), format_) if detected else format_
         if recorded is not format_:
             format_ = recorded
-            rows = [_to_row(row.message, format_.read(row.message)) for row in rows]
-        put_back = {i: _to_row(message, format_.read(message)) for i, message in originals.items()}
+            rows = [_build_row(row.message, format_.read(row.message)) for row in rows]
+        put_back = {i: _build_row(message, format_.read(message)) for i, message in originals.items()}
         rows = apply_backward(record, rows, applied.position, put_back)
     if strict and (every or not done):
         _refuse_leftovers(archive, scope, search, rows)
@@ -147,20 +147,20 @@ def take_back(
 def _fetch_originals(archive: Archive, applied: AppliedRecord, rows: Sequence[ReplayedMessage]) -> dict[int, Message]:
     """Return what went, by its place in `before`; where a message stands for it, with today's ids."""
     record, position = applied
-    stubs = {i: j for j, i in find_exchanged(record).items() if position + j < len(rows)}
+    stubs = {i: j for j, i in find_replacements(record).items() if position + j < len(rows)}
     went = {i: digest for i, digest in enumerate(record.before) if isinstance(digest, str)}
     came = {i: cast("str", record.after[j]) for i, j in stubs.items()}
     stored = fetch_messages(archive, record.scope, (*went.values(), *came.values()))
     originals = {i: stored[digest] for i, digest in went.items()}
     for i, j in stubs.items():
-        originals[i] = transplant(originals[i], stored[came[i]], rows[position + j].message)
+        originals[i] = carry_over_edit(originals[i], stored[came[i]], rows[position + j].message)
     return originals
 
 
 def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, rows: Sequence[ReplayedMessage]) -> None:
     place = store_rules.describe_scope(scope) if scope.thread else f"namespace {scope.namespace!r}"
     where = f"in {place} of archive {archive.url}"
-    if (stranded := search.find_stranded(rows)) is not None:
+    if (stranded := search.find_incomplete(rows)) is not None:
         raise ArchiveError(
             f"record {stranded.id} {where} stands in the list only in part: messages it put in were changed or taken "
             "out, so the original can't be rebuilt exactly. Replay the list as it was given back, or pass "
@@ -171,7 +171,7 @@ def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, row
             "the list holds the question before a summary turn and not the turn itself: it was cut off there, so the "
             'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
         )
-    views = with_origins([row.view for row in rows])
+    views = assign_origins([row.view for row in rows])
     unknown = [
         i for i in map(find_summary_turn_id, (v for v in views if v.origin != "tool")) if i and search.is_unknown(i)
     ]
@@ -201,15 +201,15 @@ class _RecordSearch:
 
     def __init__(self, archive: Archive, scope: Scope, records: RecordCache, most: int | None = None) -> None:
         self._archive, self._scope, self._records = archive, scope, records
-        self._taken: set[str] = set()
+        self._undone_ids: set[str] = set()
         self._prior: str | None = None
         self._unread = islice(archive.newest(scope), most)
         self._read: list[Record] = []
         self._undone: list[Record] | None = None
 
-    def mark_taken(self, record: Record) -> None:
+    def mark_undone(self, record: Record) -> None:
         """Look for this record no more, which was taken back, and for the one before it first."""
-        self._taken.add(record.id)
+        self._undone_ids.add(record.id)
         self._prior = record.prior
 
     def find_newest(self, rows: Sequence[ReplayedMessage]) -> AppliedRecord | None:
@@ -217,18 +217,20 @@ class _RecordSearch:
 
         Where one was taken back exactly, the one before it is the newest: nothing else need be looked at.
         """
-        before = self._records.find(self._prior) if self._prior and self._prior not in self._taken else None
+        before = self._records.find(self._prior) if self._prior and self._prior not in self._undone_ids else None
         if before is not None and (exact := _match_exactly(before, rows)) is not None:
             return exact
         names = dict.fromkeys(record_id for row in rows for record_id in row.names)
-        wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._taken]
-        named = sorted(filter(None, map(self._records.find, wanted)), key=_age, reverse=True)
-        places = _find_places(rows)
+        wanted = [record_id for record_id in (*names, self._prior) if record_id and record_id not in self._undone_ids]
+        named = sorted(filter(None, map(self._records.find, wanted)), key=_sort_key, reverse=True)
+        places = _index_by_meaning(rows)
         matches = (_match_exactly(record, rows) or _match_by_marks(record, rows, places) for record in named)
         best = next(filter(None, matches), None)
-        age = _age(best.record) if best else None
-        unnamed = [record for record in self._newer(self._every(), age) if not record.data.get("named")]
-        others = (*unnamed, *self._newer(self._list_undone(), age))
+        age = _sort_key(best.record) if best else None
+        unnamed = [
+            record for record in self._select_newer(self._iterate_records(), age) if not record.data.get("named")
+        ]
+        others = (*unnamed, *self._select_newer(self._list_undone(), age))
         exact = next(filter(None, (_match_exactly(record, rows) for record in others)), None)
         if exact is not None or best is not None:
             return exact or best
@@ -236,42 +238,42 @@ class _RecordSearch:
         alike = [match for record in unnamed if (match := _match_by_marks(record, rows, places))]
         return alike[0] if len(alike) == 1 else None
 
-    def find_stranded(self, rows: Sequence[ReplayedMessage]) -> Record | None:
+    def find_incomplete(self, rows: Sequence[ReplayedMessage]) -> Record | None:
         """Return a record of which something is in these rows although its whole result is not."""
         for row in rows:
             for record_id in row.names:
-                record = None if record_id in self._taken else self._records.find(record_id)
-                if record is not None and row.view.meaning_digest in _marks(record):
+                record = None if record_id in self._undone_ids else self._records.find(record_id)
+                if record is not None and row.view.meaning_digest in _read_marks(record):
                     return record
         return None
 
     def is_unknown(self, record_id: str) -> bool:
         """Return whether no record has this id."""
-        return record_id not in self._taken and self._records.find(record_id) is None
+        return record_id not in self._undone_ids and self._records.find(record_id) is None
 
-    def _newer(self, records: Iterable[Record], age: tuple[float, int] | None) -> Iterator[Record]:
+    def _select_newer(self, records: Iterable[Record], age: tuple[float, int] | None) -> Iterator[Record]:
         """Yield those of the records, newest first, that are newer and were not taken back."""
         for record in records:
-            if age is not None and _age(record) <= age:
+            if age is not None and _sort_key(record) <= age:
                 return
-            if record.id not in self._taken:
+            if record.id not in self._undone_ids:
                 yield record
 
     def _list_undone(self) -> list[Record]:
         """Return the records that were undone and left no name, newest first: their lists may still be used."""
         if self._undone is None:
             records = filter(None, map(self._records.find, read_thread_texts(self._archive, self._scope, _UNDONE_KEY)))
-            self._undone = sorted(records, key=_age, reverse=True)
+            self._undone = sorted(records, key=_sort_key, reverse=True)
         return self._undone
 
-    def _every(self) -> Iterator[Record]:
+    def _iterate_records(self) -> Iterator[Record]:
         yield from list(self._read)
         for record in self._unread:
             self._read.append(record)
             yield record
 
 
-def _find_places(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:
+def _index_by_meaning(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for i, row in enumerate(rows):
         places.setdefault(row.view.meaning_digest, []).append(i)
@@ -283,7 +285,7 @@ def _match_exactly(record: Record, rows: Sequence[ReplayedMessage]) -> AppliedRe
     stop = record.start + len(record.after)
     if (
         len(rows) < stop
-        or record.data.get("result") != digest_prefixes((row.view.meaning_digest for row in rows[:stop]), "")[-1]
+        or record.data.get("result") != compute_prefix_digests((row.view.meaning_digest for row in rows[:stop]), "")[-1]
     ):
         return None
     return AppliedRecord(record, record.start)
@@ -296,11 +298,11 @@ def _match_by_marks(
 
     A list that was cut off within it holds the rest no more: that is enough where each message stands for one.
     """
-    marks, size = _marks(record), len(record.after)
+    marks, size = _read_marks(record), len(record.after)
     came = [j for j, digest in enumerate(record.after) if digest is not None]
     if not marks:
         return None
-    may_be_cut_off = len(record.before) == size and len(find_exchanged(record)) == len(came)
+    may_be_cut_off = len(record.before) == size and len(find_replacements(record)) == len(came)
     stayed = {int(j): meaning for j, meaning in record.data.get("stayed", {}).items()}
 
     def is_there(start: int) -> bool:
@@ -315,9 +317,9 @@ def _match_by_marks(
     return AppliedRecord(record, starts[0]) if len(starts) == 1 else None
 
 
-def _marks(record: Record) -> list[str]:
+def _read_marks(record: Record) -> list[str]:
     return record.data.get("marks", [])
 
 
-def _age(record: Record) -> tuple[float, int]:
+def _sort_key(record: Record) -> tuple[float, int]:
     return record.created, record.data.get("depth", 0)

@@ -13,17 +13,23 @@ Refusals and apologies are regular expressions in lower case; a space in one als
 languages are tried at once.
 """
 
-from unabridged.languages.detection import certain_language, detect_language
+from unabridged.languages.detection import detect_language, detect_language_surely
 from unabridged.languages.language_files import (
+    collect_phrases,
     fold_case,
-    labels,
-    language_name,
-    language_tables,
-    match_phrase,
-    vocabulary,
+    get_labels,
+    get_language_name,
+    load_language_tables,
+    measure_phrase_match,
 )  # fmt: skip
 
 __all__ = [
-    "certain_language", "detect_language", "fold_case", "labels", "language_name", "language_tables", "match_phrase",
-    "vocabulary",
+    "collect_phrases",
+    "detect_language",
+    "detect_language_surely",
+    "fold_case",
+    "get_labels",
+    "get_language_name",
+    "load_language_tables",
+    "measure_phrase_match",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from unabridged.languages.language_files import language_tables
+from unabridged.languages.language_files import load_language_tables
 from unabridged.text_cache import cache_by_text
 
 _SCRIPT_PATTERNS = {
@@ -42,7 +42,7 @@ def detect_language(texts: Iterable[str]) -> str:
     votes, read = Counter[str](), 0
     for text in texts:
         sample = text[: _SAMPLE_CHARACTERS // 4]
-        code, _ = _language_of(sample)
+        code, _ = _detect_sample_language(sample)
         votes[code] += code != ""
         read += len(sample)
         if read >= _SAMPLE_CHARACTERS:
@@ -50,19 +50,19 @@ def detect_language(texts: Iterable[str]) -> str:
     return max(votes, key=votes.__getitem__, default="")
 
 
-def certain_language(texts: Iterable[str]) -> str:
+def detect_language_surely(texts: Iterable[str]) -> str:
     """Return the language, or the script, that these texts taken together are in; "" in doubt.
 
     Read from all over the texts: what is refused for its language is refused on this evidence.
     """
     read = [text[: _SAMPLE_CHARACTERS // 4] for text in texts]
     step = max(1, sum(map(len, read)) // _SAMPLE_CHARACTERS)
-    code, certain = _language_of("\n".join(read[::step]))
+    code, certain = _detect_sample_language("\n".join(read[::step]))
     return code if certain else ""
 
 
 @cache_by_text
-def _language_of(sample: str) -> tuple[str, bool]:
+def _detect_sample_language(sample: str) -> tuple[str, bool]:
     """Return the most likely language, and whether it is certain."""
     sample = _CODE_PATTERN.sub(" ", sample)
     letters, han, kana = (len(pattern.findall(sample)) for pattern in (_LETTER_PATTERN, _HAN_PATTERN, _KANA_PATTERN))
@@ -73,16 +73,18 @@ def _language_of(sample: str) -> tuple[str, bool]:
     for name, script in _SCRIPT_PATTERNS.items():
         if letters and len(script.findall(sample)) * 3 >= letters:
             # A file whose commonest words are in this script tells its language; else the script is all that is known.
-            known = {code: common for code, common in _common().items() if script.search("".join(common))}
+            known = {code: common for code, common in _load_common_words().items() if script.search("".join(common))}
             return max(known, key=lambda code: sum(word in known[code] for word in words), default=name), letters >= 8
-    tally = Counter({code: sum(word in common for word in words) for code, common in _common().items()})
+    tally = Counter({code: sum(word in common for word in words) for code, common in _load_common_words().items()})
     (best, most), (_, second) = tally.most_common(2)
     enough = len(words) >= 8 and most >= 4 and most * 8 >= len(words)
     return best if most else "", enough and most >= 1.4 * second and (han + kana) * 20 < letters
 
 
 @cache
-def _common() -> dict[str, frozenset[str]]:
+def _load_common_words() -> dict[str, frozenset[str]]:
     """Return the commonest words by language; languages with headings of ours first, in case nothing decides."""
-    known = {code: frozenset(table["common"].split()) for code, table in language_tables().items() if "common" in table}
-    return dict(sorted(known.items(), key=lambda item: "words" not in language_tables()[item[0]]))
+    known = {
+        code: frozenset(table["common"].split()) for code, table in load_language_tables().items() if "common" in table
+    }
+    return dict(sorted(known.items(), key=lambda item: "words" not in load_language_tables()[item[0]]))

@@ -14,22 +14,22 @@ from typing import Any
 
 
 @cache
-def language_tables() -> MappingProxyType[str, dict[str, Any]]:
+def load_language_tables() -> MappingProxyType[str, dict[str, Any]]:
     """Return everything the files hold, by language code; a file need not have every entry."""
     files = sorted(Path(__file__).parent.glob("*.json"))
     return MappingProxyType({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
 
 
 @cache
-def labels(language: str) -> MappingProxyType[str, str]:
+def get_labels(language: str) -> MappingProxyType[str, str]:
     """Return our headings and labels in this language, each in English where there is none."""
-    tables = language_tables()
+    tables = load_language_tables()
     return MappingProxyType({**tables["en"]["words"], **tables.get(language, {}).get("words", {})})
 
 
-def language_name(code: str) -> str:
+def get_language_name(code: str) -> str:
     """Return what a language is called in English; "" for one that no file tells of."""
-    name: str = language_tables().get(code, {}).get("name", "")
+    name: str = load_language_tables().get(code, {}).get("name", "")
     return name
 
 
@@ -39,19 +39,19 @@ def fold_case(text: str) -> str:
 
 
 @cache
-def vocabulary(kind: str) -> frozenset[str]:
-    """Return the words of this kind in all languages. English has every kind."""
-    if kind not in language_tables()["en"]:
+def collect_phrases(kind: str) -> frozenset[str]:
+    """Return the phrases of this kind, such as `refusals`, in all languages; English has every kind."""
+    if kind not in load_language_tables()["en"]:
         raise KeyError(kind)
-    return frozenset(phrase for table in language_tables().values() for phrase in table.get(kind, ()))
+    return frozenset(phrase for table in load_language_tables().values() for phrase in table.get(kind, ()))
 
 
-def match_phrase(kind: str, text: str) -> int:
+def measure_phrase_match(kind: str, text: str) -> int:
     """Return how far a phrase of this kind at the very beginning of a folded text reaches; 0 when none stands there."""
-    matches = (pattern.match(text) for pattern in _patterns(kind))
+    matches = (pattern.match(text) for pattern in _compile_phrases(kind))
     return max((match.end() for match in matches if match), default=0)
 
 
 @cache
-def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern.replace(" ", "[ ,]+")) for pattern in sorted(vocabulary(kind)))
+def _compile_phrases(kind: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.replace(" ", "[ ,]+")) for pattern in sorted(collect_phrases(kind)))

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from unabridged.formats.base import Finding
 from unabridged.legality.form import UNREPAIRABLE_RULES
-from unabridged.legality.pairing import find_waiting
+from unabridged.legality.pairing import find_unanswered_round
 from unabridged.legality.rejoin import NO_RESULT
-from unabridged.legality.repair import PROVIDERS, Repaired, check, check_views, repair
+from unabridged.legality.repair import PROVIDERS, RepairResult, check, check_views, repair
 
 __all__ = [
     "NO_RESULT",
     "PROVIDERS",
     "UNREPAIRABLE_RULES",
     "Finding",
-    "Repaired",
+    "RepairResult",
     "check",
     "check_views",
-    "find_waiting",
+    "find_unanswered_round",
     "repair",
 ]

@@ -25,8 +25,8 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
     """Yield every round, in order; answers that follow no call make a round without calls."""
     start = 0
     while start < len(views):
-        stop = _calls_stop(views, start, items=items)
-        end = _answers_stop(views, stop)
+        stop = _find_calls_end(views, start, items=items)
+        end = _find_answers_end(views, stop)
         calls = [
             (i, call)
             for i in range(start, stop)
@@ -41,7 +41,7 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
         start = max(end, start + 1)
 
 
-def _calls_stop(views: Sequence[View], start: int, *, items: bool) -> int:
+def _find_calls_end(views: Sequence[View], start: int, *, items: bool) -> int:
     if not items:
         return start + 1 if views[start].calls else start
     while start < len(views) and views[start].role == "assistant":
@@ -49,7 +49,7 @@ def _calls_stop(views: Sequence[View], start: int, *, items: bool) -> int:
     return start
 
 
-def _answers_stop(views: Sequence[View], start: int) -> int:
+def _find_answers_end(views: Sequence[View], start: int) -> int:
     """Return where the answers end: tool messages in a row together, a user message with results alone."""
     stop = start
     while stop < len(views) and views[stop].role == "tool":
@@ -59,8 +59,8 @@ def _answers_stop(views: Sequence[View], start: int) -> int:
     return stop
 
 
-def find_waiting(views: Sequence[View], *, items: bool = True) -> int | None:
-    """Return where the first call stands of a round at the very end that waits for results; None where none waits.
+def find_unanswered_round(views: Sequence[View], *, items: bool = True) -> int | None:
+    """Return the index of the first call of a last round that still waits for results; None where none waits.
 
     What a person says beside a result is a turn of its own: then the calls without one are broken, and wait no more.
     """
@@ -76,26 +76,26 @@ def find_waiting(views: Sequence[View], *, items: bool = True) -> int | None:
     return calls[0][0] if waits else None
 
 
-Pairs = list[tuple[int, str]]
+IndexedIds = list[tuple[int, str]]
 """Indices of messages with an id each that is wrong there."""
 
 
 def find_unpaired(outgoing: Outgoing) -> list[Finding]:
     """Return all faults in calls and answers, whoever the provider is, and an empty conversation."""
     rounds = list(find_rounds(outgoing.views, items=outgoing.format.items))
-    found = [*_empty_outgoing_of(outgoing), *_missing_ids(outgoing)]
-    for rule in (_repeated_ids, _unanswered_calls, _orphan_answers):
+    found = [*_find_empty_conversation(outgoing), *_find_missing_ids(outgoing)]
+    for rule in (_find_repeated_ids, _find_unanswered_calls, _find_orphan_answers):
         found += rule(outgoing, rounds)
     return found
 
 
-def _empty_outgoing_of(outgoing: Outgoing) -> Iterator[Finding]:
+def _find_empty_conversation(outgoing: Outgoing) -> Iterator[Finding]:
     """Find that there is no message but system messages that the provider takes from elsewhere."""
     if not any(view.role != "system" or not outgoing.provider.system_apart for view in outgoing.views):
         yield Finding("empty-conversation", 0, "there is no message for the model to answer: add a user message")
 
 
-def _missing_ids(outgoing: Outgoing) -> Iterator[Finding]:
+def _find_missing_ids(outgoing: Outgoing) -> Iterator[Finding]:
     """Find calls without an id, and answers that do not say which call they are to."""
     for index, view in enumerate(outgoing.views):
         calls = any(not call.id for call in view.calls)
@@ -104,7 +104,7 @@ def _missing_ids(outgoing: Outgoing) -> Iterator[Finding]:
             yield Finding("missing-id", index, f"message {index} {what}: give the call and its result the same id")
 
 
-def _repeated_ids(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
+def _find_repeated_ids(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Find calls that share an id, in one round or in the whole conversation, and calls that are answered twice."""
     calls = [[(i, call.id) for i, call in round_.calls if call.has_id] for round_ in rounds]
     places = [{call.alias for _, call in round_.calls} for round_ in rounds]
@@ -112,16 +112,16 @@ def _repeated_ids(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[F
         [(i, answer.call_id) for i, answer in round_.answers if answer.call_id not in known]
         for round_, known in zip(rounds, places, strict=True)
     ]
-    again = _find_repeated(calls, together=outgoing.provider.unique_ids)
-    yield from _report("duplicate-call", again, "calls %s again: give each call an id of its own")
-    again = _find_repeated(answers, together=outgoing.provider.pairs_anywhere)
-    yield from _report("duplicate-answer", again, "answers %s again: keep one result for each call")
+    again = _find_repeated_pairs(calls, together=outgoing.provider.unique_ids)
+    yield from _build_findings("duplicate-call", again, "calls %s again: give each call an id of its own")
+    again = _find_repeated_pairs(answers, together=outgoing.provider.pairs_anywhere)
+    yield from _build_findings("duplicate-answer", again, "answers %s again: keep one result for each call")
 
 
-def _unanswered_calls(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
+def _find_unanswered_calls(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Find calls that are not answered where the provider looks for it."""
     last = {answer.call_id: index for index, view in enumerate(outgoing.views) for answer in view.answers}
-    missing: Pairs = []
+    missing: IndexedIds = []
     for round_ in rounds:
         if outgoing.pending and round_.stop == len(outgoing.views):
             continue
@@ -132,27 +132,27 @@ def _unanswered_calls(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterat
     fault = "calls %s and no result follows directly: put one result for each call right behind it"
     if outgoing.provider.pairs_anywhere:
         fault = "calls %s and no result follows: put one result for each call behind it"
-    return _report("unanswered-call", missing, fault)
+    return _build_findings("unanswered-call", missing, fault)
 
 
-def _orphan_answers(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
+def _find_orphan_answers(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Find answers to no call before them; a call may hide behind a reference to an item that the provider stored."""
     anywhere = outgoing.provider.pairs_anywhere
     hidden = next((i for i, view in enumerate(outgoing.views) if view.opaque and anywhere), len(outgoing.views))
     called: set[str] = set()
-    orphans: Pairs = []
+    orphans: IndexedIds = []
     for round_ in rounds:
         called = {*(called if anywhere else ()), *(id_ for _, call in round_.calls for id_ in call.ids)}
         orphans += [(i, a.call_id) for i, a in round_.answers if a.call_id and a.call_id not in called and i < hidden]
     fault = "answers %s, which the message before it did not call: put the result behind its call, or leave it out"
     if anywhere:
         fault = "answers %s, which no message before it calls: put the result behind its call, or leave it out"
-    return _report("orphan-answer", orphans, fault)
+    return _build_findings("orphan-answer", orphans, fault)
 
 
-def _find_repeated(parts: Iterable[Pairs], *, together: bool) -> Pairs:
+def _find_repeated_pairs(parts: Iterable[IndexedIds], *, together: bool) -> IndexedIds:
     """Return each id that comes again within its part, or in any; a missing one is another rule's business."""
-    twice: Pairs = []
+    twice: IndexedIds = []
     seen: set[str] = set()
     for part in parts:
         seen = seen if together else set()
@@ -164,7 +164,7 @@ def _find_repeated(parts: Iterable[Pairs], *, together: bool) -> Pairs:
     return twice
 
 
-def _report(rule: str, pairs: Pairs, fault: str) -> Iterator[Finding]:
+def _build_findings(rule: str, pairs: IndexedIds, fault: str) -> Iterator[Finding]:
     """Yield a finding for each message, in order, with all its ids."""
     found: dict[int, list[str]] = {}
     for index, id_ in pairs:
@@ -173,16 +173,16 @@ def _report(rule: str, pairs: Pairs, fault: str) -> Iterator[Finding]:
         yield Finding(rule, index, f"message {index} {fault % ', '.join(ids)}")
 
 
-def strict_alternation(outgoing: Outgoing) -> Iterator[Finding]:
+def find_alternation_faults(outgoing: Outgoing) -> Iterator[Finding]:
     """Find where user and assistant do not take turns, the user first; calls, results and system do not count."""
-    for index, role in find_gaps(outgoing.views):
+    for index, role in find_missing_turns(outgoing.views):
         yield Finding(
             "strict-alternation", index, f"message {index} needs a turn of the {role} before it: put one there"
         )
 
 
-def find_gaps(views: Sequence[View]) -> Iterator[tuple[int, Literal["user", "assistant"]]]:
-    """Yield each message before which a turn is missing, and whose.
+def find_missing_turns(views: Sequence[View]) -> Iterator[tuple[int, Literal["user", "assistant"]]]:
+    """Yield each index before which a turn is missing, and whose turn.
 
     The user's goes in front of the reasoning and the system messages that lead up to the assistant's, except the
     system messages that everything begins with.

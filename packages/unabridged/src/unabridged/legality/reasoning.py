@@ -17,21 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unabridged.formats import PROVIDERS, format_named
+from unabridged.formats import PROVIDERS, get_format
 from unabridged.formats.base import Format, Message, ThinkingRule
 from unabridged.messages import View
 
 
-def reasoning_rule(model: str | None, format: Format | str) -> ThinkingRule:  # noqa: A002 - the word every part uses
+def find_reasoning_rule(model: str | None, format: Format | str) -> ThinkingRule:  # noqa: A002 - the word every part uses
     """Return which of the four rules holds for this model, with or without a provider's prefix, in this format."""
-    unnamed = format_named(format).thinking
+    unnamed = get_format(format).thinking
     if model is None or unnamed == "glued":
         return unnamed
     rules = (provider.thinking_rule(model) for provider in PROVIDERS.values())
     return next((rule for rule in rules if rule is not None), "free")
 
 
-def strip_from(
+def strip_thinking_from(
     messages: Sequence[Message], views: Sequence[View], fmt: Format, start: int, rule: ThinkingRule
 ) -> list[Message]:
     """Return the messages after a rewrite at `start`; for a `bound` model, without thinking from there on.
@@ -47,6 +47,6 @@ def strip_from(
     return [*messages[:start], *(message for message in rest if message is not None)]
 
 
-def without_thinking(messages: Sequence[Message], fmt: Format) -> list[Message]:
+def strip_all_thinking(messages: Sequence[Message], fmt: Format) -> list[Message]:
     """Return the messages without any thinking: what is left to send where a provider refuses what stands in them."""
-    return strip_from(messages, [fmt.read(message) for message in messages], fmt, 0, "bound")
+    return strip_thinking_from(messages, [fmt.read(message) for message in messages], fmt, 0, "bound")

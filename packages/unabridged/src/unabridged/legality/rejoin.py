@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from unabridged.formats.base import Format, Message, Outgoing, Unit
+from unabridged.formats.base import Format, Message, Outgoing, RepairUnit
 from unabridged.messages import Answer, Call
 
 NO_RESULT = "[No result was recorded for this call.]"
 """The text of a stub. A real result that comes later takes its place."""
 
 
-Stub = Callable[[Call, Message], Sequence[Unit]]
+StubMaker = Callable[[Call, Message], Sequence[RepairUnit]]
 """Makes an answer to a call of a message, or nothing when the call can't be answered so."""
 
 
 @dataclass(slots=True, eq=False)
-class _Slot:
+class _CallSlot:
     """One call that waits for its answer."""
 
     call: Call
@@ -39,37 +39,37 @@ class _Slot:
     """Which unit answers."""
 
 
-def rejoin(units: Sequence[Unit], outgoing: Outgoing, stub: Stub) -> list[Unit]:
+def rejoin_calls_and_answers(units: Sequence[RepairUnit], outgoing: Outgoing, stub: StubMaker) -> list[RepairUnit]:
     """Return the units with every call answered where the provider looks; a call that `stub` can't answer goes."""
-    anywhere = outgoing.own and outgoing.provider.pairs_anywhere
+    anywhere = outgoing.is_own_format and outgoing.provider.pairs_anywhere
     numbers = _number_rounds(units, items=outgoing.format.items)
     slots = _open_slots(units, numbers, unique=outgoing.provider.unique_ids)
-    _match(units, numbers, slots)
+    _match_answers(units, numbers, slots)
     answered = {slot.answer: slot for mine in slots for slot in mine if slot.answer is not None}
     # The round behind which there is nothing but answers.
     last = next((numbers[i] for i in range(len(units) - 1, -1, -1) if units[i].answer is None), -1)
-    laid: list[Unit] = []
-    replies: list[tuple[_Slot, Unit]] = []
-    stubs: list[tuple[_Slot, Unit]] = []
+    laid: list[RepairUnit] = []
+    replies: list[tuple[_CallSlot, RepairUnit]] = []
+    stubs: list[tuple[_CallSlot, RepairUnit]] = []
     for index, unit in enumerate(units):
         if unit.answer is not None:
             if anywhere and index in answered and answered[index].owner < index:
-                laid.append(_address(unit, answered[index], outgoing.format))
+                laid.append(_set_answered_call(unit, answered[index], outgoing.format))
             continue
         if not (outgoing.pending and numbers[index] == last):
             stubs += _make_stubs(slots[index], unit, stub)
-        if (called := _name_calls(unit, slots[index], outgoing.format)) is not None:
+        if (called := _set_call_ids(unit, slots[index], outgoing.format)) is not None:
             laid.append(called)
         mine = [(slot, slot.answer) for slot in slots[index] if slot.answer is not None]
         follow = [(slot, i) for slot, i in mine if not anywhere or i < index]
-        replies += [(slot, _address(units[i], slot, outgoing.format)) for slot, i in follow]
+        replies += [(slot, _set_answered_call(units[i], slot, outgoing.format)) for slot, i in follow]
         if numbers[index] not in numbers[index + 1 : index + 2]:
-            laid += _in_order(replies, stubs)
+            laid += _order_answers(replies, stubs)
             replies, stubs = [], []
     return laid
 
 
-def _number_rounds(units: Sequence[Unit], *, items: bool) -> list[int]:
+def _number_rounds(units: Sequence[RepairUnit], *, items: bool) -> list[int]:
     """Return the number of each unit's round: the model's units in a row are one where turns are made of items."""
     numbers: list[int] = []
     number, inside = 0, False
@@ -82,7 +82,7 @@ def _number_rounds(units: Sequence[Unit], *, items: bool) -> list[int]:
     return numbers
 
 
-def _open_slots(units: Sequence[Unit], numbers: Sequence[int], *, unique: bool) -> list[list[_Slot]]:
+def _open_slots(units: Sequence[RepairUnit], numbers: Sequence[int], *, unique: bool) -> list[list[_CallSlot]]:
     """Return a slot for each call of each unit; a repeated one without an answer is dropped, or gets a new id."""
     supply = Counter(unit.answer.call_id for unit in units if unit.answer is not None)
     taken = {call.id for unit in units for call in unit.calls} | set(supply)
@@ -92,11 +92,11 @@ def _open_slots(units: Sequence[Unit], numbers: Sequence[int], *, unique: bool) 
         taken.add(id_)
         return id_
 
-    known: dict[tuple[int, str], list[_Slot]] = defaultdict(list)
-    slots: list[list[_Slot]] = [[] for _ in units]
+    known: dict[tuple[int, str], list[_CallSlot]] = defaultdict(list)
+    slots: list[list[_CallSlot]] = [[] for _ in units]
     for index, unit in enumerate(units):
         for call in unit.calls:
-            slot = _Slot(call, call.id or fresh("call"), index, sum(map(len, slots)))
+            slot = _CallSlot(call, call.id or fresh("call"), index, sum(map(len, slots)))
             same = known[0 if unique and call.has_id else numbers[index], call.id]
             if call.id and same:
                 again = (call.name, call.arguments) == (same[0].call.name, same[0].call.arguments)
@@ -108,11 +108,11 @@ def _open_slots(units: Sequence[Unit], numbers: Sequence[int], *, unique: bool) 
     return slots
 
 
-def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequence[_Slot]]) -> None:
-    """Give each answer to the latest call before it that waits for it, else to one behind it, else for a stub."""
-    by_id: dict[str, list[_Slot]] = defaultdict(list)
-    latest: dict[str, _Slot] = {}
-    recent: list[_Slot] = []
+def _match_answers(units: Sequence[RepairUnit], numbers: Sequence[int], slots: Sequence[Sequence[_CallSlot]]) -> None:
+    """Give each answer to the latest call before it that has none, else to a later call, else in place of a stub."""
+    by_id: dict[str, list[_CallSlot]] = defaultdict(list)
+    latest: dict[str, _CallSlot] = {}
+    recent: list[_CallSlot] = []
     early: list[tuple[int, Answer]] = []
     for index, unit in enumerate(units):
         mine = [slot for slot in slots[index] if not slot.dropped]
@@ -125,14 +125,14 @@ def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequen
         if unit.answer is None:
             continue
         id_ = unit.answer.call_id
-        found = _find_waiting(reversed(by_id[id_]) if id_ else recent)
+        found = _find_unanswered(reversed(by_id[id_]) if id_ else recent)
         if found is None:
             early.append((index, unit.answer))
         else:
             found.answer = index
             latest.update(dict.fromkeys(found.call.ids, found))
     for index, answer in early:
-        found = _find_waiting(by_id[answer.call_id]) if answer.call_id else None
+        found = _find_unanswered(by_id[answer.call_id]) if answer.call_id else None
         if found is None and answer.text != NO_RESULT:
             found = latest.get(answer.call_id)
             found = found if found is not None and _is_stub(units[found.answer or 0]) else None
@@ -141,15 +141,15 @@ def _match(units: Sequence[Unit], numbers: Sequence[int], slots: Sequence[Sequen
             latest.update(dict.fromkeys(found.call.ids, found))
 
 
-def _find_waiting(slots: Iterable[_Slot]) -> _Slot | None:
+def _find_unanswered(slots: Iterable[_CallSlot]) -> _CallSlot | None:
     return next((slot for slot in slots if slot.answer is None), None)
 
 
-def _is_stub(unit: Unit) -> bool:
+def _is_stub(unit: RepairUnit) -> bool:
     return unit.answer is not None and unit.answer.text == NO_RESULT
 
 
-def _name_calls(unit: Unit, slots: Sequence[_Slot], fmt: Format) -> Unit | None:
+def _set_call_ids(unit: RepairUnit, slots: Sequence[_CallSlot], fmt: Format) -> RepairUnit | None:
     """Return the unit with its calls' ids as they are now; None when nothing is left of it."""
     ids = [None if slot.dropped else slot.id for slot in slots]
     if ids == [call.id for call in unit.calls]:
@@ -158,17 +158,19 @@ def _name_calls(unit: Unit, slots: Sequence[_Slot], fmt: Format) -> Unit | None:
     return None if raw is None else replace(unit, raw=raw)
 
 
-def _address(unit: Unit, slot: _Slot, fmt: Format) -> Unit:
+def _set_answered_call(unit: RepairUnit, slot: _CallSlot, fmt: Format) -> RepairUnit:
     """Return the answer, to this call by the id that it has now."""
     named = slot.call.ids if slot.id == slot.call.id else (slot.id,)
     same = unit.answer is not None and unit.answer.call_id in named
     return unit if same else replace(unit, raw=fmt.with_address(unit.raw, slot.id))
 
 
-def _in_order(replies: Sequence[tuple[_Slot, Unit]], stubs: Sequence[tuple[_Slot, Unit]]) -> list[Unit]:
+def _order_answers(
+    replies: Sequence[tuple[_CallSlot, RepairUnit]], stubs: Sequence[tuple[_CallSlot, RepairUnit]]
+) -> list[RepairUnit]:
     """Return the answers as they came, then the stubs; in the order of their calls where only that pairs them."""
     laid = [*sorted(replies, key=lambda pair: pair[0].answer or 0), *stubs]
-    by_place = [slot.call.name for slot, unit in laid if slot.call.alias and _is_by_place(slot, unit)]
+    by_place = [slot.call.name for slot, unit in laid if slot.call.alias and _is_paired_by_place(slot, unit)]
     for name in by_place:
         places = [slot.place for slot, _ in laid if slot.call.name == name]
         if places != sorted(places):
@@ -176,14 +178,14 @@ def _in_order(replies: Sequence[tuple[_Slot, Unit]], stubs: Sequence[tuple[_Slot
     return [unit for _, unit in laid]
 
 
-def _is_by_place(slot: _Slot, unit: Unit) -> bool:
-    """Return whether the answer knows its call by where it stands."""
+def _is_paired_by_place(slot: _CallSlot, unit: RepairUnit) -> bool:
+    """Return whether the answer is paired with its call by its place, not by an id."""
     return slot.id == slot.call.alias or (unit.answer is not None and unit.answer.call_id == slot.call.alias)
 
 
-def _make_stubs(slots: Sequence[_Slot], unit: Unit, stub: Stub) -> list[tuple[_Slot, Unit]]:
+def _make_stubs(slots: Sequence[_CallSlot], unit: RepairUnit, stub: StubMaker) -> list[tuple[_CallSlot, RepairUnit]]:
     """Return an answer for each call that got none; a call that can't be answered is marked as dropped."""
-    stubs: list[tuple[_Slot, Unit]] = []
+    stubs: list[tuple[_CallSlot, RepairUnit]] = []
     for slot in slots:
         if slot.answer is None and not slot.dropped:
             made = stub(replace(slot.call, id=slot.id), unit.raw)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from unabridged.errors import IllegalConversation, SettingsError
-from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect, format_named
+from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect_message_format, get_format
 from unabridged.formats import PROVIDERS as KNOWN
-from unabridged.formats.base import Finding, Outgoing, Reader, ThinkingRule, Unit
-from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert
+from unabridged.formats.base import Finding, MessageReader, Outgoing, RepairUnit, ThinkingRule
+from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert_messages
 from unabridged.legality.form import find_malformed
-from unabridged.legality.pairing import find_gaps, find_unpaired, strict_alternation
-from unabridged.legality.reasoning import reasoning_rule, strip_from
-from unabridged.legality.rejoin import NO_RESULT, rejoin
+from unabridged.legality.pairing import find_alternation_faults, find_missing_turns, find_unpaired
+from unabridged.legality.reasoning import find_reasoning_rule, strip_thinking_from
+from unabridged.legality.rejoin import NO_RESULT, rejoin_calls_and_answers
 from unabridged.messages import Call, View
 
 STRICT = "strict"
@@ -22,7 +22,7 @@ PROVIDERS = (*KNOWN, STRICT)
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairResult:
     """The mended conversation (the very list that was outgoing, when nothing was wrong) and what was wrong with it."""
 
     messages: list[Message]
@@ -42,8 +42,8 @@ def check(
     The provider is the format's own unless another one is named, for which a client then translates. `pending` says
     that the last round is still running, so that its missing results are no fault.
     """
-    reader = Reader(detect(messages) if format is None else format_named(format))
-    outgoing = _outgoing_of(reader, provider, model, pending=pending, messages=messages)
+    reader = MessageReader(detect_message_format(messages) if format is None else get_format(format))
+    outgoing = _build_outgoing(reader, provider, model, pending=pending, messages=messages)
     return sorted([*find_faults(outgoing), *find_malformed(outgoing)], key=lambda finding: finding.index)
 
 
@@ -55,9 +55,9 @@ def check_views(
     format: Format | str | None = None,  # noqa: A002 - the word every part uses for it
     pending: bool = False,
 ) -> list[Finding]:
-    """Return all that is seen to be refused without the messages: pairing, order and empty turns, not single blocks."""
-    fmt = FORMATS.get(provider or "", DEFAULT) if format is None else format_named(format)
-    return find_faults(_outgoing_of(Reader(fmt), provider, model, pending=pending, views=views))
+    """Return the faults that can be seen in views alone: pairing, order and empty turns, not single blocks."""
+    fmt = FORMATS.get(provider or "", DEFAULT) if format is None else get_format(format)
+    return find_faults(_build_outgoing(MessageReader(fmt), provider, model, pending=pending, views=views))
 
 
 def repair(
@@ -69,7 +69,7 @@ def repair(
     pending: bool = False,
     views: Sequence[View] = (),
     form: bool = True,
-) -> Repaired:
+) -> RepairResult:
     """Return the conversation as the provider takes it, with as little changed as possible.
 
     Every message that no finding is about is the same object. Beside what `check` finds there are two findings that
@@ -78,34 +78,34 @@ def repair(
     `views` are what was read of the messages already, so that they need not be read again. Without `form`, messages
     with an unknown role or without a required field, which nobody can mend, are left as they are.
     """
-    fmt = detect(messages) if format is None else format_named(format)
-    reader = Reader(fmt, zip(messages, views, strict=False))
-    outgoing = _outgoing_of(reader, provider, model, pending=pending, messages=messages)
+    fmt = detect_message_format(messages) if format is None else get_format(format)
+    reader = MessageReader(fmt, zip(messages, views, strict=False))
+    outgoing = _build_outgoing(reader, provider, model, pending=pending, messages=messages)
     if form and (malformed := next(find_malformed(outgoing), None)) is not None:
         raise IllegalConversation(malformed.message)
     findings = find_faults(outgoing)
     if not findings:
-        return Repaired(messages if isinstance(messages, list) else list(messages), ())
+        return RepairResult(messages if isinstance(messages, list) else list(messages), ())
     if any(finding.rule == "empty-conversation" for finding in findings):
         raise IllegalConversation(findings[0].message)
-    rule = reasoning_rule(model, fmt)
-    mended = _mend(outgoing)
+    rule = find_reasoning_rule(model, fmt)
+    mended = _mend_conversation(outgoing)
     if any(finding.rule != "cache-marks" for finding in findings):  # a cache mark is no part of what thinking sees
         kept = mended.messages or ()
-        rest = strip_from(kept, mended.views, fmt, _first_change(messages, kept), rule)
-        mended = mended if _first_change(kept, rest) == len(kept) else _arrange(mended.having(rest))
+        rest = strip_thinking_from(kept, mended.views, fmt, _find_first_changed(messages, kept), rule)
+        mended = mended if _find_first_changed(kept, rest) == len(kept) else _arrange_turns(mended.with_messages(rest))
     if left := find_faults(mended):
         reasons = "; ".join(finding.message for finding in left[:5])
         raise IllegalConversation(
             f"{len(left)} of {len(findings)} things that {provider or fmt.provider.name} refuses "
             f"can't be mended here: {reasons}"
         )
-    findings += _follow_ups(outgoing, mended.messages or (), {finding.index for finding in findings}, rule)
-    return Repaired(list(mended.messages or ()), tuple(sorted(findings, key=lambda finding: finding.index)))
+    findings += _report_side_effects(outgoing, mended.messages or (), {finding.index for finding in findings}, rule)
+    return RepairResult(list(mended.messages or ()), tuple(sorted(findings, key=lambda finding: finding.index)))
 
 
-def _outgoing_of(
-    reader: Reader,
+def _build_outgoing(
+    reader: MessageReader,
     provider: str | None,
     model: str | None,
     *,
@@ -122,35 +122,39 @@ def _outgoing_of(
 
 def find_faults(outgoing: Outgoing) -> list[Finding]:
     """Return all that is refused, in the order of the messages."""
-    found = [*strict_alternation(outgoing)] if outgoing.strict else []
+    found = [*find_alternation_faults(outgoing)] if outgoing.strict else []
     found += find_unpaired(outgoing)
     found += [finding for rule in outgoing.provider.rules for finding in rule(outgoing)]
     return sorted(found, key=lambda finding: finding.index)
 
 
-def _mend(outgoing: Outgoing) -> Outgoing:
+def _mend_conversation(outgoing: Outgoing) -> Outgoing:
     """Mend single messages first, then calls with their answers, then what stands where."""
     clean = outgoing.provider.clean(outgoing)
     fmt, messages = clean.format, clean.messages or ()
 
-    def stub(call: Call, message: Message) -> list[Unit]:
+    def stub(call: Call, message: Message) -> list[RepairUnit]:
         made = fmt.answer(call, message, NO_RESULT)
         return [] if made is None else fmt.split(-1, made, fmt.read(made))
 
     units = [unit for i, message in enumerate(messages) for unit in fmt.split(i, message, clean.views[i])]
-    return _arrange(clean.having(fmt.join(rejoin(units, clean, stub), messages)))
+    return _arrange_turns(clean.with_messages(fmt.join(rejoin_calls_and_answers(units, clean, stub), messages)))
 
 
-def _arrange(outgoing: Outgoing) -> Outgoing:
+def _arrange_turns(outgoing: Outgoing) -> Outgoing:
     outgoing = outgoing.provider.arrange(outgoing)
     if not outgoing.strict:
         return outgoing
     texts = {"user": CONTINUE_TEXT, "assistant": ACKNOWLEDGEMENT_TEXT}
-    return insert(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in find_gaps(outgoing.views)})
+    return insert_messages(
+        outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in find_missing_turns(outgoing.views)}
+    )
 
 
-def _follow_ups(outgoing: Outgoing, kept: Sequence[Message], known: set[int], rule: ThinkingRule) -> Iterator[Finding]:
-    """Yield a finding for each change besides those of the faults, so that nothing changes unsaid."""
+def _report_side_effects(
+    outgoing: Outgoing, kept: Sequence[Message], known: set[int], rule: ThinkingRule
+) -> Iterator[Finding]:
+    """Yield a finding for each changed message that had no fault itself, so that every change is reported."""
     same = {id(message) for message in kept}
     for index, message in enumerate(outgoing.messages or ()):
         if id(message) in same or index in known:
@@ -162,6 +166,6 @@ def _follow_ups(outgoing: Outgoing, kept: Sequence[Message], known: set[int], ru
             yield Finding("follow-up", index, f"message {index} was changed with a message beside it that was refused")
 
 
-def _first_change(before: Sequence[Message], after: Sequence[Message]) -> int:
+def _find_first_changed(before: Sequence[Message], after: Sequence[Message]) -> int:
     changed = (i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new)
     return next(changed, min(len(before), len(after)))

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from unabridged.archive import codec, words
 from unabridged.archive.protocol import Part
 from unabridged.errors import ArchiveError
-from unabridged.formats import Format, detect
+from unabridged.formats import Format, detect_message_format
 from unabridged.messages import Media, View
 from unabridged.text_tools import neutralise_markup, to_one_line
 
@@ -54,7 +54,7 @@ class MatchPosition(NamedTuple):
 
 def split_by_voice(part: Part, format_: Format | None = None) -> list[AttributedText]:
     """Return the message in pieces, at least one."""
-    view, whose = _read(part, format_), _AUTHOR_LABELS.get(part.origin, _UNKNOWN_AUTHOR)
+    view, whose = _decode_view(part, format_), _AUTHOR_LABELS.get(part.origin, _UNKNOWN_AUTHOR)
     if view is None:
         # Its text is complete but unsorted: called a person's, it would make a tool's words beside theirs one's, too.
         return [AttributedText(_UNKNOWN_AUTHOR if part.origin == "person" else whose, part.text)]
@@ -62,7 +62,9 @@ def split_by_voice(part: Part, format_: Format | None = None) -> list[Attributed
     if view.text:
         pieces.append(AttributedText(whose, view.text))
     pieces += [
-        AttributedText(f"the assistant called {neutralise_markup(to_one_line(c.name, 80))}", _readable(c.arguments))
+        AttributedText(
+            f"the assistant called {neutralise_markup(to_one_line(c.name, 80))}", _unescape_arguments(c.arguments)
+        )
         for c in view.calls
     ]
     pieces += [AttributedText(f"{TOOL_OUTPUT}, an error" if a.error else TOOL_OUTPUT, a.text) for a in view.answers]
@@ -75,14 +77,14 @@ def split_by_voice(part: Part, format_: Format | None = None) -> list[Attributed
 
 def find_best_stretch(pieces: Sequence[AttributedText], query: str, width: int) -> MatchPosition:
     """Return the stretch of about `width` characters that has most of the query; the beginning when none has any."""
-    pattern = _pattern(query)
+    pattern = _compile_query(query)
     best, most = MatchPosition(0, 0, min(width, len(pieces[0].text))), 0
     for index, piece in enumerate(pieces):
         folded, places = _fold_text(piece.text)
-        terms, first, last = _find_densest(folded, pattern, width)
+        terms, first, last = _find_densest_stretch(folded, pattern, width)
         if (weight := sum(map(len, terms))) > most:
             most = weight
-            best = MatchPosition(index, *_widen(piece.text, places[first], places[last - 1] + 1, width))
+            best = MatchPosition(index, *_widen_to_words(piece.text, places[first], places[last - 1] + 1, width))
     return best
 
 
@@ -91,23 +93,23 @@ def score_best_stretches(texts: Sequence[str], query: str, width: int = 300) -> 
 
     A word is worth the more, the fewer of the texts have it in their stretch.
     """
-    pattern = _pattern(query)
-    terms_of = [_find_densest(words.fold_text(text), pattern, width)[0] for text in texts]
+    pattern = _compile_query(query)
+    terms_of = [_find_densest_stretch(words.fold_text(text), pattern, width)[0] for text in texts]
     spread = Counter(term for terms in terms_of for term in terms)
     return [sum(log(1 + len(texts) / spread[term]) for term in terms) for terms in terms_of]
 
 
-def _read(part: Part, format_: Format | None) -> View | None:
+def _decode_view(part: Part, format_: Format | None) -> View | None:
     """Return the message's view, if it has what was archived as its text (which may have been redacted)."""
     try:
         message = codec.decode(part.body)
-        view = (format_ or detect([message])).read(message)
+        view = (format_ or detect_message_format([message])).read(message)
     except (ArchiveError, TypeError, ValueError, AttributeError):
         return None  # another program's classes, or a format of its own
     return view if view.whole_text() == part.text else None
 
 
-def _readable(arguments: str) -> str:
+def _unescape_arguments(arguments: str) -> str:
     r"""Return a call's arguments with each `\uXXXX` as the character it stands for."""
     if "\\u" not in arguments:
         return arguments
@@ -122,15 +124,15 @@ def _describe_media(media: Media) -> str:
     return ", ".join(item for item in (media.name, media.mime, where) if item) or "without a name"
 
 
-def _pattern(query: str) -> re.Pattern[str] | None:
+def _compile_query(query: str) -> re.Pattern[str] | None:
     """Compile what to look for in folded text: phrases, names and their parts, the longest first; None for nothing."""
     parsed = words.parse_query(query)
     names = (term for name in parsed.names for term in (name.whole, *name.parts))
     terms = sorted(filter(None, dict.fromkeys((*parsed.phrases, *names))), key=len, reverse=True)[:60]
-    return re.compile("|".join(_spell(term) for term in terms)) if terms else None
+    return re.compile("|".join(_build_term_pattern(term) for term in terms)) if terms else None
 
 
-def _find_densest(folded: str, pattern: re.Pattern[str] | None, width: int) -> tuple[frozenset[str], int, int]:
+def _find_densest_stretch(folded: str, pattern: re.Pattern[str] | None, width: int) -> tuple[frozenset[str], int, int]:
     """Return (terms, first, last) of the stretch that has most: each term once, the longer the heavier."""
     best: tuple[frozenset[str], int, int] = (frozenset(), 0, 0)
     matches = list(islice(pattern.finditer(folded), _MAX_OCCURRENCES)) if pattern else []
@@ -153,7 +155,7 @@ def _find_densest(folded: str, pattern: re.Pattern[str] | None, width: int) -> t
     return best
 
 
-def _spell(term: str) -> str:
+def _build_term_pattern(term: str) -> str:
     r"""Return a pattern of the term: with any white space, with JSON's `\uXXXX`; a short one only as a word."""
     plain = r"\s+".join(re.escape(word) for word in term.split(" "))
     if term.isascii():
@@ -176,7 +178,7 @@ def _fold_text(text: str) -> tuple[str, Sequence[int]]:
     return "".join(characters), [place for place, folded in enumerate(characters) for _ in folded]
 
 
-def _widen(text: str, first: int, last: int, width: int) -> tuple[int, int]:
+def _widen_to_words(text: str, first: int, last: int, width: int) -> tuple[int, int]:
     """Return the stretch with about as much before it as after it, from word to word."""
     last = min(last, first + width)
     spare = width - (last - first)

@@ -69,7 +69,9 @@ def search(
     loosely = not hits and '"' in query
     if loosely:
         hits = find_hits(query.replace('"', " "))
-    found = gather_passages(archive, scope, query, rank(hits, query), limit, room=room, format=format, live=live or ())
+    found = gather_passages(
+        archive, scope, query, rank_hits(hits, query), limit, room=room, format=format, live=live or ()
+    )
     loosely = loosely and bool(found.results)
     at_least = len(hits) >= _MAX_HITS
     return replace(found, matches=len(hits), at_least=at_least, with_live=live is not None, loosely=loosely)
@@ -90,11 +92,8 @@ class ThreadSearch(NamedTuple):
         return f"{'' if self.exact else 'at least '}{len(self.scopes):,} thread{'' if len(self.scopes) == 1 else 's'}"
 
 
-def threads_with(archive: Archive, namespaces: Sequence[str], query: str) -> ThreadSearch:
-    """Return every thread of the namespaces that has the words: those with the best matches first, then the newest.
-
-    The index gives all of them, and one search over each namespace the best.
-    """
+def find_threads(archive: Archive, namespaces: Sequence[str], query: str) -> ThreadSearch:
+    """Return every thread of the namespaces that contains the words: best matches first, then the newest."""
     query = query[:MAX_QUERY_CHARACTERS]
     matches = ThreadSearch(query)
     for words in dict.fromkeys([query, query.replace('"', " ")] if query.strip() else []):
@@ -110,7 +109,7 @@ def threads_with(archive: Archive, namespaces: Sequence[str], query: str) -> Thr
     return matches
 
 
-def search_page(
+def search_each_thread(
     archive: Archive,
     scopes: Sequence[Scope],
     query: str,
@@ -129,7 +128,9 @@ def search_page(
         hits_of = archive.search_each(space, names, query[:MAX_QUERY_CHARACTERS], _MAX_HITS_EACH)
         for name, (hits, matches, is_all) in hits_of.items():
             scope = Scope(space, name)
-            found = gather_passages(archive, scope, query, rank(hits, query)[:limit], limit, room=room, format=format)
+            found = gather_passages(
+                archive, scope, query, rank_hits(hits, query)[:limit], limit, room=room, format=format
+            )
             pages[scope] = replace(found, matches=matches, at_least=not is_all)
     return {scope: pages[scope] for scope in scopes if scope in pages}
 
@@ -178,7 +179,7 @@ def _cut_page(pieces: Sequence[AttributedText], offset: int, room: int) -> tuple
 # -- the order of what a search found ---------------------------------------------------------------------------------
 
 
-def rank(hits: Sequence[Hit], query: str) -> list[Hit]:
+def rank_hits(hits: Sequence[Hit], query: str) -> list[Hit]:
     """Return the hits worth showing, best first: an archive ranks messages by themselves, a reader looks for a place.
 
     What is beside other good matches comes first: a question and its answer share few words. One sentence in a long log

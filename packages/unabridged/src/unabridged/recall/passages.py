@@ -65,7 +65,7 @@ def gather_passages(
             break
     others = builder.build_lines(hits[limit:]) if len(best) == len(hits[:limit]) else ()
     results = [passage.build() for passage in builder.passages]
-    while len(results) > 1 and _weigh(Found(query, tuple(results), 1, others).text()) > room:
+    while len(results) > 1 and _count_weighted_characters(Found(query, tuple(results), 1, others).text()) > room:
         others, results = (others[:-1], results) if others else (others, results[:-1])
     return Found(query, tuple(results), max(len(hits[:limit]) - joined - len(results), 0), others)
 
@@ -81,7 +81,7 @@ class _PassageBuilder:
         self._live_hashes = frozenset(part.hash for part in live)
         self._width, self._beside = min(max(room // 6, 120), 500), min(max(room // 20, 60), 500)
         """Characters that are shown of a result and of its neighbours."""
-        self._left = room - _weigh(Found(query).head()) - 60
+        self._left = room - _count_weighted_characters(Found(query).head()) - 60
         self._shown: dict[tuple[int, str], _Passage] = {}
         """Where a message is shown in full, by turn and hash: a turn may have several versions, in branches."""
 
@@ -100,7 +100,7 @@ class _PassageBuilder:
         if part is None:
             return True  # the thread was forgotten a moment ago
         result = self._build_result(hit, part, self._width)
-        cost = _weigh(result.text()) + 2
+        cost = _count_weighted_characters(result.text()) + 2
         if self.passages and cost > self._left:
             return False
         self._left -= cost
@@ -118,7 +118,7 @@ class _PassageBuilder:
             if part.turn == passage.result.turn or part.turn in passage.near or key in self._shown:
                 continue
             line = self._build_neighbour(part)
-            if not self._take_room(_weigh(line.text) + 4):
+            if not self._take_room(_count_weighted_characters(line.text) + 4):
                 continue
             passage.near[part.turn] = line
             if len(part.text) <= self._beside:
@@ -132,7 +132,7 @@ class _PassageBuilder:
                 continue
             part = next((part for part in self.read_around(hit, 0, 0) if part.hash == hit.hash), None)
             line = None if part is None else self._build_line(hit, part)
-            if line is None or not self._take_room(_weigh(line.text) + 4):
+            if line is None or not self._take_room(_count_weighted_characters(line.text) + 4):
                 break
             lines.append(line)
         return tuple(lines)
@@ -144,9 +144,9 @@ class _PassageBuilder:
         archived = {(part.turn, part.hash) for part in near}
         near += [part for part in self._live if first <= part.turn < last and (part.turn, part.hash) not in archived]
         near.sort(key=lambda part: part.turn)
-        return [part for part in self._same_branch(near, hit) if part.turn != hit.turn or part.hash == hit.hash]
+        return [part for part in self._select_same_branch(near, hit) if part.turn != hit.turn or part.hash == hit.hash]
 
-    def _same_branch(self, near: Sequence[Part], hit: Hit) -> Sequence[Part]:
+    def _select_same_branch(self, near: Sequence[Part], hit: Hit) -> Sequence[Part]:
         """Return, of several versions of a neighbour, those that left the context together with the hit."""
         if len({part.turn for part in near}) == len(near):
             return near
@@ -193,6 +193,6 @@ class _PassageBuilder:
         return Neighbour(part.turn, ref, f"[{part.turn}] {live}{shown}{more}")
 
 
-def _weigh(text: str) -> int:
+def _count_weighted_characters(text: str) -> int:
     """Count characters, those of scripts without spaces three times: they take as many tokens."""
     return len(text) if text.isascii() else len(text) + 2 * len(_WIDE_CHARACTER_PATTERN.findall(text))

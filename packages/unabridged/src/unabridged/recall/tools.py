@@ -96,7 +96,7 @@ class Tools:
         """Return both tools as requests of this wire format offer them, or as MCP does."""
         if dialect != MCP_DIALECT and dialect not in FORMATS:
             raise SettingsError(f"no tool schemas for {dialect!r}: choose one of {', '.join((*FORMATS, MCP_DIALECT))}")
-        return [_schema(name, dialect) for name in (SEARCH_TOOL, READ_TOOL)]
+        return [_build_schema(name, dialect) for name in (SEARCH_TOOL, READ_TOOL)]
 
     def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
         """Return the tool's answer as text; never raise: what is wrong with the call or the archive is the answer."""
@@ -114,7 +114,7 @@ class Tools:
             return ToolAnswer(f"{RECALL_MARK} {error}", error=True)
 
     def _search(self, arguments: Mapping[str, Any]) -> str:
-        return self.search(*parse_search(arguments)).text()
+        return self.search(*parse_search_arguments(arguments)).text()
 
     def search(self, query: str, limit: int) -> Found:
         """Return what a search finds, as a value."""
@@ -137,7 +137,7 @@ class Tools:
 tools = Tools
 
 
-def parse_search(arguments: Mapping[str, Any]) -> tuple[str, int]:
+def parse_search_arguments(arguments: Mapping[str, Any]) -> tuple[str, int]:
     """Return the query and the limit of a search; raise `WrongArguments` where they can't be used."""
     query = arguments.get("query")
     if not isinstance(query, str) or not query.strip():
@@ -145,7 +145,7 @@ def parse_search(arguments: Mapping[str, Any]) -> tuple[str, int]:
     return query, _read_whole_number(arguments, "limit", lookup.DEFAULT_RESULTS, (1, MAX_RESULTS))
 
 
-def _schema(name: str, dialect: str) -> dict[str, Any]:
+def _build_schema(name: str, dialect: str) -> dict[str, Any]:
     description, parameters = TOOL_DESCRIPTIONS[name], deepcopy(TOOL_PARAMETERS[name])
     if dialect == MCP_DIALECT:
         return {"name": name, "description": description, "inputSchema": parameters}

@@ -5,7 +5,17 @@ it is), `document` (plain files), `claude_code`, `codex` and `pi` (a client each
 conversation, `append` lines after them), `text` (lines and bytes).
 """
 
-from unabridged.sessions.base import KINDS, Kind, Loaded, Reported, SessionFileError
-from unabridged.sessions.files import MAX_SIZE, load, save, write_whole
+from unabridged.sessions.base import KINDS, Kind, Loaded, ReportedUsage, SessionFileError
+from unabridged.sessions.files import MAX_SIZE, load, save, write_file_atomically
 
-__all__ = ["KINDS", "MAX_SIZE", "Kind", "Loaded", "Reported", "SessionFileError", "load", "save", "write_whole"]
+__all__ = [
+    "KINDS",
+    "MAX_SIZE",
+    "Kind",
+    "Loaded",
+    "ReportedUsage",
+    "SessionFileError",
+    "load",
+    "save",
+    "write_file_atomically",
+]

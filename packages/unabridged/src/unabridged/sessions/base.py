@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from unabridged.errors import UnabridgedError
-from unabridged.formats import Format, Message, format_named
+from unabridged.formats import Format, Message, get_format
 from unabridged.messages import Origin
 
 Kind = Literal["json", "jsonl", "jsonl-conversations", "claude-code", "codex", "pi"]
@@ -26,7 +26,7 @@ class SessionFileError(UnabridgedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedUsage:
     """The usage that the provider reported for the request that was answered by the message at `index`."""
 
     index: int
@@ -70,7 +70,7 @@ class ClientSession:
 
     def ends_in_results(self) -> bool:
         """Return whether the newest message has nothing but results of tools."""
-        return bool(self.messages) and is_results(self.messages[-1])
+        return bool(self.messages) and has_only_results(self.messages[-1])
 
 
 class FileLine(NamedTuple):
@@ -124,7 +124,7 @@ class Loaded:
     system: Any = None
     tools: list[Any] | None = None
     model: str | None = None
-    usage: tuple[Reported, ...] = ()
+    usage: tuple[ReportedUsage, ...] = ()
     origins: Mapping[int, Origin] = field(default_factory=dict)
     """Whose words a message is, by its index, where the file says so."""
     warnings: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Loaded:
         return lambda message: named.get(id(message))
 
 
-def is_results(message: Message) -> bool:
+def has_only_results(message: Message) -> bool:
     """Return whether an Anthropic message has nothing but results of tools."""
     content = message["content"]
     if message["role"] != "user" or not isinstance(content, list) or not content:
@@ -144,24 +144,24 @@ def is_results(message: Message) -> bool:
     return all(isinstance(block, dict) and block.get("type") == "tool_result" for block in content)
 
 
-def is_content(value: Any) -> bool:
+def is_valid_content(value: Any) -> bool:
     """Return whether this is laid out as the content of a message: a text, blocks with a type, or nothing."""
     if value is None or isinstance(value, str):
         return True
-    return isinstance(value, list) and all(map(_is_block, value))
+    return isinstance(value, list) and all(map(_is_valid_block, value))
 
 
-def _is_block(value: Any) -> bool:
+def _is_valid_block(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
-    return isinstance(value.get("text", ""), str | None) and is_content(value.get("content"))
+    return isinstance(value.get("text", ""), str | None) and is_valid_content(value.get("content"))
 
 
 # -- which of the messages that were read stand in a new list --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MessageMatch:
     """A message of the new list, and the index of the one it was: None for a new one."""
 
     message: Message
@@ -170,29 +170,29 @@ class Match:
     """Whether nothing about it changed."""
 
 
-def match_messages(loaded: Loaded, new: Sequence[Message]) -> list[Match]:
+def match_messages(loaded: Loaded, new: Sequence[Message]) -> list[MessageMatch]:
     """Find each message of the new list among those that were read.
 
-    First by identity, which the engine promises for a message that stays. The others were edited (a cleared result,
-    dropped reasoning) or copied: their call ids, else their text, identify them.
+    Unchanged messages are the same objects. Others were edited (a cleared result, dropped reasoning) or copied: they
+    are found by the ids of their calls, else by their text.
     """
     unmatched = {id(message): index for index, message in enumerate(loaded.messages)}
     indices = [unmatched.pop(id(message), None) for message in new]
     if None in indices:
-        format_, alike = format_named(loaded.format), dict[Hashable, list[int]]()
+        format_, alike = get_format(loaded.format), dict[Hashable, list[int]]()
         for index in sorted(unmatched.values(), reverse=True):
-            alike.setdefault(_key_of_unedited(format_, loaded.messages[index]), []).append(index)
+            alike.setdefault(_build_unedited_key(format_, loaded.messages[index]), []).append(index)
         for place, message in enumerate(new):
-            if indices[place] is None and (candidates := alike.get(_key_of_unedited(format_, message))):
+            if indices[place] is None and (candidates := alike.get(_build_unedited_key(format_, message))):
                 indices[place] = candidates.pop()
     return [
-        Match(message, index, index is not None and bool(loaded.messages[index] == message))
+        MessageMatch(message, index, index is not None and bool(loaded.messages[index] == message))
         for message, index in zip(new, indices, strict=True)
     ]
 
 
-def _key_of_unedited(format_: Format, message: Message) -> Hashable:
-    """Return what an edit leaves alone: the role, and the ids of calls and answers; for plain text the text itself."""
+def _build_unedited_key(format_: Format, message: Message) -> Hashable:
+    """Return what no edit changes: the role, and the ids of calls and answers; for plain text the text itself."""
     view = format_.read(message)
     ids = tuple(call.id for call in view.calls), tuple(answer.call_id for answer in view.answers)
     return (view.role, ids) if any(ids) else (view.role, view.text or id(message))
@@ -217,7 +217,7 @@ class SessionFormat(NamedTuple):
     """Returns whether a line can only be this client's."""
     read: Callable[[Iterable[Entry]], ClientSession]
     """Returns the conversation that the client would send now."""
-    append: Callable[[ClientSession, Sequence[Match], int], Iterable[Entry]]
+    append: Callable[[ClientSession, Sequence[MessageMatch], int], Iterable[Entry]]
     """Returns the lines that make it send the messages of these matches instead; the number is the tokens before."""
     newest_compaction: Callable[[Sequence[Entry]], SessionCompaction | None]
     """Returns the compaction that the conversation begins with, if the file still has what it replaced."""
@@ -238,7 +238,7 @@ class SessionFormat(NamedTuple):
             messages=session.messages,
             system=session.system,
             model=session.model,
-            usage=tuple(Reported(index, usage) for index, usage in sorted(session.usage.items())),
+            usage=tuple(ReportedUsage(index, usage) for index, usage in sorted(session.usage.items())),
             origins=session.origins,
             warnings=tuple(lines.warnings),
             source=lines,

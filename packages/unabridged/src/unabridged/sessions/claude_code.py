@@ -17,13 +17,13 @@ from unabridged.formats.fields import get
 from unabridged.sessions.base import (
     ClientSession,
     Entry,
-    Match,
+    MessageMatch,
     SessionCompaction,
     SessionFormat,
-    is_content,
-    is_results,
+    has_only_results,
+    is_valid_content,
 )
-from unabridged.sessions.text import HOOK_PREFIX, is_summary, time_now
+from unabridged.sessions.text import HOOK_PREFIX, format_current_time, is_new_summary
 
 _COPIED_FIELDS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
 
@@ -41,7 +41,7 @@ def is_valid_line(line: Entry) -> bool:
     if line["type"] not in {"user", "assistant"}:
         return True
     message = line.get("message")
-    if not isinstance(message, dict) or not is_content(message.get("content")):
+    if not isinstance(message, dict) or not is_valid_content(message.get("content")):
         return False
     return isinstance(message.get("usage") or {}, dict) and isinstance(message.get("model") or "", str)
 
@@ -50,9 +50,9 @@ def read(entries: Iterable[Entry]) -> ClientSession:
     """Return the conversation, from the newest turn back to the last compaction."""
     thread = _MainThread()
     for number, entry in enumerate(entries):
-        thread.note(number, entry)
+        thread.record_line(number, entry)
     session = _JoinedSession(facts=thread.facts)
-    for number in thread.numbers_sent():
+    for number in thread.list_sent_lines():
         session.add_line(thread.turns[number])
     return session
 
@@ -75,7 +75,7 @@ class _MainThread:
     answers: dict[int, list[str]] = field(default_factory=dict)
     facts: Entry = field(default_factory=dict)
 
-    def note(self, number: int, entry: Entry) -> None:
+    def record_line(self, number: int, entry: Entry) -> None:
         """Record the ids of the line and of its parent, and what it calls or answers."""
         own, parent = entry.get("uuid"), entry.get("parentUuid")
         if not isinstance(own, str) or entry.get("isSidechain"):
@@ -85,11 +85,11 @@ class _MainThread:
         self.facts = self.facts or {name: entry[name] for name in _COPIED_FIELDS if name in entry}
         message = entry.get("message")
         if entry.get("type") == "system" and entry.get("subtype") == "compact_boundary":
-            self.boundaries[number] = _as_object(entry.get("compactMetadata"))
+            self.boundaries[number] = _to_object(entry.get("compactMetadata"))
         elif entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
-            self._note_turn(number, entry, message)
+            self._record_turn(number, entry, message)
 
-    def _note_turn(self, number: int, entry: Entry, message: Entry) -> None:
+    def _record_turn(self, number: int, entry: Entry, message: Entry) -> None:
         if entry.get("isApiErrorMessage"):
             return
         self.turns[number] = entry
@@ -102,40 +102,40 @@ class _MainThread:
             elif get(block, "type") == "tool_result":
                 self.answers.setdefault(number, []).append(str(block.get("tool_use_id")))
 
-    def numbers_sent(self) -> list[int]:
+    def list_sent_lines(self) -> list[int]:
         """Return the lines that are sent, in the client's order: summary, what was kept, what came after."""
-        path = self.walk()
-        boundary = self.last_boundary(path)
-        kept = self.preserved(boundary) if boundary is not None else []
+        path = self.walk_back()
+        boundary = self.find_last_boundary(path)
+        kept = self.find_preserved_turns(boundary) if boundary is not None else []
         names = frozenset(kept)
         met = next((number for number in path if number in names), None)
         if met is not None and met != path[0]:  # what came since went on from this one
             kept = kept[: kept.index(met) + 1]
-        turns = self.with_siblings([*path, *kept], -1 if boundary is None else boundary)
+        turns = self.add_siblings([*path, *kept], -1 if boundary is None else boundary)
         active = sorted(turns - set(kept))
-        first = self.anchor(boundary) if kept and boundary is not None else None
+        first = self.find_anchor_line(boundary) if kept and boundary is not None else None
         split = 0 if first is not None and first not in active[:1] else 1
         return [*active[:split], *kept, *active[split:]]
 
-    def last_boundary(self, path: Iterable[int]) -> int | None:
+    def find_last_boundary(self, path: Iterable[int]) -> int | None:
         """Return the newest compaction on the path."""
         return next((number for number in path if number in self.boundaries), None)
 
-    def anchor(self, boundary: int) -> int | None:
-        """Return the line after which a compaction puts what it kept: its summary, or itself."""
+    def find_anchor_line(self, boundary: int) -> int | None:
+        """Return the line after which a compaction puts the turns that it kept: its summary, or its own line."""
         metadata = self.boundaries[boundary]
-        named = _as_object(metadata.get("preservedMessages") or metadata.get("preservedSegment"))
+        named = _to_object(metadata.get("preservedMessages") or metadata.get("preservedSegment"))
         place = self.places.get(str(named.get("anchorUuid")))
         return None if place is None else self.chain[place][0]
 
-    def walk(self) -> list[int]:
+    def walk_back(self) -> list[int]:
         """Return the lines from the newest turn back to the last compaction, or to the beginning.
 
         What a compaction kept is before it in the file and after it in the conversation: from there the walk goes on
         with the summary.
         """
         newest = max(self.boundaries, default=-1)
-        kept = frozenset(self.preserved(newest)) if newest >= 0 else frozenset[int]()
+        kept = frozenset(self.find_preserved_turns(newest)) if newest >= 0 else frozenset[int]()
         at = len(self.chain) - 1
         while at >= 0 and (
             self.chain[at][0] not in self.turns
@@ -147,7 +147,7 @@ class _MainThread:
             number, _, parent = self.chain[at]
             path.append(number)
             if number in kept:
-                path += [line for line in (self.anchor(newest), newest) if line is not None]
+                path += [line for line in (self.find_anchor_line(newest), newest) if line is not None]
                 break
             if number in self.boundaries or parent is None:
                 break
@@ -156,7 +156,7 @@ class _MainThread:
             at = before if before < at else at - 1
         return path
 
-    def with_siblings(self, path: Iterable[int], after: int) -> set[int]:
+    def add_siblings(self, path: Iterable[int], after: int) -> set[int]:
         """Return the turns on the path, with the other blocks of the same replies and the results of their calls."""
         turns = set(path) & set(self.turns)
         replies = {self.replies[number] for number in turns if number in self.replies}
@@ -165,26 +165,26 @@ class _MainThread:
         turns |= {number for number, ids in self.answers.items() if number > after and calls.intersection(ids)}
         return turns
 
-    def preserved(self, boundary: int) -> list[int]:
+    def find_preserved_turns(self, boundary: int) -> list[int]:
         """Return the turns from before the compaction that it kept: the client puts them after the summary."""
         metadata = self.boundaries[boundary]
-        listed = _as_object(metadata.get("preservedMessages")).get("uuids")
+        listed = _to_object(metadata.get("preservedMessages")).get("uuids")
         if isinstance(listed, list):
             numbers = [self.chain[self.places[name]][0] for name in map(str, listed) if name in self.places]
             return [number for number in numbers if number in self.turns]
-        segment = _as_object(metadata.get("preservedSegment"))
+        segment = _to_object(metadata.get("preservedSegment"))
         head, at = segment.get("headUuid"), self.places.get(str(segment.get("tailUuid")))
         path = dict[int, None]()
         while at is not None and self.chain[at][0] < boundary and self.chain[at][0] not in path:
             number, own, parent = self.chain[at]
             path[number] = None
             if own == head:
-                return sorted(turn for turn in self.with_siblings(path, number - 1) if turn < boundary)
+                return sorted(turn for turn in self.add_siblings(path, number - 1) if turn < boundary)
             at = self.places.get(str(parent))
         return []
 
 
-def _as_object(value: Any) -> Entry:
+def _to_object(value: Any) -> Entry:
     """Return the value where it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
@@ -206,11 +206,11 @@ class _JoinedSession(ClientSession):
             self._add_reply(entry, message, content)
             return
         new = {"role": "user", "content": content}
-        if is_results(new) and self.ends_in_results():
+        if has_only_results(new) and self.ends_in_results():
             self.extend(-1, entry, content)
             return
         self.add(entry, new, "summary" if entry.get("isCompactSummary") else "host" if entry.get("isMeta") else None)
-        if not is_results(new):
+        if not has_only_results(new):
             self.reply = None  # a person spoke: what follows is another reply, whatever its id
 
     def _add_reply(self, entry: Entry, message: Entry, content: Any) -> None:
@@ -230,24 +230,26 @@ class _JoinedSession(ClientSession):
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def append(session: ClientSession, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_before: int) -> Iterator[Entry]:
     """Yield a boundary that names, in order, what stays; a summary after it; and the lines of what is changed or new.
 
     What stays is not written again: the client, too, names its own lines where it keeps some.
     """
     dropped = len(session.messages) - sum(match.index is not None for match in matches)
-    boundary = _named(_line(session, "system"), None)
+    boundary = _set_line_ids(_build_common_fields(session, "system"), None)
     lines, anchor = list[Entry](), boundary
-    if matches and is_summary(matches[0], FORMATS[Anthropic.name]):
-        summary, matches = _line_of(session, matches[0]), matches[1:]
-        anchor = _named(summary | {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}, boundary["uuid"])
+    if matches and is_new_summary(matches[0], FORMATS[Anthropic.name]):
+        summary, matches = _build_line(session, matches[0]), matches[1:]
+        anchor = _set_line_ids(
+            summary | {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}, boundary["uuid"]
+        )
         lines = [anchor]
     names = list[str]()
     for match in matches:
         if match.is_unchanged and match.index is not None:
             names += [entry["uuid"] for entry in session.entries[match.index]]
             continue
-        lines.append(_named(_line_of(session, match), names[-1] if names else anchor["uuid"]))
+        lines.append(_set_line_ids(_build_line(session, match), names[-1] if names else anchor["uuid"]))
         names.append(lines[-1]["uuid"])
     kept = {"preservedMessages": {"anchorUuid": anchor["uuid"], "uuids": names}} if names else {}
     yield boundary | {
@@ -261,7 +263,7 @@ def append(session: ClientSession, matches: Sequence[Match], tokens_before: int)
     yield from lines
 
 
-def _named(line: Entry, parent: str | None) -> Entry:
+def _set_line_ids(line: Entry, parent: str | None) -> Entry:
     """Return the line with an id of its own and its fields in the client's order, which some of its code relies on."""
     rest = {key: value for key, value in line.items() if key not in {"parentUuid", "uuid", "timestamp"}}
     return {"parentUuid": parent, **rest, "uuid": str(uuid.uuid4()), "timestamp": line["timestamp"]}
@@ -274,13 +276,13 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     """
     thread = _MainThread()
     for number, entry in enumerate(entries):
-        thread.note(number, entry)
-    boundary = thread.last_boundary(thread.walk())
+        thread.record_line(number, entry)
+    boundary = thread.find_last_boundary(thread.walk_back())
     before = [place for place, (number, _, _) in enumerate(thread.chain) if boundary is not None and number < boundary]
     if boundary is None or not any(thread.chain[place][0] in thread.turns for place in before):
         return None
-    lines = {boundary, *(number for number in thread.preserved(boundary) if number > boundary)}
-    lines |= set(_find_added(entries, thread, boundary))
+    lines = {boundary, *(number for number in thread.find_preserved_turns(boundary) if number > boundary)}
+    lines |= set(_find_added_lines(entries, thread, boundary))
     leaf = str(entries[boundary].get("logicalParentUuid"))
     if thread.places.get(leaf, len(before)) >= len(before):
         leaf = thread.chain[before[-1]][1]
@@ -292,7 +294,7 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     return SessionCompaction(lines, replacements, "parentUuid|leafUuid")
 
 
-def _find_added(entries: Sequence[Entry], thread: _MainThread, boundary: int) -> Iterator[int]:
+def _find_added_lines(entries: Sequence[Entry], thread: _MainThread, boundary: int) -> Iterator[int]:
     """Yield the summary of a compaction, and our hook's text after it; the client's attachments may be between."""
     behind = {str(entries[boundary]["uuid"])}
     for number, own, parent in thread.chain[thread.places[str(entries[boundary]["uuid"])] + 1 :]:
@@ -301,7 +303,7 @@ def _find_added(entries: Sequence[Entry], thread: _MainThread, boundary: int) ->
         if parent not in behind or not (summary or entry.get("type") == "attachment"):
             continue
         behind.add(own)
-        if summary or _is_text_of_our_hook(_as_object(entry.get("attachment"))):
+        if summary or _is_text_of_our_hook(_to_object(entry.get("attachment"))):
             yield number
 
 
@@ -312,7 +314,7 @@ def _is_text_of_our_hook(attachment: Entry) -> bool:
     return bool(texts) and all(isinstance(text, str) and text.startswith(HOOK_PREFIX) for text in texts)
 
 
-def _line_of(session: ClientSession, match: Match) -> Entry:
+def _build_line(session: ClientSession, match: MessageMatch) -> Entry:
     """Return a line with all blocks of a message that was changed or is new."""
     was = session.entries[match.index] if match.index is not None else []
     if was:
@@ -320,17 +322,17 @@ def _line_of(session: ClientSession, match: Match) -> Entry:
         line = {key: value for key, value in was[0].items() if key != "toolUseResult"}
         line |= {"message": line["message"] | {"content": get(match.message, "content")}}
     else:
-        line = _new_line(session, match.message)
+        line = _build_new_line(session, match.message)
     if line["type"] != "assistant":
         return line
     # Another id than the reply had: the client looks for lines with the same one in the whole file.
     return line | {"message": line["message"] | {"id": f"msg_{uuid.uuid4().hex[:24]}"}}
 
 
-def _new_line(session: ClientSession, message: Message) -> Entry:
+def _build_new_line(session: ClientSession, message: Message) -> Entry:
     content = get(message, "content")
     if get(message, "role") != "assistant":
-        return _line(session, "user") | {"message": {"role": "user", "content": content}}
+        return _build_common_fields(session, "user") | {"message": {"role": "user", "content": content}}
     reply = {
         "type": "message",
         "role": "assistant",
@@ -340,13 +342,13 @@ def _new_line(session: ClientSession, message: Message) -> Entry:
         "stop_sequence": None,
         "usage": {"input_tokens": 0, "output_tokens": 0},
     }
-    return _line(session, "assistant") | {"message": reply}
+    return _build_common_fields(session, "assistant") | {"message": reply}
 
 
-def _line(session: ClientSession, kind: str) -> Entry:
+def _build_common_fields(session: ClientSession, kind: str) -> Entry:
     """Return what the client writes on every line: session, folder, version, branch."""
     head: Entry = {"isSidechain": False, "userType": "external"}
-    return head | session.facts | {"type": kind, "timestamp": time_now()}
+    return head | session.facts | {"type": kind, "timestamp": format_current_time()}
 
 
 SESSION_FORMAT = SessionFormat(Anthropic.name, is_own_line, read, append, newest_compaction, is_valid_line)

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unabridged.formats import Message, detect, format_named
-from unabridged.formats.fields import plain
-from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, Match, SessionFileError
+from unabridged.formats import Message, detect_message_format, get_format
+from unabridged.formats.fields import to_plain_dict
+from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, MessageMatch, SessionFileError
 from unabridged.sessions.text import Progress, collect_entries, dump_line, encode_json, read_lines
 
 _SPACE_PATTERN = re.compile(r"[ \t\r\n]*")
@@ -38,8 +38,8 @@ def is_message(value: Any) -> bool:
 def detect_wire_format(messages: Sequence[Message], name: str | None, holder: Mapping[str, Any]) -> str:
     """Return the name of the format: the given one, else by the messages, else by what is beside their list."""
     if name is not None:
-        return format_named(name).name
-    detected = detect(messages).name
+        return get_format(name).name
+    detected = detect_message_format(messages).name
     if detected == "openai-chat":
         # Plain text turns look alike everywhere; what is beside the list distinguishes the formats.
         if any(isinstance(tool, dict) and "input_schema" in tool for tool in holder.get("tools") or ()):
@@ -134,7 +134,7 @@ def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: 
     )
 
 
-def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[Match]) -> Iterator[bytes]:
+def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
     """Yield a line for each message: its own bytes, where nothing changed."""
     with loaded.path.open("rb") as stream:
         for match in matches:
@@ -146,21 +146,23 @@ def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[Match]) -> It
             yield stream.read(stop - start).rstrip(b"\r\n") + b"\n"
 
 
-def write_document(loaded: Loaded, document: Document, matches: Sequence[Match]) -> Iterator[bytes]:
+def write_document(loaded: Loaded, document: Document, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
     """Yield the file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
     with loaded.path.open("rb") as stream:
         yield stream.read(document.start)
         raw = stream.read(document.stop - document.start)
         text = raw.decode("utf-8-sig")
         yield raw[: len(raw) - len(text.encode())]  # a byte-order mark, if there was one
-        inside, spans = _elements(text, document.key)
-        for piece in _splice(text, inside, spans, matches, 1 if document.key is None else 2):
+        inside, spans = _find_elements(text, document.key)
+        for piece in _splice_messages(text, inside, spans, matches, 1 if document.key is None else 2):
             yield encode_json(piece)
         while chunk := stream.read(1 << 20):
             yield chunk
 
 
-def _splice(text: str, inside: slice, spans: Sequence[slice], matches: Sequence[Match], depth: int) -> Iterator[str]:
+def _splice_messages(
+    text: str, inside: slice, spans: Sequence[slice], matches: Sequence[MessageMatch], depth: int
+) -> Iterator[str]:
     lead = text[inside.start : spans[0].start] if spans else ""
     between = text[spans[0].stop : spans[1].start] if spans[1:] else "," + (lead or " ")
     margin = lead.rpartition("\n")[2] if "\n" in lead else ""
@@ -171,36 +173,36 @@ def _splice(text: str, inside: slice, spans: Sequence[slice], matches: Sequence[
         if match.is_unchanged and match.index is not None:
             yield text[spans[match.index]]
         else:
-            yield json.dumps(plain(match.message), ensure_ascii=text.isascii(), indent=step).replace(
+            yield json.dumps(to_plain_dict(match.message), ensure_ascii=text.isascii(), indent=step).replace(
                 "\n", "\n" + margin
             )
     yield (text[spans[-1].stop : inside.stop] if spans and matches else "") + text[inside.stop :]
 
 
-def _elements(text: str, key: str | None) -> tuple[slice, list[slice]]:
+def _find_elements(text: str, key: str | None) -> tuple[slice, list[slice]]:
     """Return where the inside of the list is, and each of its elements."""
-    start = _skip(text, 0)
+    start = _skip_space(text, 0)
     if key is not None:  # of several with the same name the last, as parsers do
-        start = {name: span.start for name, span in _members(text, start)}[key]
+        start = {name: span.start for name, span in _find_members(text, start)}[key]
     stop = _DECODER.raw_decode(text, start)[1]
-    return slice(start + 1, stop - 1), [span for _, span in _members(text, start)]
+    return slice(start + 1, stop - 1), [span for _, span in _find_members(text, start)]
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str | None, slice]]:
+def _find_members(text: str, at: int) -> Iterator[tuple[str | None, slice]]:
     """Yield where each value of the list or object at `at` is; with its name, if it has one."""
     closing = "]" if text[at] == "[" else "}"
-    at = _skip(text, at + 1)
+    at = _skip_space(text, at + 1)
     while text[at] != closing:
         name = None
         if closing == "}":
             name, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)
+            at = _skip_space(text, _skip_space(text, at) + 1)
         stop = _DECODER.raw_decode(text, at)[1]
         yield name, slice(at, stop)
-        at = _skip(text, stop)
-        at = _skip(text, at + 1) if text[at] == "," else at
+        at = _skip_space(text, stop)
+        at = _skip_space(text, at + 1) if text[at] == "," else at
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     space = _SPACE_PATTERN.match(text, at)
     return space.end() if space else at

@@ -103,7 +103,9 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
         check_unchanged(loaded.path, loaded.source.stamp)
     if path.exists() and path.samefile(loaded.path):
         raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
-    write_whole(path, render_with(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777)
+    write_file_atomically(
+        path, render_file(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777
+    )
 
 
 def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -113,7 +115,7 @@ def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[byte
         check_unchanged(loaded.path, loaded.source.stamp)
 
 
-def render_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
+def render_file(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
     """Yield the file with `new` in place of its messages, piece by piece."""
     source = loaded.source
     if source is None:
@@ -122,12 +124,12 @@ def render_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 
     if len(new) == len(loaded.messages) and all(
         match.is_unchanged and match.index == i for i, match in enumerate(matches)
     ):
-        yield from _copy(loaded.path, source.stamp.size)
+        yield from _read_first_bytes(loaded.path, source.stamp.size)
     elif isinstance(source, Document):
         yield from document.write_document(loaded, source, matches)
     elif loaded.kind in SESSION_FORMATS:
         piece = b"\n"
-        for piece in _copy(loaded.path, source.complete_size):
+        for piece in _read_first_bytes(loaded.path, source.complete_size):
             yield piece
         added = map(dump_line, SESSION_FORMATS[loaded.kind].append(source.session, matches, tokens_before))
         if not piece.endswith(b"\n"):
@@ -137,7 +139,7 @@ def render_with(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 
         yield from document.write_jsonl(loaded, source, matches)
 
 
-def _copy(path: Path, size: int) -> Iterator[bytes]:
+def _read_first_bytes(path: Path, size: int) -> Iterator[bytes]:
     """Yield the first bytes of the file, in pieces."""
     with path.open("rb") as stream:
         while chunk := stream.read(min(size, 1 << 20)):
@@ -145,8 +147,10 @@ def _copy(path: Path, size: int) -> Iterator[bytes]:
             yield chunk
 
 
-def write_whole(path: Path, pieces: Iterable[bytes], mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
-    """Write all of it or nothing: a temporary file in the same folder, synced, then renamed over `path`.
+def write_file_atomically(
+    path: Path, pieces: Iterable[bytes], mode: int = 0o600, owner: tuple[int, int] | None = None
+) -> None:
+    """Write all of the file or nothing: to a temporary file in the same folder, which is synced and renamed.
 
     `owner` is the user and the group that it belongs to, where the system lets them be set.
     """

@@ -13,8 +13,15 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.base import ClientSession, Entry, Match, SessionCompaction, SessionFormat, is_content
-from unabridged.sessions.text import is_summary, link_entries, time_now
+from unabridged.sessions.base import (
+    ClientSession,
+    Entry,
+    MessageMatch,
+    SessionCompaction,
+    SessionFormat,
+    is_valid_content,
+)
+from unabridged.sessions.text import format_current_time, is_new_summary, link_entries
 
 _FORMAT = FORMATS[Anthropic.name]
 _CUSTOM_TYPE = "unabridged"
@@ -42,7 +49,7 @@ def is_valid_line(line: Entry) -> bool:
     if line["type"] not in {"message", "custom_message"}:
         return line["type"] != "model_change" or isinstance(line.get("modelId") or "", str)
     message = line.get("message") if line["type"] == "message" else line
-    if not isinstance(message, dict) or not is_content(message.get("content")):
+    if not isinstance(message, dict) or not is_valid_content(message.get("content")):
         return False
     content = message.get("content")
     calls = [block for block in content if block["type"] == "toolCall"] if isinstance(content, list) else []
@@ -64,15 +71,15 @@ def read(entries: Iterable[Entry]) -> ClientSession:
             session.model = entry.get("modelId") or session.model
         elif kind == "message":
             session.model = (entry.get("message") or {}).get("model") or session.model
-    branch = _branch(tree)
+    branch = _find_branch(tree)
     unnamed = any(entry.get("type") in _MESSAGE_TYPES and not isinstance(entry.get("id"), str) for entry in tree)
     session.facts = {"leaf": tree[branch[-1]].get("id") if branch else None, "unnamed": unnamed}
-    for number in _numbers_sent(tree, branch):
+    for number in _list_sent_entries(tree, branch):
         _add_entry(session, tree[number])
     return session
 
 
-def _branch(tree: Sequence[Entry]) -> list[int]:
+def _find_branch(tree: Sequence[Entry]) -> list[int]:
     """Return the numbers of the entries from the root to the newest leaf; in old files without ids, of all."""
     if not tree or tree[-1].get("id") is None:
         return list(range(len(tree)))
@@ -86,7 +93,7 @@ def _branch(tree: Sequence[Entry]) -> list[int]:
     return branch[::-1]
 
 
-def _numbers_sent(tree: Sequence[Entry], branch: Sequence[int]) -> list[int]:
+def _list_sent_entries(tree: Sequence[Entry], branch: Sequence[int]) -> list[int]:
     """Return the entries that the client turns into messages, in its order: summary, what was kept, what came after."""
     kinds = [entry.get("type") for entry in tree]
     compaction = next((n for n in reversed(branch) if kinds[n] == "compaction"), None)
@@ -118,25 +125,29 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
     message = entry if kind == "custom_message" else entry.get("message") or {}
     role, content = message.get("role"), message.get("content")
     if role == "toolResult":
-        result = {"type": "tool_result", "tool_use_id": message.get("toolCallId"), "content": list(_blocks(content))}
+        result = {
+            "type": "tool_result",
+            "tool_use_id": message.get("toolCallId"),
+            "content": list(_to_anthropic_blocks(content)),
+        }
         if message.get("isError"):
             result["is_error"] = True
         yield {"role": "user", "content": [result]}, "tool"
     elif role == "bashExecution":
         if not message.get("excludeFromContext"):
-            yield {"role": "user", "content": _shell(message)}, "host"
+            yield {"role": "user", "content": _describe_shell_run(message)}, "host"
     elif role in {"compactionSummary", "branchSummary"}:
         yield {"role": "user", "content": str(message.get("summary") or "")}, "summary"
     elif role == "assistant":
-        if blocks := list(_blocks(content)):
+        if blocks := list(_to_anthropic_blocks(content)):
             yield {"role": "assistant", "content": blocks}, None
     elif content:
         host = kind == "custom_message" or role in {"custom", "hookMessage"}
-        body = content if isinstance(content, str) else list(_blocks(content))
+        body = content if isinstance(content, str) else list(_to_anthropic_blocks(content))
         yield {"role": "user", "content": body}, "host" if host else None
 
 
-def _blocks(content: Any) -> Iterator[dict[str, Any]]:
+def _to_anthropic_blocks(content: Any) -> Iterator[dict[str, Any]]:
     """Yield pi's blocks as Anthropic's; thinking that was never signed can't be sent and stays in the file."""
     if isinstance(content, str):
         yield {"type": "text", "text": content}
@@ -158,7 +169,7 @@ def _blocks(content: Any) -> Iterator[dict[str, Any]]:
                 yield {"type": "thinking", "thinking": block.get("thinking") or "", "signature": signature}
 
 
-def _shell(message: dict[str, Any]) -> str:
+def _describe_shell_run(message: dict[str, Any]) -> str:
     """Return a command that the person ran themselves, in the words in which the model reads of it."""
     end = "cancelled" if message.get("cancelled") else f"exit code {message.get('exitCode')}"
     return f"Ran `{message.get('command')}` ({end})\n```\n{message.get('output') or ''}\n```"
@@ -167,27 +178,29 @@ def _shell(message: dict[str, Any]) -> str:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def append(session: ClientSession, matches: Sequence[Match], tokens_before: int) -> Iterator[Entry]:
+def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_before: int) -> Iterator[Entry]:
     """Return a compaction; after it every message that stays, unless it can name an entry from which on all of them do.
 
     Without a summary it is a new branch from the root, which begins with a note.
     """
     leaf = session.facts["leaf"]
-    if not matches or not is_summary(matches[0], _FORMAT):
-        copies = [entry for match in matches for entry in _entries_of(session, match)]
-        note, *copied = link_entries([_entry("custom") | {"customType": _CUSTOM_TYPE}, *copies], "id", "parentId", None)
+    if not matches or not is_new_summary(matches[0], _FORMAT):
+        copies = [entry for match in matches for entry in _build_entries(session, match)]
+        note, *copied = link_entries(
+            [_build_entry("custom") | {"customType": _CUSTOM_TYPE}, *copies], "id", "parentId", None
+        )
         return iter([note | {"data": {"leaf": leaf, "copies": [entry["id"] for entry in copied]}}, *copied])
     summary, matches = _FORMAT.read(matches[0].message).text, matches[1:]
-    compaction = _entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
-    first = _first_kept(session, matches)
-    copies = [] if first else [entry for match in matches for entry in _entries_of(session, match)]
+    compaction = _build_entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
+    first = _find_first_kept_id(session, matches)
+    copies = [] if first else [entry for match in matches for entry in _build_entries(session, match)]
     head, *copied = link_entries([compaction, *copies], "id", "parentId", leaf)
     # Where all is copied it names no entry: nothing before it was kept.
     kept = {"firstKeptEntryId": first or "", "details": {_CUSTOM_TYPE: {"copies": [entry["id"] for entry in copied]}}}
     return iter([head | kept, *copied])
 
 
-def _first_kept(session: ClientSession, matches: Sequence[Match]) -> str | None:
+def _find_first_kept_id(session: ClientSession, matches: Sequence[MessageMatch]) -> str | None:
     """Return the id of the entry from which on everything stays as it is; None where there is none."""
     places = [match.index for match in matches if match.is_unchanged]
     if not places or places != list(range(len(session.messages) - len(matches), len(session.messages))):
@@ -203,7 +216,7 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     """
     tree = [{} if entry.get("type") == "session" else entry for entry in entries]
     places = {entry["id"]: number for number, entry in enumerate(tree) if isinstance(entry.get("id"), str)}
-    compaction = next((n for n in reversed(_branch(tree)) if _is_compaction(tree[n])), None)
+    compaction = next((n for n in reversed(_find_branch(tree)) if _is_compaction(tree[n])), None)
     if compaction is None:
         return None
     entry = tree[compaction]
@@ -222,19 +235,19 @@ def _is_compaction(entry: Entry) -> bool:
     return isinstance(entry.get("id"), str) and (ours or entry.get("type") == "compaction")
 
 
-def _entries_of(session: ClientSession, match: Match) -> list[Entry]:
+def _build_entries(session: ClientSession, match: MessageMatch) -> list[Entry]:
     """Return the entries of a message: its own, where they may be repeated, else new ones."""
     was = session.entries[match.index] if match.index is not None else []
     if match.is_unchanged and all(entry["type"] in {"message", "custom_message"} for entry in was):
         return was
     if match.index in session.origins:
         custom = {"customType": _CUSTOM_TYPE, "content": get(match.message, "content"), "display": True}
-        return [_entry("custom_message") | custom]
+        return [_build_entry("custom_message") | custom]
     facts = was[0].get("message") if was else None
-    return [_entry("message") | {"message": body} for body in _bodies(session, match, facts or {})]
+    return [_build_entry("message") | {"message": body} for body in _build_message_bodies(session, match, facts or {})]
 
 
-def _bodies(session: ClientSession, match: Match, was: Entry) -> Iterator[Entry]:
+def _build_message_bodies(session: ClientSession, match: MessageMatch, was: Entry) -> Iterator[Entry]:
     """Yield the text, and each result of a tool, as a message of pi's; a reply keeps the facts of the one it `was`."""
     content, role = get(match.message, "content"), str(get(match.message, "role"))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
@@ -244,12 +257,12 @@ def _bodies(session: ClientSession, match: Match, was: Entry) -> Iterator[Entry]
             yield {
                 "role": "toolResult",
                 "toolCallId": get(block, "tool_use_id"),
-                "toolName": _tool_name(session, get(block, "tool_use_id")),
-                "content": _from_blocks(get(block, "content")),
+                "toolName": _find_tool_name(session, get(block, "tool_use_id")),
+                "content": _to_pi_blocks(get(block, "content")),
                 "isError": bool(get(block, "is_error")),
                 "timestamp": stamp,
             }
-    body = _from_blocks(block for block in blocks if get(block, "type") != "tool_result")
+    body = _to_pi_blocks(block for block in blocks if get(block, "type") != "tool_result")
     if body and role == "assistant":
         stop = "toolUse" if any(block["type"] == "toolCall" for block in body) else "stop"
         facts: Entry = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
@@ -259,16 +272,16 @@ def _bodies(session: ClientSession, match: Match, was: Entry) -> Iterator[Entry]
         yield {"role": "user", "content": body, "timestamp": stamp}
 
 
-def _tool_name(session: ClientSession, call_id: str) -> str:
+def _find_tool_name(session: ClientSession, call_id: str) -> str:
     calls = (call for message in session.messages for call in _FORMAT.read(message).calls)
     return next((call.name for call in calls if call.id == call_id), "unknown")
 
 
-def _entry(kind: str) -> Entry:
-    return {"type": kind, "timestamp": time_now()}
+def _build_entry(kind: str) -> Entry:
+    return {"type": kind, "timestamp": format_current_time()}
 
 
-def _from_blocks(content: Any) -> list[dict[str, Any]]:
+def _to_pi_blocks(content: Any) -> list[dict[str, Any]]:
     """Return Anthropic's blocks as pi's."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

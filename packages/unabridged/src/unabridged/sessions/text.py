@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from unabridged.formats import Format
-from unabridged.formats.fields import plain
-from unabridged.sessions.base import Entry, FileLine, FileStamp, LineFile, Match, SessionFileError
+from unabridged.formats.fields import to_plain_dict
+from unabridged.sessions.base import Entry, FileLine, FileStamp, LineFile, MessageMatch, SessionFileError
 
 Progress = Callable[[int, int], None]
 """Called with the bytes read so far and the size of the file."""
@@ -122,7 +122,7 @@ def collect_entries(path: Path, progress: Progress | None, lines: LineFile) -> I
 
 def dump_line(value: Any) -> bytes:
     """Return the value as one compact JSON line."""
-    return encode_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain)) + b"\n"
+    return encode_json(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=to_plain_dict)) + b"\n"
 
 
 def encode_json(text: str) -> bytes:
@@ -133,8 +133,8 @@ def encode_json(text: str) -> bytes:
         return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
-def is_summary(match: Match, format_: Format) -> bool:
-    """Return whether this is a new user's turn without results of tools: the summary turn of a compaction."""
+def is_new_summary(match: MessageMatch, format_: Format) -> bool:
+    """Return whether a match is a summary turn that a compaction added: a new user's turn without results of tools."""
     view = format_.read(match.message)
     return match.index is None and view.role == "user" and not view.answers
 
@@ -147,7 +147,7 @@ def link_entries(entries: Iterable[Entry], own: str, parent: str, first: str | N
         first = new
 
 
-def time_now() -> str:
+def format_current_time() -> str:
     """Return the time as clients write it: 2026-01-31T12:00:00.000Z."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

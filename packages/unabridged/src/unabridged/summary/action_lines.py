@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed, Ledger
-from unabridged.summary.names import shorten_root
+from unabridged.summary.names import abbreviate_root
 from unabridged.summary.outcomes import NO_MATCH
 from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, neutralise_markup, quote, to_one_line
 
@@ -54,18 +54,18 @@ class ActionLines:
         )
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
 
-    def action(self, action: Action, width: int, *, gist: bool = False) -> str:
+    def write_action(self, action: Action, width: int, *, gist: bool = False) -> str:
         """Return one action on a line: deed, target, what was written, what came of it."""
-        line = f"- [{action.turn}] {self._words[_label(action)]} {self._target(action, width)}"
+        line = f"- [{action.turn}] {self._words[_choose_label(action)]} {self._write_target(action, width)}"
         if gist and action.gist:
             line += f": {quote(action.gist, width)}"
-        return line + self.ended(action, width)
+        return line + self.describe_ending(action, width)
 
-    def ended(self, action: Action, width: int) -> str:
-        """Return how an action ended; "" where its answer says nothing that the deed doesn't."""
+    def describe_ending(self, action: Action, width: int) -> str:
+        """Return how an action ended, as the end of its line; "" where the result says no more than the deed."""
         if not action.answered:
             return f" ({self._words['unanswered']})"
-        outcome = quote(cut_to_head_and_tail(self._short(action.outcome), width))
+        outcome = quote(cut_to_head_and_tail(self._shorten_paths(action.outcome), width))
         if action.status:
             status = self._words["failed"] if action.status == "error" else action.status
             return f" → {status}" + (f": {outcome}" if action.outcome else "")
@@ -73,29 +73,31 @@ class ActionLines:
             return f" → {self._words['nothing']}"
         return f" → {outcome}" if action.outcome and action.outcome not in self._usual else ""
 
-    def _target(self, action: Action, width: int) -> str:
-        told = f"{_tool(action)}{action.target}"
+    def _write_target(self, action: Action, width: int) -> str:
+        told = f"{_describe_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        return neutralise_markup(to_one_line(mark_line_ends(self._short(told)), min(width, _MAX_TARGET_CHARACTERS)))
+        return neutralise_markup(
+            to_one_line(mark_line_ends(self._shorten_paths(told)), min(width, _MAX_TARGET_CHARACTERS))
+        )
 
-    def _short(self, text: str) -> str:
-        return shorten_root(text, self._root)
+    def _shorten_paths(self, text: str) -> str:
+        return abbreviate_root(text, self._root)
 
 
-def deed_of(action: Action) -> Deed:
-    """Return the deed it counts as: several commands that looked, ran and cleared away are no search or deletion."""
+def find_effective_deed(action: Action) -> Deed:
+    """Return the deed that an action counts as: a line of several commands is a `run`."""
     several = action.tool.lower() in _SHELL_TOOLS and _COMMAND_SEPARATOR_PATTERN.search(action.target)
     return "run" if several and action.deed in {"create", "delete", "search", "list", "read"} else action.deed
 
 
-def _label(action: Action) -> Deed:
-    """Return the deed it is called: a command that is shown as it was written was run, whatever it did."""
+def _choose_label(action: Action) -> Deed:
+    """Return the deed that an action's line shows: a shell command as it was written is a `run`."""
     is_command = action.tool.lower() in _SHELL_TOOLS and " " in action.target
-    return "run" if is_command else deed_of(action)
+    return "run" if is_command else find_effective_deed(action)
 
 
-def _tool(action: Action) -> str:
+def _describe_tool(action: Action) -> str:
     """Return the tool's own name, where deed and target don't show it."""
     if action.tool.lower() in _SHELL_TOOLS or action.tool.lower() in _SELF_EXPLANATORY_TOOLS:
         return ""
@@ -103,11 +105,11 @@ def _tool(action: Action) -> str:
     return "" if plain else f"{action.tool} " if action.target else action.tool
 
 
-def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, Action]]]:
-    """Return the turn of the last edit, the last run of each check since, and what ran after an earlier edit only.
+def find_checks(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[str, Action]]]:
+    """Return the turn of the last edit, the newest run of each check since, and the checks that are overdue.
 
-    Of the latter the command as it was written. Nothing ran and nothing is due where nothing was edited,
-    or checked after it.
+    Overdue are those that ran after an earlier edit only, each with its command. Nothing is due where nothing was
+    edited, or checked after it.
     """
     edits = [
         i for i, action in enumerate(actions) if action.deed in CHANGING_DEEDS and action.paths and not action.failed
@@ -115,7 +117,7 @@ def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[
     earlier, since = dict[str, tuple[str, Action]](), dict[str, Action]()
     for i, action in enumerate(actions):
         if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:
-            for kind, command in _checks_of(action):
+            for kind, command in _find_checks_in_command(action):
                 if i < edits[-1]:
                     earlier[kind] = (command, action)
                 else:
@@ -124,7 +126,7 @@ def checks_in(actions: Sequence[Action]) -> tuple[int, list[Action], list[tuple[
     return actions[edits[-1]].turn if edits else -1, list(dict.fromkeys(since.values())), due
 
 
-def _checks_of(action: Action) -> Iterator[tuple[str, str]]:
+def _find_checks_in_command(action: Action) -> Iterator[tuple[str, str]]:
     """Yield the checks in a command, each by its program and as it was written, without where its output went."""
     for part in _COMMAND_SEPARATOR_PATTERN.split(action.target):
         command = part.partition(" | ")[0].partition(" 2>")[0].strip()

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from unabridged.authorship import find_rejection
 from unabridged.messages import Answer, Call, View
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed
-from unabridged.summary.outcomes import LIMIT, REPORT, outcome
+from unabridged.summary.outcomes import LIMIT, REPORT, read_outcome
 from unabridged.summary.shell import (
     EDITOR,
     TOOL_TABLE,
     Effect,
-    deeds_of,
     is_program,
+    load_deeds,
+    load_words,
     looks_like_path,
     read_command,
-    words_of,
 )
 from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import blank_fences, outline, to_one_line
@@ -34,7 +34,7 @@ _DOCUMENTS, _COMMENTS = (".md", ".txt", ".rst"), ("//", "/*", "* ", "# ")
 _LONG_TASK, _SIGNATURE = 200, "\nagentId: "
 """Characters of the task of an agent that reports back, and how a known host signs its report."""
 
-_DEED_OF, _SHELLS = deeds_of("verbs"), words_of("shells")
+_DEED_OF, _SHELLS = load_deeds("verbs"), load_words("shells")
 """The words in the names of tools that tell their deed; of several, the first deed."""
 _COMMAND_KEYS, _PATH_KEYS = TOOL_TABLE["command_keys"].split(), TOOL_TABLE["path_keys"].split()
 _PATCHED_FILE_PATTERN = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
@@ -71,11 +71,11 @@ class ToolUse(NamedTuple):
 
 def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[ToolUse]:
     """Yield every action in these views, in order; a call without an answer has no outcome."""
-    answers = _answers(views)
+    answers = _match_answers_to_calls(views)
     current = ""
     for i, view in enumerate(views):
-        for call in _calls(views, i):
-            read, answer = read_call(call.arguments, call.name), answers.get((call.id, i))
+        for call in _list_calls(views, i):
+            read, answer = read_call_effect(call.arguments, call.name), answers.get((call.id, i))
             if not view.calls and i + 1 < len(views):
                 answer = Answer("", views[i + 1].text)
                 shown = _OPEN_FILE_PATTERN.search(answer.text)
@@ -83,13 +83,18 @@ def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[Tool
             command, _, rest = read.target.partition(" ")
             if not view.calls and not read.touched and current and command in EDITOR:
                 read = read._replace(touched=((current, read.deed),), target=f"{current} {rest}".rstrip())
-            yield _step(i, turns[i], call, read, answer)
+            yield _build_tool_use(i, turns[i], call, read, answer)
 
 
-def _calls(views: Sequence[View], index: int) -> Sequence[Call]:
+def _list_calls(views: Sequence[View], index: int) -> Sequence[Call]:
     """Return the calls of a message; in a text protocol the action in its text, if it was carried out."""
     view = views[index]
-    if not view.calls and view.origin == "model" and _observed(views, index) and (found := written_action(view.text)):
+    if (
+        not view.calls
+        and view.origin == "model"
+        and _is_action_observed(views, index)
+        and (found := find_written_action(view.text))
+    ):
         return [Call("", found[0], found[1])]
     return view.calls
 
@@ -106,9 +111,9 @@ def may_change_todo(tool: str) -> bool:
 
 def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
     """Return the list of what is to be done as the assistant last wrote it, and in which message; "" without one."""
-    items, turn, answers = dict[str, dict[str, Any]](), -1, _answers(views)
+    items, turn, answers = dict[str, dict[str, Any]](), -1, _match_answers_to_calls(views)
     for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if is_todo_tool(call.name)):
-        given, answer = _values(call.arguments), answers.get((call.id, i), Answer("", "")).text
+        given, answer = _parse_json_arguments(call.arguments), answers.get((call.id, i), Answer("", "")).text
         values = given if isinstance(given, dict) else {}
         listed = next((value for value in values.values() if isinstance(value, list)), [])
         states = {str(values.get("taskId")): values.get("status")}
@@ -121,21 +126,21 @@ def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
             states = {number: state.partition("]")[0] for number, _, state in rows}
         items |= {n: {**items[n], "status": state} for n, state in states.items() if state and n in items}
         turn = turns[i] if items else -1
-    return "\n".join(_todo_line(item) for item in items.values()), turn
+    return "\n".join(_render_todo_line(item) for item in items.values()), turn
 
 
-def _todo_line(item: dict[str, Any]) -> str:
+def _render_todo_line(item: dict[str, Any]) -> str:
     state = to_one_line(str(item.get("status") or item.get("state") or ""), 20)
     told = next((value for value in item.values() if isinstance(value, str) and value != state), "")
     return f"- [{state}] {to_one_line(told, TARGET)}" if state else f"- {to_one_line(told, TARGET)}"
 
 
-def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> ToolUse:
+def _build_tool_use(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> ToolUse:
     frame, rejection = find_rejection(answer.text, call.name) if answer and answer.error else ("", "")
     reports = read.deed == "call" and len(read.wrote) > _LONG_TASK
     text = frame or (answer.text.partition(_SIGNATURE)[0] if reports else answer.text) if answer else ""
     most = REPORT if reports else LIMIT
-    ended, status = outcome(text, read.deed, error=answer.error, most=most) if answer else ("", "")
+    ended, status = read_outcome(text, read.deed, error=answer.error, most=most) if answer else ("", "")
     if not status and read.deed in CHANGING_DEEDS and any(path in ended for path, _ in read.touched):
         ended = ""  # "Successfully wrote theme.ts" says nothing that the deed and the target don't.
     paths = tuple(path for path, _ in read.touched)[:6]
@@ -144,7 +149,7 @@ def _step(place: int, turn: int, call: Call, read: Effect, answer: Answer | None
     return ToolUse(place, action, read.touched, read.wrote)
 
 
-def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
+def _match_answers_to_calls(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
     """Return the answer to each call, by its id and place, since ids may be used again."""
     asked: dict[str, tuple[str, int]] = {}
     found: dict[tuple[str, int], Answer] = {}
@@ -154,61 +159,67 @@ def _answers(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
     return found
 
 
-def _observed(views: Sequence[View], index: int) -> bool:
-    """Return whether an action written into this message was carried out: an observation follows, or is about to."""
+def _is_action_observed(views: Sequence[View], index: int) -> bool:
+    """Return whether the action written into this message was carried out: an observation follows, or is to come."""
     if index + 1 < len(views):
-        return _observes(views[index + 1])
-    return any(_observes(view) for view in views)
+        return _is_observation(views[index + 1])
+    return any(_is_observation(view) for view in views)
 
 
-def _observes(view: View) -> bool:
+def _is_observation(view: View) -> bool:
     """Return whether this is what a tool says in a text protocol."""
     return view.origin == "tool" and view.role == "user" and not view.answers
 
 
 @cache_by_text
-def read_call(arguments: str, tool: str) -> Effect:
+def read_call_effect(arguments: str, tool: str) -> Effect:
     """Return what a call does, whatever the agent's tools are called."""
-    values = _values(arguments)
+    values = _parse_json_arguments(arguments)
     parts = {part.lower() for part in _NAME_PART_PATTERN.findall(tool)}
     if not isinstance(values, dict):
         text = values if isinstance(values, str) else arguments
         if parts & _SHELLS or not parts:
             return read_command(text)
         values = {"input": values}
-    wrote = "\x1f".join(_strings(values))  # A mark that is no line break: a value does not begin a line.
+    wrote = "\x1f".join(_iterate_strings(values))  # A mark that is no line break: a value does not begin a line.
     command = next((values[key] for key in _COMMAND_KEYS if key in values), None)
     if isinstance(command, list):
         command = " ".join(map(str, command[2:] if command[1:2] in (["-lc"], ["-c"]) else command))
     if isinstance(command, str) and (parts & _SHELLS or "path" not in values):
         effect, why = read_command(command), values.get("description")
         return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
-    deed = _deed_of_tool(tool, values)
-    touched = _touched(values, deed, wrote)
-    return Effect(deed, _target(values, touched), touched, wrote, _gist(values) if deed in CHANGING_DEEDS else "")
+    deed = _find_tool_deed(tool, values)
+    touched = _find_touched_files(values, deed, wrote)
+    return Effect(
+        deed,
+        _describe_arguments(values, touched),
+        touched,
+        wrote,
+        _extract_gist(values) if deed in CHANGING_DEEDS else "",
+    )
 
 
 @cache_by_text
-def written_action(text: str) -> tuple[str, str, str] | None:
+def find_written_action(text: str) -> tuple[str, str, str] | None:
     """Return the action a model wrote into its text, as tool, arguments and the words before it; None without one."""
     if found := _FUNCTION_TAG_PATTERN.search(text):
-        arguments = dict(_parameters(found[2]))
+        arguments = dict(_find_parameters(found[2]))
         return found[1], json.dumps(arguments, ensure_ascii=False), text[: found.start()]
     if found := _TAGGED_COMMAND_PATTERN.search(text):
         tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
         given, before = found[2].strip(), text[: found.start()]
-        named = _values(given) if given.startswith("{") else None
+        named = _parse_json_arguments(given) if given.startswith("{") else None
         if isinstance(named, dict) and isinstance(named.get("name"), str):
             return named["name"], json.dumps(named.get("arguments") or named.get("parameters") or {}), before
         return tool, given, before
-    if fenced := _last_fence(text):
+    if fenced := _find_last_fence(text):
         return fenced
     if found := _REACT_ACTION_PATTERN.search(text.rstrip()):
-        return *_invoked(found[1], found[2]), text[: found.start()]
+        return *_parse_action_line(found[1], found[2]), text[: found.start()]
     return None
 
 
-def _parameters(body: str) -> Iterator[tuple[str, str]]:
+def _find_parameters(body: str) -> Iterator[tuple[str, str]]:
     """Yield the parameters of a call in tags, those that are closed before the next one begins."""
     for piece in body.split("<parameter")[1:]:
         value, closed, after = piece.partition("</parameter")
@@ -216,7 +227,7 @@ def _parameters(body: str) -> Iterator[tuple[str, str]]:
             yield named[1], value[named.end() :].strip("\n")
 
 
-def _invoked(line: str, given: str | None) -> tuple[str, str]:
+def _parse_action_line(line: str, given: str | None) -> tuple[str, str]:
     """Return tool and arguments of an `Action:` line: `search[…]`, `read(…)`, a name and its input, or a command."""
     if given is not None:
         return line, given.strip()
@@ -225,11 +236,11 @@ def _invoked(line: str, given: str | None) -> tuple[str, str]:
     name, _, rest = line.partition(" ")
     if not rest:
         return line, ""
-    named = not is_program(name) and _deed_of_tool(name, {}) not in {"call", "run"}
+    named = not is_program(name) and _find_tool_deed(name, {}) not in {"call", "run"}
     return (name, rest.strip()) if named else ("shell", line)
 
 
-def _last_fence(text: str) -> tuple[str, str, str] | None:
+def _find_last_fence(text: str) -> tuple[str, str, str] | None:
     """Return the fenced block that the text ends with."""
     body = text.rstrip()
     before, opened, block = body.removesuffix("```").rpartition("```")
@@ -239,24 +250,24 @@ def _last_fence(text: str) -> tuple[str, str, str] | None:
     return language if language in {"python", "json"} else "shell", code.strip(), before
 
 
-def _values(arguments: str) -> Any:
+def _parse_json_arguments(arguments: str) -> Any:
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):
         return arguments.replace("\\n", "\n").replace("\\t", "\t")
 
 
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+def _iterate_strings(value: Any, depth: int = 0) -> Iterator[str]:
     """Yield every text and number in the arguments; their keys stand in the tool's schema."""
     if not isinstance(value, dict | list):
         if value is not None and not isinstance(value, bool):
             yield str(value)
     elif depth < 12:
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item, depth + 1)
+            yield from _iterate_strings(item, depth + 1)
 
 
-def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
+def _find_tool_deed(tool: str, values: dict[str, Any]) -> Deed:
     """Return the deed by the verb in the arguments (one editor tool for all), the first word of the name, or any."""
     verb = values.get("command") or values.get("action") or values.get("operation")
     spoken = _NAME_PART_PATTERN.findall(verb) if isinstance(verb, str) and len(verb) < 30 else []
@@ -268,12 +279,12 @@ def _deed_of_tool(tool: str, values: dict[str, Any]) -> Deed:
     return next((deed for deed in TOOL_TABLE["verbs"] if deed in found), "call")
 
 
-def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
+def _find_touched_files(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
     found: dict[str, Deed] = {}
     for key in _PATH_KEYS:
         value = values.get(key)
         for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, str) and _names_file(key, path.strip()):
+            if isinstance(path, str) and _is_file_name(key, path.strip()):
                 found[path.strip().removeprefix("file://")] = deed
     kinds: dict[str, Deed] = {"Add": "create", "Update": "change", "Delete": "delete"}
     for kind, path in _PATCHED_FILE_PATTERN.findall(wrote) if "File: " in wrote or "+++ " in wrote else ():
@@ -286,8 +297,8 @@ def _touched(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str,
     return tuple(found.items())
 
 
-def _gist(values: dict[str, Any]) -> str:
-    """Return what was written: a whole document, the lines that an edit adds, or else those it takes out."""
+def _extract_gist(values: dict[str, Any]) -> str:
+    """Return the gist of what was written: a document's outline, the lines that an edit adds, else those it removes."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
     old = [
         line.strip() for key, text in texts.items() if _OLD_TEXT_KEY_PATTERN.match(key) for line in text.splitlines()
@@ -306,11 +317,11 @@ def _gist(values: dict[str, Any]) -> str:
     return " \u23ce ".join((added or taken)[:12])[:GIST]
 
 
-def _names_file(key: str, path: str) -> bool:
+def _is_file_name(key: str, path: str) -> bool:
     return 0 < len(path) < 300 and "\n" not in path and ("/" in path or "." in path or key.startswith("file"))
 
 
-def _target(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> str:
+def _describe_arguments(values: dict[str, Any], touched: tuple[tuple[str, Deed], ...]) -> str:
     """Return what is shown of the arguments: the files, else each short value with its key."""
     shown = [path for path, _ in touched]
     for key, value in values.items():

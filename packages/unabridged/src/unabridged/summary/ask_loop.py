@@ -15,15 +15,22 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any
 
-from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, cost_of
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, build_call_cost
 from unabridged.errors import SummaryFailed
-from unabridged.languages import language_name
+from unabridged.languages import get_language_name
 from unabridged.summary.brief import Brief, Summariser
-from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, fit_characters, plan_asks
+from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
 from unabridged.summary.citations import PeopleWords, check_prose
-from unabridged.summary.prompt import Prompt, prompt_parts
-from unabridged.summary.rules import split_rules
-from unabridged.summary.verify import Expected, Problem, find_problems, impossible_checks, trim, visible_text
+from unabridged.summary.prompt import Prompt, load_prompt_parts
+from unabridged.summary.rules import split_off_rules
+from unabridged.summary.verify import (
+    ExpectedReply,
+    Problem,
+    extract_visible_text,
+    find_problems,
+    list_impossible_checks,
+    trim_sections,
+)
 from unabridged.tokens.calibrate import Usage
 
 OVERRUN_FACTOR = 1.25
@@ -40,7 +47,7 @@ _CallUsage = tuple[int | None, Usage | None]
 
 
 @dataclass(slots=True)
-class Summary:
+class ModelSummary:
     """Prose that passed every check, what the asks for it took and brought, and what could not be checked."""
 
     text: str = ""
@@ -60,81 +67,81 @@ class Summary:
     failed: dict[int | None, SummaryFailed] = field(default_factory=dict)
     """By its index, the newest error of each model that failed and in whose place another one was asked."""
 
-    def add(self, reply: Reply, *, has_rules: bool = True) -> Reply:
+    def add_reply(self, reply: Reply, *, has_rules: bool = True) -> Reply:
         """Count the reply and return it without the rules that it lists; where none were asked for, as it is."""
-        text, rules = split_rules(visible_text(reply.text)) if has_rules else (reply.text, ())
-        self.fail(*reply.failed)
+        text, rules = split_off_rules(extract_visible_text(reply.text)) if has_rules else (reply.text, ())
+        self.record_failures(*reply.failed)
         self.used.append((reply.place, reply.usage))
         self.calls += 1
         self.usage = add_usage(self.usage, reply.usage)
-        self.checks_impossible = _unique(*self.checks_impossible, *impossible_checks(reply))
-        self.models = _unique(*self.models, *filter(None, [reply.model]))
-        self.rules = _unique(*self.rules, *rules)
+        self.checks_impossible = _remove_duplicates(*self.checks_impossible, *list_impossible_checks(reply))
+        self.models = _remove_duplicates(*self.models, *filter(None, [reply.model]))
+        self.rules = _remove_duplicates(*self.rules, *rules)
         self.note(*reply.notes)
         return replace(reply, text=text)
 
-    def fail(self, *errors: SummaryFailed) -> None:
+    def record_failures(self, *errors: SummaryFailed) -> None:
         """Remember that these models failed; the newest error of each counts."""
         self.failed |= {error.place: error for error in errors}
 
-    def failures(self) -> tuple[SummaryFailed, ...]:
-        """Return the errors of the models in whose place another one answered, each with what it took for nothing."""
+    def list_failures(self) -> tuple[SummaryFailed, ...]:
+        """Return the errors of the models that another one stood in for, each with the cost of its useless calls."""
         for place, error in self.failed.items():
-            error.cost = _cost(usage for by, usage in self.wasted if by == place)
+            error.cost = _sum_call_costs(usage for by, usage in self.wasted if by == place)
         return tuple(self.failed.values())
 
-    def give_up(self, last: SummaryFailed) -> None:
-        """Give the error that ends the summary, and those of other models, what the calls of each took: all of them."""
-        self.fail(*last.others)
+    def assign_costs(self, last: SummaryFailed) -> None:
+        """Set the cost of the error that ends the summary, and of other models' errors: together, that of all calls."""
+        self.record_failures(*last.others)
         others = {place: error for place, error in self.failed.items() if place != last.place}
         for place, error in others.items():
-            error.cost = _cost(usage for by, usage in self.used if by == place)
-        last.cost = _cost(usage for by, usage in self.used if by not in others)
+            error.cost = _sum_call_costs(usage for by, usage in self.used if by == place)
+        last.cost = _sum_call_costs(usage for by, usage in self.used if by not in others)
         last.others = tuple(others.values())
 
     def note(self, *notes: str) -> None:
         """Add what the receipt should say, each thing once."""
-        self.notes = _unique(*self.notes, *notes)
+        self.notes = _remove_duplicates(*self.notes, *notes)
 
 
-def _cost(used: Iterable[Usage | None]) -> dict[str, float]:
+def _sum_call_costs(used: Iterable[Usage | None]) -> dict[str, float]:
     """Return what these calls took, as a receipt has it; nothing where there were none."""
     calls = list(used)
-    return cost_of(len(calls), reduce(add_usage, calls, None)) if calls else {}
+    return build_call_cost(len(calls), reduce(add_usage, calls, None)) if calls else {}
 
 
-def _unique(*entries: str) -> tuple[str, ...]:
+def _remove_duplicates(*entries: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, Summary]:
+def summarise(brief: Brief, model: Summariser) -> Generator[Ask, Reply, ModelSummary]:
     """Yield asks, take replies, and return the summary; raise `SummaryFailed` when none was good enough.
 
     A driver that could not get a reply throws `AskFailed`. One that says the ask was too long is answered with smaller
     asks, three times at most; any other ends the summary.
     """
-    summary = Summary()
+    summary = ModelSummary()
     try:
         yield from _ask_until_it_fits(brief, model, summary)
     except SummaryFailed as failed:
-        summary.give_up(failed)
+        summary.assign_costs(failed)
         raise
     return summary
 
 
-def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Generator[Ask, Reply, None]:
+def _ask_until_it_fits(brief: Brief, model: Summariser, summary: ModelSummary) -> Generator[Ask, Reply, None]:
     """Ask for the prose, with smaller asks, or apart from the live prompt, where there was no room."""
     error: SummaryFailed
     for _ in range(MAX_SHRINKS + 1):
         run = _AskRun(brief, model, plan_asks(brief, model), summary)
         try:
-            text = yield from run.write()
-            return run.check(text)
+            text = yield from run.run_asks()
+            return run.accept_draft(text)
         except AskFailed as failed:
             if failed.overflow is None:
                 raise
-            summary.fail(*failed.others)
-            error, model = failed, _with_smaller_window(model, failed, run.asked_tokens, summary)
+            summary.record_failures(*failed.others)
+            error, model = failed, _reduce_window(model, failed, run.asked_tokens, summary)
         except Rejected as rejected:
             if not (run.plan.tight and _ROOM_PROBLEMS & set(rejected.problems)):
                 raise
@@ -143,14 +150,14 @@ def _ask_until_it_fits(brief: Brief, model: Summariser, summary: Summary) -> Gen
     raise error
 
 
-def _with_smaller_window(model: Summariser, failed: AskFailed, asked: int, summary: Summary) -> Summariser:
+def _reduce_window(model: Summariser, failed: AskFailed, asked: int, summary: ModelSummary) -> Summariser:
     """Return the summariser with the window that the provider named, else with half of what it was asked."""
     limit = failed.overflow.limit if failed.overflow is not None else None
     if model.live is not None:
         return replace(model, live=None, window=min(model.window, limit or model.window))
     window = limit if limit is not None and limit < model.window else min(model.window * 3 // 5, asked // 2)
     summary.note(f"the summariser takes {window:,} tokens, not {model.window:,}")
-    model.learn(failed.place, window)
+    model.learn_window(failed.place, window)
     return replace(model, window=window)
 
 
@@ -161,51 +168,51 @@ class _AskRun:
     brief: Brief
     model: Summariser
     plan: AskPlan
-    summary: Summary
+    summary: ModelSummary
     asked_tokens: int = 0
     """What the newest ask takes with its reply."""
 
     @property
-    def is_ours(self) -> bool:
+    def uses_built_in_prompt(self) -> bool:
         """Return whether it is asked with the built-in prompt."""
         return self.model.instruction is None
 
-    def write(self) -> Generator[Ask, Reply, str]:
+    def run_asks(self) -> Generator[Ask, Reply, str]:
         """Return the prose, as accepted."""
         brief, plan, wording, limits = self.brief, self.plan, self.plan.wording, self.brief.limits
         texts = [text for view in brief.views if (text := view.whole_text())]
         whole = sum(map(brief.count, texts)) + brief.count(brief.earlier.prose)
         if brief.hook_input is not None:  # what a hook condensed may be told as it is
             texts = [text for view in brief.hook_input.views if (text := view.whole_text())]
-        final = self._expected(limits.budget + limits.spare, texts, limits.replaced or whole)
+        final = self._build_expectation(limits.budget + limits.spare, texts, limits.replaced or whole)
         half, reserve, add_note = self.model.window // 2, self.model.reserve or 0, self.summary.note
         if reserve > half:
             add_note(f"the reply got {half:,} of {reserve:,} tokens: half of the summariser's window")
         if plan.live is not None:
-            suffix = partial(wording.suffix, tokens=plan.goal, kept=plan.live.kept, rules=plan.rules)
-            return (yield from self._ask_for(suffix, final))
+            suffix = partial(wording.build_suffix_prompt, tokens=plan.goal, kept=plan.live.kept, rules=plan.rules)
+            return (yield from self._ask_until_usable(suffix, final))
         if self.model.live is not None:
             add_note(f"asked apart: no room behind the live prompt of {self.model.live.tokens:,} tokens")
         if (most := self.model.max_input) is not None and whole > most:
             add_note(f"the summariser was shown the newest {most:,} of {whole:,} tokens (max_input)")
         if plan.single:
-            record = partial(wording.record, plan.chunks[0], prior=brief.earlier.prose, rules=plan.rules)
-            return (yield from self._ask_for(partial(record, tokens=plan.goal), final))
+            record = partial(wording.build_record_prompt, plan.chunks[0], prior=brief.earlier.prose, rules=plan.rules)
+            return (yield from self._ask_until_usable(partial(record, tokens=plan.goal), final))
         notes = [plan.prior_note] if plan.prior_note else []
         for shown in plan.chunks:
-            part = partial(wording.record, shown, tokens=plan.note * 2 // 3, part=True)
-            note = yield from self._ask_for(part, self._expected(plan.note, shown))
+            part = partial(wording.build_record_prompt, shown, tokens=plan.note * 2 // 3, part=True)
+            note = yield from self._ask_until_usable(part, self._build_expectation(plan.note, shown))
             notes.append(note)
-        while len(runs := plan.folds([brief.count(note) for note in notes])) > 1:
+        while len(runs := plan.group_into_folds([brief.count(note) for note in notes])) > 1:
             notes = yield from self._fold_runs(notes, runs)
-        fold = partial(wording.fold, notes, tokens=plan.goal, rules=self._listed_rules(notes), last=True)
-        return (yield from self._ask_for(fold, replace(final, shown=())))
+        fold = partial(wording.build_fold_prompt, notes, tokens=plan.goal, rules=self._collect_rules(notes), last=True)
+        return (yield from self._ask_until_usable(fold, replace(final, shown=())))
 
-    def check(self, draft: str) -> None:
-        """Make of the draft, without what may not stand in it, the summary; raise `Rejected` when nothing is left."""
-        checked = check_prose(draft, self.brief, PeopleWords.of(self.brief))
+    def accept_draft(self, draft: str) -> None:
+        """Check the draft and keep what may stand in a summary; raise `Rejected` when nothing is left."""
+        checked = check_prose(draft, self.brief, PeopleWords.from_brief(self.brief))
         if not checked.text:
-            raise self._rejected([Problem("unfaithful", "nothing in the reply may stand in a summary")])
+            raise self._build_final_rejection([Problem("unfaithful", "nothing in the reply may stand in a summary")])
         self.summary.text, self.summary.mended = checked.text, checked.left_out
         self.summary.note(*checked.notes)
 
@@ -215,95 +222,95 @@ class _AskRun:
         for run in runs:
             group = [notes[i] for i in run]
             if len(group) > 1:
-                fold = partial(self.plan.wording.fold, group, tokens=self.plan.note * 2 // 3)
-                group = [(yield from self._ask_for(fold, self._expected(self.plan.note)))]
+                fold = partial(self.plan.wording.build_fold_prompt, group, tokens=self.plan.note * 2 // 3)
+                group = [(yield from self._ask_until_usable(fold, self._build_expectation(self.plan.note)))]
             folded += group
         return folded
 
-    def _ask_for(self, word: Callable[..., Prompt], expected: Expected) -> Generator[Ask, Reply, str]:
+    def _ask_until_usable(self, word: Callable[..., Prompt], expected: ExpectedReply) -> Generator[Ask, Reply, str]:
         """Return the reply to a question, once it has no fault; a faulty one is asked for again, once.
 
         `word` words the question, given the fault of the attempt before ("" the first time).
         """
         question = word(fault="")
-        reply = self._take((yield self._ask(question)), expected)
+        reply = self._accept_reply((yield self._build_ask(question)), expected)
         problems = find_problems(reply, replace(expected, marks=question.marks))
         if problems:
-            question, ask = self._again(word, problems, visible_text(reply.text), expected)
+            question, ask = self._build_second_ask(word, problems, extract_visible_text(reply.text), expected)
             who, models = reply.model or "the model", tuple(filter(None, [reply.model]))
             cost: dict[str, Any] = {"calls": 1, "usage": reply.usage, "models": models, "place": reply.place}
-            fault = _rejection(f"a reply of {who} was not usable", problems, **cost)
+            fault = _build_rejection(f"a reply of {who} was not usable", problems, **cost)
             try:
                 second = yield replace(ask, again=1)
             except AskFailed as failed:
                 if failed.overflow is None and failed.place not in {None, reply.place}:
-                    self.summary.fail(fault)
+                    self.summary.record_failures(fault)
                 raise
             if second.place != reply.place:
-                self.summary.fail(fault)
+                self.summary.record_failures(fault)
                 self.summary.wasted.append((reply.place, reply.usage))
                 self.summary.note(f"{fault.reason}; {second.model} was asked instead")
-            reply = self._take(second, expected)
+            reply = self._accept_reply(second, expected)
             if problems := find_problems(reply, replace(expected, marks=question.marks)):
-                raise self._rejected(problems)
-        return visible_text(reply.text)
+                raise self._build_final_rejection(problems)
+        return extract_visible_text(reply.text)
 
-    def _take(self, reply: Reply, expected: Expected) -> Reply:
+    def _accept_reply(self, reply: Reply, expected: ExpectedReply) -> Reply:
         """Count a reply; return it, one that is a little too long without the last lines of its longest sections.
 
         Beside a prompt of the caller's own a reply of any length is shortened so: it did not say how long it may be.
         """
-        reply = self.summary.add(reply, has_rules=self.is_ours)
-        text, budget, count = visible_text(reply.text), expected.budget, expected.count
+        reply = self.summary.add_reply(reply, has_rules=self.uses_built_in_prompt)
+        text, budget, count = extract_visible_text(reply.text), expected.budget, expected.count
         size = count(text)
-        if size <= budget or (self.is_ours and size > budget * OVERRUN_FACTOR):
+        if size <= budget or (self.uses_built_in_prompt and size > budget * OVERRUN_FACTOR):
             return reply
         self.summary.note(f"the summary took {size:,} of {budget:,} tokens: shortened by rule")
-        trimmed = trim(text, budget, count)
-        if not self.is_ours and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
-            trimmed = text[: fit_characters(text, budget, count)].rstrip()
+        trimmed = trim_sections(text, budget, count)
+        if not self.uses_built_in_prompt and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
+            trimmed = text[: find_fitting_length(text, budget, count)].rstrip()
         return replace(reply, text=trimmed)
 
-    def _rejected(self, problems: Sequence[Problem]) -> Rejected:
+    def _build_final_rejection(self, problems: Sequence[Problem]) -> Rejected:
         """Return the error that ends the summary: the last reply was no good."""
         summary = self.summary
         start = f"the summary was not usable after {summary.calls} calls"
         cost: dict[str, Any] = {"calls": summary.calls, "usage": summary.usage, "models": summary.models}
-        return _rejection(start, problems, place=summary.used[-1][0], **cost)
+        return _build_rejection(start, problems, place=summary.used[-1][0], **cost)
 
-    def _again(
-        self, word: Callable[..., Prompt], problems: Sequence[Problem], draft: str, expected: Expected
+    def _build_second_ask(
+        self, word: Callable[..., Prompt], problems: Sequence[Problem], draft: str, expected: ExpectedReply
     ) -> tuple[Prompt, Ask]:
-        """Return the second ask. A draft that is only too long, or in another language, is cheaper to mend."""
+        """Return the second ask: for a new reply, or only to shorten or translate the draft."""
         names = {problem.name for problem in problems}
         fault = "; ".join(problem.message for problem in problems)
         wording = self.plan.wording
-        how = "shorten" if names <= _LENGTH_PROBLEMS and self.is_ours else ""
-        if names == {"wrong-language"} and language_name(wording.language) and self.is_ours:
+        how = "shorten" if names <= _LENGTH_PROBLEMS and self.uses_built_in_prompt else ""
+        if names == {"wrong-language"} and get_language_name(wording.language) and self.uses_built_in_prompt:
             how = "translate"
         if how and self.brief.count(draft) <= self.plan.fold_room:
             tokens = min(self.plan.goal, expected.budget * 4 // 5)
-            question = wording.rewrite(how, draft, tokens=tokens, fault=fault)
-            return question, self._ask(question, apart=True)
+            question = wording.build_rewrite_prompt(how, draft, tokens=tokens, fault=fault)
+            return question, self._build_ask(question, apart=True)
         question = word(fault=fault)
-        ask = self._ask(question)
+        ask = self._build_ask(question)
         if "cut-off" in names and not ask.messages and self.model.reserve is None:
             # It may have thought at length: give it what is left.
             left = self.model.window * 19 // 20 - self.brief.count(ask.instruction)
             ask = replace(ask, max_tokens=max(ask.max_tokens, min(2 * self.plan.reserve, left)))
         return question, ask
 
-    def _listed_rules(self, notes: Sequence[str]) -> tuple[str, ...]:
+    def _collect_rules(self, notes: Sequence[str]) -> tuple[str, ...]:
         """Return the rules carried on, and of those that earlier replies listed as many as fit beside the notes."""
         count, rules = self.brief.count, list(self.plan.rules)
-        heading = count(prompt_parts()["known-rules"]) + FRAME_TOKENS
+        heading = count(load_prompt_parts()["known-rules"]) + FRAME_TOKENS
         left = self.plan.fold_room - sum(count(note) + FRAME_TOKENS for note in notes) - heading
         for rule in self.summary.rules:
             left -= count(rule) + 2
             rules += [rule] * (left >= 0)
-        return _unique(*rules)
+        return _remove_duplicates(*rules)
 
-    def _ask(self, question: Prompt, *, apart: bool = False) -> Ask:
+    def _build_ask(self, question: Prompt, *, apart: bool = False) -> Ask:
         """Return the question as an ask: behind the live prompt where that is the plan, else on its own."""
         ask = Ask(instruction=question.text, max_tokens=self.plan.reserve, window=self.model.window)
         self.asked_tokens = self.brief.count(question.text) + self.plan.reserve
@@ -311,11 +318,11 @@ class _AskRun:
             return replace(ask, system=live.system, messages=live.messages, tools=live.tools)
         return replace(ask, gone=self.brief.objects, budget=min(self.brief.limits.budget, self.plan.reserve))
 
-    def _expected(self, budget: int, shown: Sequence[str] = (), replaced: int = 1 << 60) -> Expected:
-        return Expected(budget, replaced, self.brief.count, shown, self.plan.wording.language)
+    def _build_expectation(self, budget: int, shown: Sequence[str] = (), replaced: int = 1 << 60) -> ExpectedReply:
+        return ExpectedReply(budget, replaced, self.brief.count, shown, self.plan.wording.language)
 
 
-def _rejection(start: str, problems: Sequence[Problem], **cost: Any) -> Rejected:
+def _build_rejection(start: str, problems: Sequence[Problem], **cost: Any) -> Rejected:
     """Return the error for a reply with these problems."""
     message = f"{start}: {'; '.join(problem.message for problem in problems)}"
     return Rejected(message, problems=tuple(problem.name for problem in problems), **cost)

@@ -7,21 +7,23 @@ from typing import Any
 
 from unabridged.summary.actions import find_todo, may_change_todo
 from unabridged.summary.brief import Brief
-from unabridged.summary.gather import gather
-from unabridged.summary.layout import Rendered, render
+from unabridged.summary.gather import gather_ledger
+from unabridged.summary.layout import RenderedLedger, render_within_budget
 from unabridged.summary.ledger import Ledger
 
 
-def render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str = "", **options: Any) -> Rendered:
+def render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str = "", **options: Any) -> RenderedLedger:
     """Return the ledger as text: people's words in their own room, the rest in what the prose leaves of the budget."""
     beside = brief.count(brief.state) + brief.count(prose)
     total = brief.limits.total - beside
-    people = min(people_room(brief), total)
+    people = min(compute_people_room(brief), total)
     kept = brief.beside.kept
-    return render(ledger, budget - beside, brief.count, people=people, total=total, kept=kept, prose=prose, **options)
+    return render_within_budget(
+        ledger, budget - beside, brief.count, people=people, total=total, kept=kept, prose=prose, **options
+    )
 
 
-def people_room(brief: Brief) -> int:
+def compute_people_room(brief: Brief) -> int:
     """Return the most tokens for people's words: half of a body that has not room for all that it may say."""
     return min(brief.limits.people, max(brief.limits.total - brief.limits.budget, brief.limits.total // 2))
 
@@ -31,22 +33,22 @@ def build_ledger(brief: Brief) -> Ledger:
 
     Rules were picked out by a model: they are carried in either case.
     """
-    source, prior = brief.ledger_source(), brief.earlier.ledger
-    ledger = gather(source.views, prior=prior if brief.originals is None else None, turns=source.turns)
+    source, prior = brief.choose_ledger_source(), brief.earlier.ledger
+    ledger = gather_ledger(source.views, prior=prior if brief.originals is None else None, turns=source.turns)
     if brief.hook_input and (span := brief.hook_input.span):  # it may have left out the first or the last of what goes
         ledger = replace(ledger, first=span[0] if prior is None else prior.first, end=max(ledger.end, span[1]))
     return replace(ledger, rules=prior.rules) if prior is not None else ledger
 
 
-def with_current_todo(ledger: Ledger, brief: Brief) -> Ledger:
-    """Return the ledger as it is shown: the assistant's list as of the end of what stays, which may have changed it.
+def update_todo(ledger: Ledger, brief: Brief) -> Ledger:
+    """Return the ledger with the assistant's list as of the newest message, which may have changed it.
 
-    A list that is written anew there, or was made in what is no longer here and changed there, is left out.
+    A list that is written anew in what stays, or was made in what is no longer here and changed there, is left out.
     """
     stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     if not any(may_change_todo(call.name) for view in views for call in view.calls):
         return ledger
-    source = brief.ledger_source()
+    source = brief.choose_ledger_source()
     todo, turn = find_todo([*source.views, *views], [*source.turns, *stay])
     return replace(ledger, todo="" if todo == find_todo(views, stay)[0] else todo, todo_turn=turn)
 
@@ -56,6 +58,6 @@ def count_rounds(brief: Brief) -> int:
     return 0 if brief.originals is not None or brief.earlier.ledger is None else brief.earlier.rounds + 1
 
 
-def describe_left_out(rendered: Rendered) -> tuple[str, ...]:
+def describe_left_out(rendered: RenderedLedger) -> tuple[str, ...]:
     """Return what the receipt says of what found no place."""
     return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)

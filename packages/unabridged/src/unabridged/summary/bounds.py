@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from unabridged.summary.ledger import Action, Deed, File, Ledger, Name, Remark, fade
-from unabridged.summary.story import worth
+from unabridged.summary.ledger import Action, Deed, File, Ledger, Name, Remark, fade_weight
+from unabridged.summary.story import rate_moment
 
 T = TypeVar("T")
 
@@ -24,31 +24,31 @@ _DEED_RANK: dict[Deed, float] = {
 }  # fmt: skip
 
 
-def name_rank(name: Name, end: int) -> float:
+def rank_name(name: Name, end: int) -> float:
     """Return how likely the next steps need this name: lately used first; what a person named or used a lot lasts."""
-    return fade(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * (name.asked or name.told)
+    return fade_weight(name.weight, end - name.turn) + 0.02 * math.sqrt(name.uses) + 0.1 * (name.asked or name.told)
 
 
-def file_rank(file: File, end: int) -> float:
+def rank_file(file: File, end: int) -> float:
     """Return how likely the next steps need this file: what was changed stays longer than what was only seen."""
     lasting = max((_DEED_RANK.get(deed, 0.0) for deed, _ in file.deeds), default=0.0)
-    return fade(file.weight, end - file.turn) + lasting
+    return fade_weight(file.weight, end - file.turn) + lasting
 
 
-def within_bounds(ledger: Ledger) -> Ledger:
+def limit_ledger(ledger: Ledger) -> Ledger:
     """Return the ledger with each list within its bound; what matters least goes first. People's words all stay."""
-    moments = _bounded_moments(ledger)
+    moments = _limit_moments(ledger)
     kept: dict[str, Any] = {
         "rules": ledger.rules[-MAX_RULES:],
         "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
         "remarks": tuple(entry for entry in moments if isinstance(entry, Remark)),
-        "files": _best(ledger.files, MAX_FILES, lambda file: (file_rank(file, ledger.end), file.path)),
-        "names": _bounded_names(ledger),
+        "files": _keep_best(ledger.files, MAX_FILES, lambda file: (rank_file(file, ledger.end), file.path)),
+        "names": _limit_names(ledger),
     }
     return replace(ledger, **kept)
 
 
-def _best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T, ...]:
+def _keep_best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T, ...]:
     """Return the highest ranked entries, in the order they stood."""
     if len(entries) <= most:
         return entries
@@ -56,31 +56,31 @@ def _best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T
     return tuple(entries[i] for i in sorted(places))
 
 
-def names_told(names: Iterable[Name]) -> list[Name]:
-    """Return ids that stood on their own, people's first, then the oldest: nobody can guess or read up an id."""
+def list_standalone_names(names: Iterable[Name]) -> list[Name]:
+    """Return the ids that stood on their own, people's first, then the oldest."""
     return sorted((name for name in names if name.told), key=lambda name: (not name.asked, name.turn, name.text))
 
 
-def _bounded_names(ledger: Ledger) -> tuple[Name, ...]:
+def _limit_names(ledger: Ledger) -> tuple[Name, ...]:
     """Return the names with a quarter of the places for ids on their own: a single large file could fill them all."""
-    told = {name.text for name in names_told(ledger.names)[: MAX_NAMES // 4]}
-    return _best(ledger.names, MAX_NAMES, lambda name: (name.text in told, name_rank(name, ledger.end), name.text))
+    told = {name.text for name in list_standalone_names(ledger.names)[: MAX_NAMES // 4]}
+    return _keep_best(ledger.names, MAX_NAMES, lambda name: (name.text in told, rank_name(name, ledger.end), name.text))
 
 
-def _bounded_moments(ledger: Ledger) -> Iterable[Remark | Action]:
+def _limit_moments(ledger: Ledger) -> Iterable[Remark | Action]:
     """Return what was said and done, without what says least for its size."""
     entries: list[Remark | Action] = [*ledger.remarks, *ledger.actions]
-    sizes = [_size(entry) for entry in entries]
+    sizes = [_count_entry_characters(entry) for entry in entries]
     if sum(sizes) <= MAX_MOMENTS:
         return entries
     room, kept = MAX_MOMENTS, set[int]()
-    for i in sorted(range(len(entries)), key=lambda i: -worth(entries[i], ledger, sizes[i])):
+    for i in sorted(range(len(entries)), key=lambda i: -rate_moment(entries[i], ledger, sizes[i])):
         if sizes[i] <= room:
             room -= sizes[i]
             kept.add(i)
     return [entry for i, entry in enumerate(entries) if i in kept]
 
 
-def _size(entry: Remark | Action) -> int:
+def _count_entry_characters(entry: Remark | Action) -> int:
     texts = [entry.text] if isinstance(entry, Remark) else [entry.target, entry.outcome, entry.gist]
     return sum(map(len, texts)) + 20 * len(texts)

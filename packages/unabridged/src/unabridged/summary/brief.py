@@ -88,17 +88,17 @@ class Brief:
     ledger: Ledger | None = None
     """What is carried word for word; set when a model is asked."""
 
-    def numbered(self) -> list[tuple[int, View]]:
+    def list_numbered_messages(self) -> list[tuple[int, View]]:
         """Return the messages that go, each with its number in the original conversation; not those of the tail."""
         staying = {turn for turn, _ in self.beside.following}
         numbered = zip(self.turns or range(len(self.views)), self.views, strict=True)
         return [(turn, view) for turn, view in numbered if turn not in staying]
 
-    def is_blank(self) -> bool:
+    def has_nothing_to_show(self) -> bool:
         """Return whether a hook of the host left nothing to show."""
         return self.hook_input is not None and not any(view.whole_text() or view.media for view in self.views)
 
-    def ledger_source(self) -> OriginalMessages:
+    def choose_ledger_source(self) -> OriginalMessages:
         """Return what the ledger is gathered from: all of the originals where they were read, else what goes."""
         return self.originals or OriginalMessages(list(self.views), list(self.turns))
 
@@ -115,8 +115,8 @@ class LivePrompt:
     """How many of the newest messages stay after the compaction."""
     kept_tokens: int = 0
 
-    def older(self) -> LivePrompt:
-        """Return the prompt up to what stays: a beginning of it, which a provider's cache serves as well."""
+    def drop_kept_messages(self) -> LivePrompt:
+        """Return the prompt without the newest messages, which stay: a beginning that a cache can serve."""
         if not 0 < self.kept < len(self.messages):
             return self
         tokens = self.tokens - self.kept_tokens
@@ -139,7 +139,7 @@ class Summariser:
     """The language to write in, by its code; by default the conversation's."""
     reserve: int | None = None
     """Tokens left free for its reply, and the most it may write; None: the default, or what its prose may take."""
-    learn: Callable[[int | None, int], object] = lambda _place, _window: None
+    learn_window: Callable[[int | None, int], object] = lambda _place, _window: None
     """Called with the index of a model and the tokens that it turned out to take."""
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from unabridged.asking.ask import AskFailed
 from unabridged.authorship import find_block_author
-from unabridged.languages import certain_language
+from unabridged.languages import detect_language_surely
 from unabridged.messages import Media, View
 from unabridged.summary.brief import DEFAULT_RESERVE_TOKENS, SPARE_DIVISOR, Brief, LivePrompt, Summariser
 from unabridged.summary.prompt import KEY_FIELD, Wording, remove_unsendable
@@ -73,9 +73,9 @@ class AskPlan:
     prior_note: str = ""
     """The earlier prose as the first of the notes, when there are chunks."""
 
-    def folds(self, sizes: Sequence[int]) -> list[list[int]]:
+    def group_into_folds(self, sizes: Sequence[int]) -> list[list[int]]:
         """Return notes of these sizes, by their places, in runs that fit into one fold each."""
-        return pack([size + FRAME_TOKENS for size in sizes], self.fold_room)
+        return group_into_runs([size + FRAME_TOKENS for size in sizes], self.fold_room)
 
 
 def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
@@ -84,17 +84,21 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
     Raise `AskFailed` when the window is too small.
     """
     count, window, prior = brief.count, model.window, brief.earlier.prose
-    reserve = _reserve(brief, model)
+    reserve = _compute_reserve(brief, model)
     goal = min(brief.limits.budget, reserve) * GOAL_PERCENT // 100
-    rules = _known_rules(brief, window // RULES_DIVISOR) if model.instruction is None else ()
+    rules = _select_known_rules(brief, window // RULES_DIVISOR) if model.instruction is None else ()
     # Where the host's hook says what is shown, nothing else is.
-    following = _following(brief, window // FOLLOWING_DIVISOR) if brief.hook_input is None else ()
+    following = _render_following(brief, window // FOLLOWING_DIVISOR) if brief.hook_input is None else ()
     is_short = window < SMALL_WINDOW_TOKENS
-    wording = Wording(model.instruction, _language(brief, model), _density(brief), following, is_short)
+    wording = Wording(model.instruction, _choose_language(brief, model), _measure_density(brief), following, is_short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
-    single_room = free - count(wording.record([], tokens=goal, prior=prior, rules=rules, fault=_SAMPLE_FAULT).text)
-    chunk_room = free - count(wording.record([], tokens=goal, part=True, fault=_SAMPLE_FAULT).text)
-    fold_room = free - count(wording.fold([], tokens=goal, rules=rules, last=True, fault=_SAMPLE_FAULT).text)
+    single_room = free - count(
+        wording.build_record_prompt([], tokens=goal, prior=prior, rules=rules, fault=_SAMPLE_FAULT).text
+    )
+    chunk_room = free - count(wording.build_record_prompt([], tokens=goal, part=True, fault=_SAMPLE_FAULT).text)
+    fold_room = free - count(
+        wording.build_fold_prompt([], tokens=goal, rules=rules, last=True, fault=_SAMPLE_FAULT).text
+    )
     if min(chunk_room, fold_room) < MIN_CHUNK_TOKENS:
         taken = free - min(chunk_room, fold_room)
         raise AskFailed(
@@ -103,23 +107,23 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
             "are reserved for the reply. Use a summariser with a larger window, a shorter instruction, or a smaller "
             "Settings(summary_reserve=…).",
         )
-    shown = _messages_within(brief, model, max(single_room, MIN_CHUNK_TOKENS))
+    shown = _split_messages_within(brief, model, max(single_room, MIN_CHUNK_TOKENS))
     note = min(reserve * 4 // 5, fold_room // MIN_NOTES - FRAME_TOKENS)
     plan = AskPlan(reserve, goal, note, fold_room, [[part.text for part in shown]], rules, wording)
-    for live in (model.live, model.live.older()) if model.live is not None else ():
-        if behind := _plan_behind(plan, brief, window, live):
+    for live in (model.live, model.live.drop_kept_messages()) if model.live is not None else ():
+        if behind := _plan_behind_live_prompt(plan, brief, window, live):
             return behind
     if sum(part.tokens for part in shown) <= single_room:
         return replace(plan, single=True)
-    shown = _messages_within(brief, model, chunk_room)
+    shown = _split_messages_within(brief, model, chunk_room)
     if prior and count(prior) > fold_room // 2:  # too long to stand beside the notes: it is read like the rest
         shown = [*split_messages([(-1, View("user", "summary", prior))], count, chunk_room), *shown]
         prior = ""
-    runs = pack([part.tokens for part in shown], chunk_room)
+    runs = group_into_runs([part.tokens for part in shown], chunk_room)
     return replace(plan, chunks=[[shown[i].text for i in run] for run in runs], prior_note=prior)
 
 
-def _reserve(brief: Brief, model: Summariser) -> int:
+def _compute_reserve(brief: Brief, model: Summariser) -> int:
     """Return the tokens left free for a reply: as the caller says, else 4,096 or all that the prose may take."""
     if model.reserve is not None:
         return max(1, min(model.reserve, model.window // 2))
@@ -127,12 +131,12 @@ def _reserve(brief: Brief, model: Summariser) -> int:
     return min(max(DEFAULT_RESERVE_TOKENS, budget + budget // SPARE_DIVISOR), model.window // 4)
 
 
-def _plan_behind(plan: AskPlan, brief: Brief, window: int, live: LivePrompt) -> AskPlan | None:
+def _plan_behind_live_prompt(plan: AskPlan, brief: Brief, window: int, live: LivePrompt) -> AskPlan | None:
     """Return the plan for one ask behind this prompt; None without room there for half of what the prose may take.
 
     Near the trigger little room is left.
     """
-    bare = plan.wording.suffix(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_SAMPLE_FAULT)
+    bare = plan.wording.build_suffix_prompt(tokens=plan.goal, kept=live.kept, rules=plan.rules, fault=_SAMPLE_FAULT)
     left = window - window // 20 - live.tokens - brief.count(bare.text)
     if left < min(plan.reserve, max(MIN_CHUNK_TOKENS, brief.limits.budget // 2)):
         return None
@@ -141,14 +145,14 @@ def _plan_behind(plan: AskPlan, brief: Brief, window: int, live: LivePrompt) -> 
     return replace(plan, reserve=reply, goal=goal, live=live, tight=reply < plan.reserve)
 
 
-def _messages_within(brief: Brief, model: Summariser, room: int) -> list[ShownText]:
+def _split_messages_within(brief: Brief, model: Summariser, room: int) -> list[ShownText]:
     """Return the conversation in parts of at most `room` tokens; with `max_input`, the newest of them."""
     most = model.max_input
-    parts = split_messages(brief.numbered(), brief.count, room if most is None else min(room, most))
-    return parts if most is None else _newest_within(parts, most, lambda part: part.tokens)
+    parts = split_messages(brief.list_numbered_messages(), brief.count, room if most is None else min(room, most))
+    return parts if most is None else _keep_newest_within(parts, most, lambda part: part.tokens)
 
 
-def _newest_within(entries: Sequence[T], room: int, size: Callable[[T], int]) -> list[T]:
+def _keep_newest_within(entries: Sequence[T], room: int, size: Callable[[T], int]) -> list[T]:
     """Return the newest entries, as many as so many tokens take, in order."""
     kept: list[T] = []
     for entry in reversed(entries):
@@ -159,35 +163,35 @@ def _newest_within(entries: Sequence[T], room: int, size: Callable[[T], int]) ->
     return kept[::-1]
 
 
-def _language(brief: Brief, model: Summariser) -> str:
+def _choose_language(brief: Brief, model: Summariser) -> str:
     """Return the language of the summary; a caller's own prompt may ask for any, so nothing is assumed beside one."""
     if model.language or model.instruction is not None:
         return model.language
-    people = certain_language(view.text for view in brief.views if view.origin == "person")
-    return people or certain_language(view.text for view in brief.views if view.origin in {"person", "model"})
+    people = detect_language_surely(view.text for view in brief.views if view.origin == "person")
+    return people or detect_language_surely(view.text for view in brief.views if view.origin in {"person", "model"})
 
 
-def _density(brief: Brief) -> float:
+def _measure_density(brief: Brief) -> float:
     """Return the characters that a token of a record has: as what is said, but full of names and numbers."""
     texts = [view.text for view in brief.views if view.origin in {"person", "model"} and view.text]
     density = max(sum(map(len, texts)), 1) / max(sum(map(brief.count, texts)), 1)
     return min(density, RECORD_DENSITY) if texts else RECORD_DENSITY
 
 
-def _following(brief: Brief, room: int) -> tuple[str, ...]:
+def _render_following(brief: Brief, room: int) -> tuple[str, ...]:
     """Return what stays, as the summariser reads it; of a long tail the end."""
     parts = split_messages(brief.beside.following, brief.count, max(room // 4, MIN_CHUNK_TOKENS))
-    return tuple(part.text for part in _newest_within(parts, room, lambda part: part.tokens))
+    return tuple(part.text for part in _keep_newest_within(parts, room, lambda part: part.tokens))
 
 
-def _known_rules(brief: Brief, room: int) -> tuple[str, ...]:
+def _select_known_rules(brief: Brief, room: int) -> tuple[str, ...]:
     """Return the rules that were picked out before, the newest as far as so many tokens take them."""
     rules = [rule.text for rule in brief.ledger.rules] if brief.ledger else []
-    return tuple(_newest_within(rules, room, lambda text: brief.count(text) + 2))
+    return tuple(_keep_newest_within(rules, room, lambda text: brief.count(text) + 2))
 
 
-def pack(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Return the places of these sizes in runs of at most `room` tokens, in order, each in one of them."""
+def group_into_runs(sizes: Sequence[int], room: int) -> list[list[int]]:
+    """Return the indices of these sizes in consecutive runs, each of at most `room` tokens."""
     runs: list[list[int]] = []
     left = 0
     for place, size in enumerate(sizes):
@@ -207,12 +211,12 @@ def split_messages(numbered: Sequence[tuple[int, View]], count: Count, room: int
     names = {id_: call.name for _, view in numbered for call in view.calls for id_ in call.ids}
     parts: list[ShownText] = []
     for turn, view in numbered:
-        for who, text in _speeches(view, turn, names):
-            parts += _split(f"{KEY_FIELD} [{turn}] {who}", remove_unsendable(text), count, room)
+        for who, text in _split_by_speaker(view, turn, names):
+            parts += _split_below_header(f"{KEY_FIELD} [{turn}] {who}", remove_unsendable(text), count, room)
     return parts
 
 
-def describe(media: Media, turn: int) -> str:
+def describe_media(media: Media, turn: int) -> str:
     """Return an image or file in words: its kind, its size or address, and the message it stood in."""
     words = [media.kind, media.mime if media.mime != media.kind else "", media.name]
     if media.source.startswith(("http://", "https://", "file", "gs://", "s3://")) and len(media.source) <= 300:
@@ -223,30 +227,30 @@ def describe(media: Media, turn: int) -> str:
     return f"[{' '.join(filter(None, words))}, turn {turn}]"
 
 
-def _speeches(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
+def _split_by_speaker(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what a message says with whose words they are: thinking, text, calls, what is attached, answers, media."""
     who = _SPEAKER_LABELS.get(view.origin, view.origin)
     if thinking := "\n".join(block.text for block in view.reasoning if block.text):
         yield f"{who}, thinking", thinking
-    if text := "\n".join(filter(None, [view.text, *(describe(item, turn) for item in view.media)])):
+    if text := "\n".join(filter(None, [view.text, *(describe_media(item, turn) for item in view.media)])):
         yield who, text
     for call in view.calls:
-        yield f"{who} calls {_tool_name(call.name)}", call.arguments
+        yield f"{who} calls {_clean_tool_name(call.name)}", call.arguments
     for text in view.inserted:
         yield _SPEAKER_LABELS.get(find_block_author(text), "host"), text
     for text in view.attached:
         yield "tool of the provider" if who == "assistant" else f"attached, not the words of the {who}", text
     for answer in view.answers:
-        tool = " ".join(filter(None, ["tool", _tool_name(names.get(answer.call_id, ""))]))
+        tool = " ".join(filter(None, ["tool", _clean_tool_name(names.get(answer.call_id, ""))]))
         yield f"{tool} answers{', an error' if answer.error else ''}", answer.text
 
 
-def _tool_name(name: str) -> str:
+def _clean_tool_name(name: str) -> str:
     """Return a tool's name as it may stand in a header: on one line, and no longer than names are."""
     return remove_unsendable(" ".join(name.split()))[:80]
 
 
-def _split(header: str, text: str, count: Count, room: int) -> Iterator[ShownText]:
+def _split_below_header(header: str, text: str, count: Count, room: int) -> Iterator[ShownText]:
     """Yield the text below its header, in as many parts as it takes."""
     whole = f"{header}\n{text}\n"
     size = count(whole)
@@ -256,13 +260,13 @@ def _split(header: str, text: str, count: Count, room: int) -> Iterator[ShownTex
     number = 1
     while text:
         label = f"{header}, part {number}\n"
-        end = fit_characters(text, room - count(label) - 2, count)
+        end = find_fitting_length(text, room - count(label) - 2, count)
         part = f"{label}{text[:end]}\n"
         yield ShownText(part, count(part))
         text, number = text[end:], number + 1
 
 
-def fit_characters(text: str, room: int, count: Count) -> int:
+def find_fitting_length(text: str, room: int, count: Count) -> int:
     """Return how many characters of the text take at most `room` tokens; at least one, and whole lines or words."""
     end = min(len(text), max(1, room * 4))
     while end > 1 and (size := count(text[:end])) > room:

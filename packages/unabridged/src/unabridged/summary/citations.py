@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from unabridged.authorship import own_sentences
+from unabridged.authorship import find_own_sentences
 from unabridged.messages import View
 from unabridged.summary.brief import Brief
-from unabridged.summary.headings import level_headings, neutralise_line, without_bare_headings
+from unabridged.summary.headings import level_headings, neutralise_line, remove_bare_headings
 from unabridged.summary.names import TextPiece, collect_names, find_paths
 from unabridged.text_cache import cache_by_text
 
@@ -69,30 +69,32 @@ class CheckedProse(NamedTuple):
 def check_prose(text: str, brief: Brief, people: PeopleWords) -> CheckedProse:
     """Return the prose without what may not stand in it; "" when nothing is left."""
     lines, posing = level_headings(text)
-    reasons = dict.fromkeys(f"stood under a heading of ours, left out: {_shorten(line)}" for line in posing)
+    reasons = dict.fromkeys(f"stood under a heading of ours, left out: {_shorten_line(line)}" for line in posing)
     kept: list[str] = []
     for line in lines:
         cites = is_citation(line)
-        if cites and not people.have_said(line):
+        if cites and not people.is_citation_true(line):
             why = "the user's message does not say it, left out"
-            if pasted := people.as_pasted(line):
+            if pasted := people.rewrite_as_pasted(line):
                 why = "in the user's message, but not as their own words, told as such"
                 kept.append(pasted)
-            reasons[f"{why}: {_shorten(line)}"] = None
+            reasons[f"{why}: {_shorten_line(line)}"] = None
         else:
             kept.append(line)
-    rest = "\n".join(neutralise_line(line) for line in without_bare_headings(kept)).strip()
+    rest = "\n".join(neutralise_line(line) for line in remove_bare_headings(kept)).strip()
     listed, more = [*reasons][:MAX_LISTED], len(reasons) - MAX_LISTED
     listed += [f"and {more:,} more"] * (more > 0)
-    return CheckedProse(_BLANK_LINES_PATTERN.sub("\n\n", rest) if listed else rest, tuple(listed), _notes(rest, brief))
+    return CheckedProse(
+        _BLANK_LINES_PATTERN.sub("\n\n", rest) if listed else rest, tuple(listed), _build_receipt_notes(rest, brief)
+    )
 
 
-def normalise(text: str) -> str:
+def normalise_quotation(text: str) -> str:
     """Return the text as quotations are compared: plain quotation marks, single spaces."""
     return " ".join(text.translate(_QUOTATION_MARKS).split())
 
 
-def _shorten(text: str) -> str:
+def _shorten_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= MAX_SHOWN_CHARACTERS else line[: MAX_SHOWN_CHARACTERS - 1].rstrip() + "…"
 
@@ -109,10 +111,10 @@ class PeopleWords:
     """Citations in the earlier prose: they were checked when it was written."""
 
     @classmethod
-    def of(cls, brief: Brief) -> PeopleWords:
+    def from_brief(cls, brief: Brief) -> PeopleWords:
         """Return the words of those who speak in what goes, in what stays, and in what the ledger carries."""
         unnumbered = ((None, view) for view in brief.beside.views)
-        views: list[tuple[int | None, View]] = [*brief.numbered(), *brief.beside.following, *unnumbered]
+        views: list[tuple[int | None, View]] = [*brief.list_numbered_messages(), *brief.beside.following, *unnumbered]
         people = cls()
         for turn, view in views:
             if view.origin == "person":
@@ -129,37 +131,37 @@ class PeopleWords:
             people.cited.update((turn, words.strip(_END_PUNCTUATION)) for turn, words in found)
         return people
 
-    def said(self, words: str, turn: int | None = None) -> bool:
-        """Return whether the person's message of this number, or any when None is given, has these very words."""
+    def is_said(self, words: str, turn: int | None = None) -> bool:
+        """Return whether the person's message of this number (any, when None) has exactly these words."""
         texts = [text for number, said in self.texts.items() if turn in {number, None} for text in said]
-        for wanted in _without_list_signs(normalise(words).strip(_END_PUNCTUATION)):
-            if wanted and ((turn, wanted) in self.cited or any(says(text, wanted) for text in texts)):
+        for wanted in _strip_list_signs(normalise_quotation(words).strip(_END_PUNCTUATION)):
+            if wanted and ((turn, wanted) in self.cited or any(has_own_words(text, wanted) for text in texts)):
                 return True
         return False
 
-    def have_said(self, line: str) -> bool:
+    def is_citation_true(self, line: str) -> bool:
         """Return whether the message that the line cites has the words that it quotes."""
-        return any(self.said(words, turn) for turn, words in find_citations(line))
+        return any(self.is_said(words, turn) for turn, words in find_citations(line))
 
-    def as_pasted(self, line: str) -> str:
-        """Return the line as one about words pasted into the message that it cites; "" where they are not there."""
+    def rewrite_as_pasted(self, line: str) -> str:
+        """Return the line, reworded as a citation of pasted text; "" where the message does not contain the words."""
         for turn, words in find_citations(line):
-            wanted = normalise(words).strip(_END_PUNCTUATION)
+            wanted = normalise_quotation(words).strip(_END_PUNCTUATION)
             here = self.texts.get(turn, ()) if turn is not None and len(wanted) >= MIN_PASTE_CHARACTERS else ()
-            if any(next(_places(normalise(text), wanted), None) is not None for text in here):
-                _, mark, quoted = normalise(line).partition('"')
+            if any(next(_find_word_places(normalise_quotation(text), wanted), None) is not None for text in here):
+                _, mark, quoted = normalise_quotation(line).partition('"')
                 return f"{PASTED_LINE.format(turn)} {mark}{quoted}"
         return ""
 
 
 def is_citation(line: str) -> bool:
     """Return whether the line begins with the number of a message and a quotation from it."""
-    return _CITATION_PATTERN.fullmatch(normalise(line)) is not None
+    return _CITATION_PATTERN.fullmatch(normalise_quotation(line)) is not None
 
 
 def find_citations(line: str) -> Iterator[tuple[int | None, str]]:
     """Yield what the line may cite: the message's number and the words, the longest first, for they may hold marks."""
-    found = _CITATION_PATTERN.fullmatch(normalise(line))
+    found = _CITATION_PATTERN.fullmatch(normalise_quotation(line))
     number, words = found.group("turn", "words") if found else ("", "")
     for _ in range(MAX_MARKS):
         words = words.rpartition('"')[0].rstrip()
@@ -168,16 +170,16 @@ def find_citations(line: str) -> Iterator[tuple[int | None, str]]:
 
 
 @cache_by_text
-def _own(text: str) -> tuple[str, str]:
+def _read_own_sentences(text: str) -> tuple[str, str]:
     """Return a person's own sentences, normalised, twice: as they are, and with other signs in place of quotations."""
-    said = list(own_sentences(text))
+    said = list(find_own_sentences(text))
     core = " ".join(sentence.core for sentence in said).translate(_QUOTATION_MARKS)
-    plain = " ".join(sentence.plain for sentence in said).translate(_QUOTATION_MARKS)
+    plain = " ".join(sentence.without_quotations for sentence in said).translate(_QUOTATION_MARKS)
     kept = [i for i, sign in enumerate(core) if not (sign.isspace() and core[i - 1 : i].isspace())]
     return "".join(" " if core[i].isspace() else core[i] for i in kept), "".join(plain[i] for i in kept)
 
 
-def _without_list_signs(words: str) -> set[str]:
+def _strip_list_signs(words: str) -> set[str]:
     """Return the words as they are, without a number or dot that began a list, and without any."""
     return {
         words,
@@ -186,32 +188,34 @@ def _without_list_signs(words: str) -> set[str]:
     }
 
 
-def says(text: str, wanted: str) -> bool:
-    """Return whether the person's own words have this, as whole words, and not only in what they quote."""
-    core, plain = _own(text)
-    for place in _places(core, wanted):
+def has_own_words(text: str, wanted: str) -> bool:
+    """Return whether these are whole words of the person's own, and not only of what they quote."""
+    core, plain = _read_own_sentences(text)
+    for place in _find_word_places(core, wanted):
         stop = place + len(wanted)
         if any(a == b and a.isalnum() for a, b in zip(core[place:stop], plain[place:stop], strict=True)):
             return True
     # Between two sentences there may be signs that belong to neither.
-    return wanted in normalise(text) and f" {_words(wanted)} " in f" {_words(plain)} "
+    return wanted in normalise_quotation(text) and f" {_join_words(wanted)} " in f" {_join_words(plain)} "
 
 
-def _places(text: str, wanted: str) -> Iterator[int]:
+def _find_word_places(text: str, wanted: str) -> Iterator[int]:
     """Yield where this stands in the text as whole words."""
     place = text.find(wanted)
     while place >= 0:
         stop = place + len(wanted)
-        if not (_joins(text[place - 1 : place + 1]) if place else False) and not _joins(text[stop - 1 : stop + 1]):
+        if not (_is_inside_word(text[place - 1 : place + 1]) if place else False) and not _is_inside_word(
+            text[stop - 1 : stop + 1]
+        ):
             yield place
         place = text.find(wanted, place + 1)
 
 
-def _words(text: str) -> str:
+def _join_words(text: str) -> str:
     return " ".join(_WORD_PATTERN.findall(text))
 
 
-def _joins(pair: str) -> bool:
+def _is_inside_word(pair: str) -> bool:
     """Return whether two signs stand inside one word."""
     return len(pair) > 1 and all(sign.isalnum() and sign < _FIRST_EASTERN_CHARACTER for sign in pair)
 
@@ -219,37 +223,37 @@ def _joins(pair: str) -> bool:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _notes(text: str, brief: Brief) -> tuple[str, ...]:
+def _build_receipt_notes(text: str, brief: Brief) -> tuple[str, ...]:
     """Return a few of the names and of the quotations in the prose that stand nowhere in the record."""
-    sources = [*map(_whole, (*brief.views, *brief.beside.views)), brief.earlier.prose]
+    sources = [*map(_read_shown_text, (*brief.views, *brief.beside.views)), brief.earlier.prose]
     names, unsaid = find_unfounded(text, [*sources, brief.beside.other_text, brief.state])
     found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
-    return tuple(f"{what}: {_list_some(entries)}" for what, entries in found.items() if entries)
+    return tuple(f"{what}: {_join_some(entries)}" for what, entries in found.items() if entries)
 
 
 def find_unfounded(text: str, sources: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the names and the quotations, of three words or more, in a text that stand in none of the sources."""
-    record = normalise("\n".join(sources)).lower()
+    """Return the names in a text, and its quotations of three words or more, that none of the sources contains."""
+    record = normalise_quotation("\n".join(sources)).lower()
     plain = _THOUSANDS_SEPARATOR_PATTERN.sub("", record)
     names: list[str] = []
-    for name in _names(text):
-        if not _stands(name.lower(), record, plain) and not any(name in longer for longer in names):
+    for name in _find_exact_names(text):
+        if not _is_in_record(name.lower(), record, plain) and not any(name in longer for longer in names):
             names.append(name)
     plainly = _CODE_PATTERN.sub(lambda code: code[0].replace('"', ""), text)  # a mark in code opens and closes nothing
-    quoted = [words for line in plainly.split("\n") for words in _QUOTATION_PATTERN.findall(normalise(line))]
+    quoted = [words for line in plainly.split("\n") for words in _QUOTATION_PATTERN.findall(normalise_quotation(line))]
     unsaid = [words for words in quoted if words.count(" ") > 1 and words.lower().strip(_END_PUNCTUATION) not in record]
     if unsaid:  # a line of code stands in the arguments of a call with signs of its own
-        spoken = f" {_words(record)} "
-        unsaid = [words for words in unsaid if f" {_words(words.lower())} " not in spoken]
+        spoken = f" {_join_words(record)} "
+        unsaid = [words for words in unsaid if f" {_join_words(words.lower())} " not in spoken]
     return names, [f'"{words}"' for words in unsaid]
 
 
-def _list_some(entries: Sequence[str]) -> str:
+def _join_some(entries: Sequence[str]) -> str:
     more = f" and {len(entries) - MAX_NAMED:,} more" if len(entries) > MAX_NAMED else ""
-    return ", ".join(map(_shorten, entries[:MAX_NAMED])) + more
+    return ", ".join(map(_shorten_line, entries[:MAX_NAMED])) + more
 
 
-def _names(text: str) -> list[str]:
+def _find_exact_names(text: str) -> list[str]:
     """Return what in a text has to be spelled exactly, the longest first."""
     code = " ".join(re.findall(r"`([^`\n]+)`", text))
     spelled = {*find_paths(text, by_name=True), *(entry.text for entry in collect_names([TextPiece(0, "model", text)]))}
@@ -258,8 +262,8 @@ def _names(text: str) -> list[str]:
     return sorted(found, key=lambda name: (-len(name), name))
 
 
-def _stands(name: str, record: str, without_separators: str) -> bool:
-    """Return whether a path, identifier, number or address is in the record, whole or put together of two parts."""
+def _is_in_record(name: str, record: str, without_separators: str) -> bool:
+    """Return whether the record has this path, identifier, number or address, whole or in two parts."""
     if name in record:
         return True
     if name[:1].isdigit() or name[:1] in "$€£¥":
@@ -268,7 +272,7 @@ def _stands(name: str, record: str, without_separators: str) -> bool:
     return any(name[:i] in record and name[i + 1 :] in record for i in cuts)
 
 
-def _whole(view: View) -> str:
+def _read_shown_text(view: View) -> str:
     """Return all that the summariser may have been shown of a message, thinking and addresses included."""
     addresses = [media.source for media in view.media if len(media.source) < 400]
     return "\n".join([view.whole_text(), *(block.text for block in view.reasoning), *addresses])

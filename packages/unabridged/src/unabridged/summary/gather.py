@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from unabridged.authorship import find_rejection, own_words
+from unabridged.authorship import find_rejection, remove_host_words
 from unabridged.languages import detect_language
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
-from unabridged.summary.actions import ToolUse, find_todo, find_tool_uses, is_todo_tool, written_action
-from unabridged.summary.bounds import within_bounds
-from unabridged.summary.ledger import CHANGING_DEEDS, Ledger, Name, fade
-from unabridged.summary.names import TextPiece, collect_files, collect_names, unite_files
-from unabridged.summary.people import join_people, last_sentences, people_in
-from unabridged.summary.remarks import find_retold, is_talk, remarks_at_work, remarks_in_talk
+from unabridged.summary.actions import ToolUse, find_todo, find_tool_uses, find_written_action, is_todo_tool
+from unabridged.summary.bounds import limit_ledger
+from unabridged.summary.ledger import CHANGING_DEEDS, Ledger, Name, fade_weight
+from unabridged.summary.names import TextPiece, collect_files, collect_names, merge_files
+from unabridged.summary.people import collect_people_messages, cut_to_last_sentences, merge_people_messages
+from unabridged.summary.remarks import collect_talk_remarks, collect_work_remarks, find_retold_summaries, is_mere_talk
 
 
-def gather(
+def gather_ledger(
     views: Sequence[View], *, prior: Ledger | None = None, first_turn: int = 0, turns: Sequence[int] | None = None
 ) -> Ledger:
     """Return what these messages leave behind, folded into the ledger of what went before.
@@ -26,41 +26,44 @@ def gather(
     """
     turns = list(turns) if turns is not None else list(range(first_turn, first_turn + len(views)))
     done = list(find_tool_uses(views, turns))
-    people = people_in(views, turns, (step.action for step in done), _last_words(prior))
-    pieces = list(_pieces(views, turns, done))
-    talk = is_talk([*done, *(prior.actions if prior else ())], len(people) + (len(prior.people) if prior else 0))
+    people = collect_people_messages(views, turns, (step.action for step in done), _find_unanswered_words(prior))
+    pieces = list(_iterate_text_pieces(views, turns, done))
+    talk = is_mere_talk([*done, *(prior.actions if prior else ())], len(people) + (len(prior.people) if prior else 0))
     todo, todo_turn = find_todo(views, turns)
     pairs = ((step.action, *pair) for step in done for pair in step.touched)
     # An edit that ended in an error changed nothing.
     touched = [(a.turn, path, deed) for a, path, deed in pairs if not (a.failed and deed in CHANGING_DEEDS)]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
-    ledger = within_bounds(
+    ledger = limit_ledger(
         Ledger(
             first=turns[0] if turns else first_turn,
             end=turns[-1] + 1 if turns else first_turn,
-            language=_language(views),
+            language=_detect_people_language(views),
             people=people,
             actions=tuple(step.action for step in done if not is_todo_tool(step.action.tool)),
-            remarks=(*find_retold(views, turns), *(remarks_in_talk(views, turns) if talk else remarks_at_work(pieces))),
+            remarks=(
+                *find_retold_summaries(views, turns),
+                *(collect_talk_remarks(views, turns) if talk else collect_work_remarks(pieces)),
+            ),
             files=collect_files(pieces, touched),
             names=collect_names(pieces),
             todo=todo,
             todo_turn=todo_turn,
         )
     )
-    return ledger if prior is None else merge(prior, ledger)
+    return ledger if prior is None else merge_ledgers(prior, ledger)
 
 
-def _last_words(prior: Ledger | None) -> str:
-    """Return the assistant's last sentences at the end of an earlier ledger, if nobody has answered them."""
+def _find_unanswered_words(prior: Ledger | None) -> str:
+    """Return the assistant's last sentences in an earlier ledger, if nobody has answered them."""
     last = prior.remarks[-1] if prior and prior.remarks else None
     if prior is None or last is None or not last.closing:
         return ""
     answered = any(max(message.turn, message.last) > last.turn for message in prior.people[-1:])
-    return "" if answered else last_sentences(last.text)
+    return "" if answered else cut_to_last_sentences(last.text)
 
 
-def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[ToolUse]) -> Iterator[TextPiece]:
+def _iterate_text_pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[ToolUse]) -> Iterator[TextPiece]:
     """Yield every stretch of text, in order, with whose it is."""
     by_place: dict[int, list[ToolUse]] = {}
     for step in done:
@@ -69,31 +72,31 @@ def _pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[ToolUse]
         if view.role == "system" or is_trusted_summary(view):
             continue
         here = by_place.get(i, [])
-        yield _spoken(view, turns[i], acts=bool(here))
+        yield _build_own_piece(view, turns[i], acts=bool(here))
         for step in here:
             yield TextPiece(turns[i], "call", step.wrote)
             if step.action.failed:
-                yield TextPiece(turns[i], "fault", _unframed(step.action.outcome))
-        told = (_unframed(answer.text) for answer in view.answers)
+                yield TextPiece(turns[i], "fault", _remove_rejection_frame(step.action.outcome))
+        told = (_remove_rejection_frame(answer.text) for answer in view.answers)
         yield from (TextPiece(turns[i], "tool", text) for text in (*view.inserted, *view.attached, *told))
 
 
-def _unframed(text: str) -> str:
+def _remove_rejection_frame(text: str) -> str:
     """Return what a result says without a host's frame for a rejection, which names nothing of the task."""
     return text.removeprefix(find_rejection(text, "")[0])
 
 
-def _spoken(view: View, turn: int, *, acts: bool) -> TextPiece:
+def _build_own_piece(view: View, turn: int, *, acts: bool) -> TextPiece:
     """Return a message's own text. An action that the model wrote into it is told apart: it is a call."""
     if view.origin == "person":
-        return TextPiece(turn, "person", own_words(view.text))
+        return TextPiece(turn, "person", remove_host_words(view.text))
     if view.origin == "model":
-        found = written_action(view.text) if acts and not view.calls else None
+        found = find_written_action(view.text) if acts and not view.calls else None
         return TextPiece(turn, "model", found[2] if found else view.text, acts=acts)
     return TextPiece(turn, "tool", view.text)
 
 
-def _language(views: Sequence[View]) -> str:
+def _detect_people_language(views: Sequence[View]) -> str:
     """Return the language most messages of people are in; else the model's."""
     said = detect_language(dict.fromkeys(view.text for view in views if view.origin == "person"))
     return said or detect_language(view.text for view in views if view.origin == "model")
@@ -102,7 +105,7 @@ def _language(views: Sequence[View]) -> str:
 # -- two ledgers as one ------------------------------------------------------------------------------------------------
 
 
-def merge(older: Ledger, newer: Ledger) -> Ledger:
+def merge_ledgers(older: Ledger, newer: Ledger) -> Ledger:
     """Return what both hold, each thing once, within the bounds.
 
     A ledger that is already part of the older one changes nothing, so folding the same block twice is harmless.
@@ -111,9 +114,9 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
         return newer
     if newer.end <= older.end and newer.first >= older.first:
         return older
-    people = join_people(older.people, newer.people)
+    people = merge_people_messages(older.people, newer.people)
     again = {remark.turn for remark in newer.remarks}  # of a message that is met again what the newer one made of it
-    return within_bounds(
+    return limit_ledger(
         Ledger(
             first=min(older.first, newer.first),
             end=max(older.end, newer.end),
@@ -125,20 +128,20 @@ def merge(older: Ledger, newer: Ledger) -> Ledger:
             rules=(*older.rules, *(rule for rule in newer.rules if rule not in older.rules)),
             actions=(*older.actions, *newer.actions),
             remarks=(*(remark for remark in older.remarks if remark.turn not in again), *newer.remarks),
-            files=unite_files((*older.files, *newer.files)),
-            names=_joint_names(older, newer),
+            files=merge_files((*older.files, *newer.files)),
+            names=_merge_names(older, newer),
             todo=newer.todo or older.todo,
             todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
         )
     )
 
 
-def _joint_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
+def _merge_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:
     found = {name.text: name for name in older.names}
     for name in newer.names:
         known = found.setdefault(name.text, name)
         if known is not name:
-            weight, uses = name.weight + fade(known.weight, name.turn - known.turn), name.uses + known.uses
+            weight, uses = name.weight + fade_weight(known.weight, name.turn - known.turn), name.uses + known.uses
             asked, told = name.asked or known.asked, name.told or known.told
             found[name.text] = Name(name.text, max(name.turn, known.turn), weight, uses, asked, told)
     return tuple(sorted(found.values(), key=lambda name: (name.turn, name.text)))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-from unabridged.languages import fold_case, labels, language_tables
+from unabridged.languages import fold_case, get_labels, load_language_tables
 from unabridged.text_tools import neutralise_markup
 
 HIGHEST_LEVEL = 3
@@ -42,13 +42,13 @@ _OWN_HEADINGS = (
 
 def level_headings(text: str) -> tuple[list[str], list[str]]:
     """Return the lines of the prose with its headings at their level, and the lines that had to go."""
-    lines = _with_hashes(text.split("\n"))
-    code = _lines_in_code(lines)
+    lines = _convert_to_hashes(text.split("\n"))
+    code = _find_code_lines(lines)
     posing = [i for i, line in enumerate(lines) if _is_any_heading(lines, i, code) and _poses_as_ours(line)]
-    gone = {i for section in under_each(lines, posing, code) for i in section}
+    gone = {i for section in find_sections(lines, posing, code) for i in section}
     levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES_PATTERN.match(line))]
     lower = max(0, HIGHEST_LEVEL - min(levels, default=HIGHEST_LEVEL))
-    kept = [line if i in code else _lower(line, lower) for i, line in enumerate(lines) if i not in gone]
+    kept = [line if i in code else _lower_heading(line, lower) for i, line in enumerate(lines) if i not in gone]
     return kept, [lines[i] for i in sorted(gone) if lines[i].strip()]
 
 
@@ -57,14 +57,16 @@ def is_heading(line: str) -> bool:
     return _HEADING_PATTERN.match(line) is not None
 
 
-def under_each(lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None) -> Iterator[list[int]]:
-    """Yield for each of these headings the lines under it, up to the next of them: no line is read twice."""
-    code = _lines_in_code(lines) if code is None else code
+def find_sections(
+    lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None
+) -> Iterator[list[int]]:
+    """Yield the lines of each section, given the lines where their headings stand."""
+    code = _find_code_lines(lines) if code is None else code
     for start, follows in pairwise([*starts, len(lines)]):
-        yield _under(lines, start, follows, code)
+        yield _find_section(lines, start, follows, code)
 
 
-def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
+def _find_section(lines: Sequence[str], start: int, follows: int, code: frozenset[int]) -> list[int]:
     """Return a heading, the first block under it, and the lists that follow; a later paragraph is not under it."""
     found = [start]
     blocks = 0
@@ -84,16 +86,16 @@ def _under(lines: Sequence[str], start: int, follows: int, code: frozenset[int])
     return found
 
 
-def without_bare_headings(lines: Sequence[str]) -> list[str]:
+def remove_bare_headings(lines: Sequence[str]) -> list[str]:
     """Return the lines without headings that nothing stands under any more; what is in a fence is none."""
     kept: list[str] = []
-    code = _lines_in_code(lines)
+    code = _find_code_lines(lines)
     below = 0  # the level of what comes next: none at the end, the deepest for text
     for i in range(len(lines) - 1, -1, -1):
         has_text = bool(lines[i].strip())
         level = _TEXT_LEVEL if has_text else below
         if i not in code and is_heading(lines[i]):
-            level = _level(lines[i])
+            level = _find_level(lines[i])
         if has_text and level < _TEXT_LEVEL and below <= level:
             continue
         kept.append(lines[i])
@@ -101,14 +103,14 @@ def without_bare_headings(lines: Sequence[str]) -> list[str]:
     return kept[::-1]
 
 
-def _level(heading: str) -> int:
+def _find_level(heading: str) -> int:
     """Return how deep a heading stands: one without hashes is below all that have them."""
     hashes = _HASHES_PATTERN.match(heading)
     return len(hashes[2]) if hashes is not None else _TEXT_LEVEL - 1
 
 
 def neutralise_line(line: str) -> str:
-    """Return the line as `neutralise_markup` leaves it, but with its own hashes, and with what it has as code as it is."""
+    """Return the line as `neutralise_markup` leaves it, but with its own hashes, and its code as it is."""
     hashes = re.match(r"\s*#{1,6}\s+", line)
     start = hashes.end() if hashes and not _poses_as_ours(line) else 0
     parts = _CODE_PATTERN.split(line[start:])  # every other one is code
@@ -117,14 +119,14 @@ def neutralise_line(line: str) -> str:
     )
 
 
-def _lower(line: str, lower: int) -> str:
+def _lower_heading(line: str, lower: int) -> str:
     found = _HASHES_PATTERN.match(line)
     return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
 
 
-def _with_hashes(lines: list[str]) -> list[str]:
+def _convert_to_hashes(lines: list[str]) -> list[str]:
     """Return the lines with a heading that is underlined, or in a tag, as one with hashes."""
-    code = _lines_in_code(lines)
+    code = _find_code_lines(lines)
     for i, line in enumerate(lines):
         if i not in code and (tag := _HEADING_TAG_PATTERN.match(line)):
             lines[i] = f"{'#' * int(tag[1])} {tag[2].strip()}"
@@ -138,7 +140,7 @@ def _with_hashes(lines: list[str]) -> list[str]:
     return kept
 
 
-def _lines_in_code(lines: Sequence[str]) -> frozenset[int]:
+def _find_code_lines(lines: Sequence[str]) -> frozenset[int]:
     """Return the lines of fenced blocks that are closed; a fence that is not closed hides nothing."""
     inside: set[int] = set()
     opened: tuple[int, str] | None = None
@@ -166,10 +168,10 @@ def _is_any_heading(lines: Sequence[str], i: int, code: frozenset[int]) -> bool:
 def _poses_as_ours(heading: str) -> bool:
     """Return whether a heading holds one under which people's words or the host's stand, in any language."""
     plain = " ".join(re.sub(r"[*_`~#\\]", "", fold_case(heading)).split())
-    return any(name in plain for name in (*_OWN_HEADINGS, *_names()))
+    return any(name in plain for name in (*_OWN_HEADINGS, *_load_own_headings()))
 
 
 @cache
-def _names() -> frozenset[str]:
-    ours = (labels(code)[name] for code in language_tables() for name in ("people", "rules", "done"))
+def _load_own_headings() -> frozenset[str]:
+    ours = (get_labels(code)[name] for code in load_language_tables() for name in ("people", "rules", "done"))
     return frozenset(fold_case(re.split(r"[(\uff08]", label)[0].strip()) for label in ours)

@@ -33,9 +33,9 @@ LAYOUT = (
     SectionLayout("prose"),
     SectionLayout("rules", "rules", Sections.rules, beside=0.3),
     SectionLayout("people", "people", Sections.people, beside=1.0),
-    SectionLayout("done", "done", Sections.story, 1.0),
+    SectionLayout("done", "done", Sections.write_story, 1.0),
     SectionLayout("todo", "todo", Sections.todo, 0.15, 0.3),
-    SectionLayout("checks", "checks", Sections.checks, 0.08),
+    SectionLayout("checks", "checks", Sections.write_checks, 0.08),
     SectionLayout("files", "files", Sections.files, 0.1, 0.15),
     SectionLayout("names", "names", Sections.names, 0.1, 0.05),
     SectionLayout("host_state"),
@@ -51,7 +51,7 @@ MAX_NAMES_TOKENS = 1_000
 """Tokens of names at most: what next steps turn out to need is hardly among the others, and more are a burden."""
 
 
-class Rendered(NamedTuple):
+class RenderedLedger(NamedTuple):
     """The text of each section, what of the ledger they do not hold, and how many messages of people among that."""
 
     sections: Mapping[str, str]
@@ -64,7 +64,7 @@ class Rendered(NamedTuple):
         return "\n\n".join(text for row in LAYOUT if (text := parts.get(row.name, "").strip()))
 
 
-def render(
+def render_within_budget(
     ledger: Ledger,
     budget: int,
     count: Count,
@@ -75,7 +75,7 @@ def render(
     prose: str = "",
     without: Collection[str] = (),
     later: Sequence[Action] = (),
-) -> Rendered:
+) -> RenderedLedger:
     """Return the ledger as text: people's words within `people` tokens, the rest within `budget`, both in `total`.
 
     Without `people`, everything shares the budget, and people's words take up to half of it. `kept` names the turns
@@ -86,25 +86,25 @@ def render(
     if people is None:
         people, total = budget // 2, budget
     most = budget + people if total is None else total
-    rendered = Rendered({}, ())
+    rendered = RenderedLedger({}, ())
     sections = Sections(ledger, count, kept)
     for _ in range(_MOST_TRIES):
         sections = Sections(ledger, count, kept, prose=prose)
         sections.later = later
         sections.quote_people(people)
-        rendered = _render(sections, min(budget, most - count(sections.people())), count, without)
+        rendered = _render_sections(sections, min(budget, most - count(sections.people())), count, without)
         over = count(rendered.text()) - most
         if over <= 0:
             return rendered
         people = max(0, people - over - _SLACK_TOKENS)  # marks around quotations take more than was set aside
-    rendered = _within(rendered, most, count)
+    rendered = _drop_sections_to_fit(rendered, most, count)
     if "people" in rendered.sections or "done" in rendered.sections:
         return rendered
-    sections.quote_nobody()
+    sections.drop_all_people()
     return rendered._replace(left_out=sections.left_out(), dropped=sections.quoted.dropped)
 
 
-def people_size(ledger: Ledger, room: int, count: Count, *, kept: Collection[int] = (), prose: str = "") -> int:
+def measure_people(ledger: Ledger, room: int, count: Count, *, kept: Collection[int] = (), prose: str = "") -> int:
     """Return what people's words take of the room that they may have, with the heading."""
     sections = Sections(ledger, count, kept, prose=prose)
     sections.quote_people(room)
@@ -112,9 +112,9 @@ def people_size(ledger: Ledger, room: int, count: Count, *, kept: Collection[int
     return count(sections.people()) + heading if sections.quoted.lines else 0
 
 
-def _render(sections: Sections, budget: int, count: Count, without: Collection[str]) -> Rendered:
+def _render_sections(sections: Sections, budget: int, count: Count, without: Collection[str]) -> RenderedLedger:
     """Return the sections, each within its share of the budget; people's words are quoted already."""
-    closing = sections.newest()
+    closing = sections.write_newest_place()
     rows = {row.name: row for row in LAYOUT}
     texts: dict[str, str] = {"newest": closing} if closing else {}
     left = budget - count(closing)
@@ -131,14 +131,14 @@ def _render(sections: Sections, budget: int, count: Count, without: Collection[s
         room = min(int(budget * shares[name]), left - (saved if name == "done" else 0)) - count(heading) - 1
         if text := row.write(sections, max(room, 0)):  # without any room, what is left out is counted
             texts[name] = heading + text
-            sections.know(text)
+            sections.mark_as_shown(text)
             quoted = count(sections.people()) if name in {"people", "done"} else 0
             left -= max(count(texts[name]) + 1 - quoted, 0)
-    return Rendered(texts, sections.left_out(), sections.quoted.dropped)
+    return RenderedLedger(texts, sections.left_out(), sections.quoted.dropped)
 
 
-def _within(rendered: Rendered, budget: int, count: Count) -> Rendered:
-    """Return it within the budget: parts may count less than the whole, and then what was served last goes."""
+def _drop_sections_to_fit(rendered: RenderedLedger, budget: int, count: Count) -> RenderedLedger:
+    """Return it within the budget; sections are dropped as long as the whole is too long."""
     texts = dict(rendered.sections)
     while texts and count(rendered.text()) > budget:
         texts.pop(next(name for name in _DROP_ORDER if name in texts))

@@ -31,7 +31,7 @@ HALF_LIFE_MESSAGES = 90
 """Messages after which an occurrence counts half. Tuned on recorded coding sessions; 60 to 140 do equally well."""
 
 
-def fade(weight: float, messages: int) -> float:
+def fade_weight(weight: float, messages: int) -> float:
     """Return what a weight is worth after so many more messages."""
     return weight * math.pow(2.0, -max(messages, 0) / HALF_LIFE_MESSAGES)
 
@@ -153,26 +153,29 @@ _ENTRY_CLASSES: dict[str, Any] = {
 
 def to_json(ledger: Ledger) -> str:
     """Return the ledger as JSON text: a record is read more often than its ledger, which is parsed when needed."""
-    parts = {key: tuple(map(_plain, getattr(ledger, key))) for key in _ENTRY_CLASSES}
-    return json.dumps({**_plain(ledger), **parts}, separators=(",", ":"))
+    parts = {key: tuple(map(_read_slots, getattr(ledger, key))) for key in _ENTRY_CLASSES}
+    return json.dumps({**_read_slots(ledger), **parts}, separators=(",", ":"))
 
 
 def from_json(written: str) -> Ledger:
     """Return the ledger that `to_json` wrote; keys that this version does not know are ignored."""
     data = json.loads(written)
-    parts = {key: tuple(_entry(kind, entry) for entry in data.get(key) or ()) for key, kind in _ENTRY_CLASSES.items()}
-    ledger: Ledger = _entry(Ledger, {**data, **parts})
+    parts = {
+        key: tuple(_build_ledger_entry(kind, entry) for entry in data.get(key) or ())
+        for key, kind in _ENTRY_CLASSES.items()
+    }
+    ledger: Ledger = _build_ledger_entry(Ledger, {**data, **parts})
     return ledger
 
 
-def _plain(entry: Any) -> dict[str, Any]:
+def _read_slots(entry: Any) -> dict[str, Any]:
     return {key: getattr(entry, key) for key in entry.__slots__}
 
 
-def _entry(kind: Any, data: dict[str, Any]) -> Any:
+def _build_ledger_entry(kind: Any, data: dict[str, Any]) -> Any:
     known = kind.__slots__
-    return kind(**{k: _frozen(item) if type(item) is list else item for k, item in data.items() if k in known})
+    return kind(**{k: _to_tuple(item) if type(item) is list else item for k, item in data.items() if k in known})
 
 
-def _frozen(items: list[Any]) -> tuple[Any, ...]:
-    return tuple(_frozen(item) if type(item) is list else item for item in items)
+def _to_tuple(items: list[Any]) -> tuple[Any, ...]:
+    return tuple(_to_tuple(item) if type(item) is list else item for item in items)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 
-from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, cost_of
+from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, build_call_cost
 from unabridged.asking.asker import Asker
 from unabridged.errors import SummaryFailed
-from unabridged.summary.ask_loop import Summary, summarise
+from unabridged.summary.ask_loop import ModelSummary, summarise
 from unabridged.summary.body_ledger import (
     build_ledger,
+    compute_people_room,
     count_rounds,
     describe_left_out,
-    people_room,
     render_ledger,
-    with_current_todo,
+    update_todo,
 )  # fmt: skip
 from unabridged.summary.brief import SPARE_DIVISOR, Brief, Summariser, SummaryBody
 from unabridged.summary.chunks import plan_asks
 from unabridged.summary.citations import is_citation
-from unabridged.summary.layout import people_size
+from unabridged.summary.layout import measure_people
 from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import select_evenly
 from unabridged.summary.rules import find_rules
-from unabridged.summary.verify import trim
-from unabridged.tokens.models import model_info
+from unabridged.summary.verify import trim_sections
+from unabridged.tokens.models import find_model_info
 
 PROSE_SHARE, LEAST_PROSE_SHARE, REST_TOKENS = 0.86, 0.75, 600
 """The share of a summary turn that a model's prose takes, at most and at least; between these, tokens for the rest."""
@@ -45,7 +45,7 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
     Raise `SummaryFailed` when no reply was good enough: it says what it cost each model, and is logged once in a row.
     """
     try:
-        written = yield from _write(brief, model)
+        written = yield from _write_body(brief, model)
     except SummaryFailed as failed:
         why = failed.why if isinstance(failed, AskFailed) else ""
         if asker is not None:
@@ -53,7 +53,7 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
             if isinstance(failed, Rejected) or why == "too-long":
                 asker.open_circuits()
             if why != "cancelled":
-                asker.warn(None, failed, CONSEQUENCE)
+                asker.warn_of_failure(None, failed, CONSEQUENCE)
         raise
     if asker is not None:
         _add_dollars(asker, *written.failed)
@@ -63,37 +63,37 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
 
 def _add_dollars(asker: Asker, *errors: SummaryFailed) -> None:
     for error in errors:
-        error.cost = _with_dollars(error.cost, asker.models[error.place or 0].name)
+        error.cost = _add_price(error.cost, asker.models[error.place or 0].name)
 
 
-def _with_dollars(cost: dict[str, float], model: str) -> dict[str, float]:
+def _add_price(cost: dict[str, float], model: str) -> dict[str, float]:
     """Return the cost with dollars in it, where the prices of the model and its tokens are known."""
-    info = model_info(model)
+    info = find_model_info(model)
     if not (info and info.input and "input" in cost):
         return cost
     return {**cost, "dollars": (int(cost["input"]) * info.input + int(cost["output"]) * info.output) / 1e6}
 
 
-def _write(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
+def _write_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
-    quoted = people_size(ledger, people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
+    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))
-    if brief.is_blank():  # nothing is new: the earlier prose stays
-        summary = Summary(trim(brief.earlier.prose, most, count))
+    if brief.has_nothing_to_show():  # nothing is new: the earlier prose stays
+        summary = ModelSummary(trim_sections(brief.earlier.prose, most, count))
     else:
         asked = replace(brief, limits=limits._replace(budget=most, spare=spare), ledger=ledger)
         summary = yield from summarise(*_choose_source(asked, model))
     rules, notes = tuple[Rule, ...](), tuple[str, ...]()
     if model.instruction is None:  # a prompt of the caller's own does not ask for rules
-        rules, notes = find_rules(summary.rules, brief.ledger_source(), ledger.rules, ledger.people)
+        rules, notes = find_rules(summary.rules, brief.choose_ledger_source(), ledger.rules, ledger.people)
     ledger = replace(ledger, rules=rules)
     cites = any(map(is_citation, summary.text.split("\n")))
     prose = f"{CITED_MODEL_HEADING if cites else MODEL_HEADING}\n{summary.text.strip()}"
     is_full = count(prose) * 2 >= most
     without = {*brief.without, *(LISTS_IN_PROSE if cites and is_full else ())}
-    shown = with_current_todo(ledger, brief)
+    shown = update_todo(ledger, brief)
     rendered = render_ledger(brief, shown, max(room, count(prose)), prose=prose, without=without)
     unchecked = (f"not checked, the model can't tell: {check}" for check in summary.checks_impossible)
     return SummaryBody(
@@ -101,12 +101,12 @@ def _write(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
-        _with_dollars(cost_of(summary.calls, summary.usage), model.name),
+        _add_price(build_call_cost(summary.calls, summary.usage), model.name),
         (*summary.notes, *unchecked, *describe_left_out(rendered)),
         (*summary.mended, *notes),
         rendered.dropped,
         count_rounds(brief),
-        summary.failures(),
+        summary.list_failures(),
     )
 
 

@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from typing import Literal, NamedTuple
 
 from unabridged.marks import remove_record_ids
-from unabridged.summary.ledger import Deed, File, Name, fade
+from unabridged.summary.ledger import Deed, File, Name, fade_weight
 from unabridged.summary.shell import TOOL_TABLE, has_extension
 from unabridged.text_cache import cache_by_text
 
@@ -72,8 +72,8 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
         text = remove_record_ids(piece.text)
         if "\\" in text:  # Code in a string: what follows an escape is a word of its own.
             text = text.replace("\\n", "\n").replace("\\t", "\t")
-        words = _named(text, piece.voice)
-        weight = _weight(piece.voice, len(words))
+        words = _find_names(text, piece.voice)
+        weight = _compute_weight(piece.voice, len(words))
         by_person = piece.voice == "person"
         few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (
             piece.voice != "tool" or len(text) <= _SHORT_TEXT_CHARACTERS
@@ -89,11 +89,11 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
 
 
 @cache_by_text
-def _named(text: str, voice: Voice) -> frozenset[str]:
+def _find_names(text: str, voice: Voice) -> frozenset[str]:
     """Return the names in a text."""
     words = {word for word in set(_WORD_PATTERN.findall(text)) if is_name(word)}
     if voice != "tool" or len(text) < 2_000:
-        special = _specials(text)
+        special = _find_special_names(text)
         # Commands and logs are full of options and moments: next steps take theirs from elsewhere.
         words |= special if voice == "person" else {w for w in special if w[:2] != "--" and w[10:11] != "T"}
     if voice == "tool" and text[:1] in {"{", "["}:  # of a record, the names of its fields are the tool's
@@ -104,7 +104,7 @@ def _named(text: str, voice: Voice) -> frozenset[str]:
     return frozenset(word for word in words if len(word) < 14 or not _SECRET_PATTERN.match(word))
 
 
-def _weight(voice: Voice, number: int) -> float:
+def _compute_weight(voice: Voice, number: int) -> float:
     """Return what one of so many names in a piece weighs: an output that lists thousands says little about each."""
     return (
         VOICE_WEIGHTS[voice] * min(1.0, _MAX_NAMES_PER_TEXT / number)
@@ -113,7 +113,7 @@ def _weight(voice: Voice, number: int) -> float:
     )
 
 
-def _specials(text: str) -> set[str]:
+def _find_special_names(text: str) -> set[str]:
     """Return everything that is spelled with more than letters, digits and underscores. Each word is searched once."""
     words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _SPECIAL_CHARACTER_PATTERN.search(word))
     return {
@@ -134,7 +134,7 @@ class _Occurrences:
 
     def add(self, weight: float, turn: int) -> None:
         if turn > self.turn:
-            self.weight, self.turn = fade(self.weight, turn - self.turn), turn
+            self.weight, self.turn = fade_weight(self.weight, turn - self.turn), turn
         self.weight += weight
         self.uses += weight
 
@@ -146,7 +146,7 @@ def collect_files(pieces: Iterable[TextPiece], touched: Iterable[tuple[int, str,
         paths = find_paths(piece.text, by_name=piece.voice != "tool")
         for path in paths:
             seen = found.setdefault(path, _Occurrences())
-            seen.add(_weight(piece.voice, 10 * len(paths)), piece.turn)
+            seen.add(_compute_weight(piece.voice, 10 * len(paths)), piece.turn)
             if piece.voice == "person":
                 seen.deeds["mention"] = seen.deeds.pop("mention", 0) + 1
     for turn, path, deed in touched:
@@ -154,7 +154,7 @@ def collect_files(pieces: Iterable[TextPiece], touched: Iterable[tuple[int, str,
         seen.add(0.5, turn)
         seen.deeds[deed] = seen.deeds.pop(deed, 0) + 1  # the last one stands last
     met = found.items()
-    return unite_files(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in met if path)
+    return merge_files(File(path, seen.turn, seen.weight, tuple(seen.deeds.items())) for path, seen in met if path)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def clean_path(path: str) -> str:
     return path if len(path) <= 260 and "$" not in path and path.strip("/.-") and path[-1] != "-" else ""
 
 
-def unite_files(files: Iterable[File]) -> tuple[File, ...]:
+def merge_files(files: Iterable[File]) -> tuple[File, ...]:
     """Return one entry a file: `theme.ts` and `/home/me/src/theme.ts` are the same when nothing speaks against it."""
     files = list(files)
     known = {file.path for file in files}
@@ -195,29 +195,29 @@ def unite_files(files: Iterable[File]) -> tuple[File, ...]:
         owners.sort(key=lambda i: -alike[i].weight)
         # With several candidates, one that is far more in use than the others is meant.
         if owners and (len(owners) == 1 or alike[owners[0]].weight > 3 * alike[owners[1]].weight):
-            alike[owners[0]] = _together(alike[owners[0]], file)
+            alike[owners[0]] = _merge_file_entries(alike[owners[0]], file)
         else:
             alike.append(file)
     return tuple(sorted(chain(*by_base.values()), key=lambda file: (file.turn, file.path)))
 
 
-def _together(one: File, other: File) -> File:
+def _merge_file_entries(one: File, other: File) -> File:
     """Return both entries under the first one's path; what was done last stands last."""
     deeds: dict[Deed, int] = {}
     for file in sorted((one, other), key=lambda file: file.turn):
         for deed, number in file.deeds:
             deeds[deed] = deeds.pop(deed, 0) + number
     turn = max(one.turn, other.turn)
-    weight = sum(fade(file.weight, turn - file.turn) for file in (one, other))
+    weight = sum(fade_weight(file.weight, turn - file.turn) for file in (one, other))
     return File(one.path, turn, weight, tuple(deeds.items()))
 
 
-def shorten_root(text: str, root: str) -> str:
+def abbreviate_root(text: str, root: str) -> str:
     """Return the text with an ellipsis for the folder that the work is in."""
     return text.replace(f"{root}/", "…/") if root else text
 
 
-def common_root(paths: Iterable[str]) -> str:
+def find_common_root(paths: Iterable[str]) -> str:
     """Return the deepest folder that nearly all absolute paths are in; "" when it is not worth leaving out."""
     folders = [folder for path in paths if (folder := path.rpartition("/")[0]).startswith("/")]
     counted = Counter(root for folder in folders for root in accumulate(folder.split("/"), "{}/{}".format))

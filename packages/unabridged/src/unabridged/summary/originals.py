@@ -14,7 +14,7 @@ from typing import NamedTuple
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
-from unabridged.history.replay import find_record, take_back
+from unabridged.history.replay import find_record, undo_records
 from unabridged.messages import View
 from unabridged.summary.ledger import from_json
 from unabridged.text_tools import Count
@@ -42,7 +42,7 @@ class EarlierProse(NamedTuple):
     text: str
 
 
-def is_due(rounds: int, depth: int) -> bool:
+def should_begin_again(rounds: int, depth: int) -> bool:
     """Return whether to begin again, so many rounds after the last time and with so many records behind.
 
     The longer the record, the rarer: reading all of it again then costs each round the same, however long it is.
@@ -61,7 +61,7 @@ def read_originals(
     if not 0 <= last < MAX_MESSAGES or characters > MAX_CHARACTERS:
         return None
     try:
-        whole, records = take_back(archive, scope, messages, format_, every=True)
+        whole, records = undo_records(archive, scope, messages, format_, every=True)
     except ArchiveError:  # pruned, or forgotten: what was carried is all there is
         return None
     return whole if records and last < len(whole) else None

@@ -35,8 +35,8 @@ _READING_DEEDS: frozenset[Deed] = frozenset({"read", "search", "list", "fetch"})
 
 
 @cache_by_text
-def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, str]:
-    """Return the lines that tell how it ended, and its status: `error` or `exit 1` where the protocol says so.
+def read_outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) -> tuple[str, str]:
+    """Return one line on how a call ended, and its status: `error` or `exit 1` where the protocol says so.
 
     What a text merely reads like is no error: its lines are quoted, and the reader judges.
     """
@@ -53,23 +53,23 @@ def outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMIT) ->
     judged = body if len(body) <= 6_000 else body[:2_000] + "\n" + body[-4_000:]
     raised = _RAISED.findall(judged) if not looks or status else []
     tally = [found for found in _TALLY.findall(judged) if not looks]
-    if status and (record := _record(body)):
+    if status and (record := _render_json_record(body)):
         return to_one_line(record, LIMIT), status
     if status or raised or (tally and _FAILURE_COUNT_PATTERN.search(tally[-1])):
         lines = _PLACED.findall(judged)[:_DECISIVE] + (raised[-1:] + tally[-1:])
-        return to_one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _last_line(body), FAILURE), status
+        return to_one_line(" | ".join(dict.fromkeys(map(str.strip, lines))) or _find_last_line(body), FAILURE), status
     if tally:
         return to_one_line(tally[-1], LIMIT), status
-    return _shown(body, looks=looks, most=most), status
+    return _shorten_result(body, looks=looks, most=most), status
 
 
-def _last_line(text: str) -> str:
+def _find_last_line(text: str) -> str:
     """Return the last line that says something: a lone bracket says nothing."""
     lines = [line.strip() for line in text.strip()[-2_000:].split("\n")]
     return next((line for line in reversed(lines) if any(map(str.isalnum, line))), lines[-1])
 
 
-def _record(body: str) -> str:
+def _render_json_record(body: str) -> str:
     """Return a record from a service without its quotation marks, its error first; "" for anything else."""
     body = body.strip()
     if not body or body[0] not in "{[" or len(body) > _MAX_JSON_CHARACTERS:
@@ -84,10 +84,10 @@ def _record(body: str) -> str:
     return _QUOTED_TEXT_PATTERN.sub(r"\1", text[1:-1] if isinstance(value, dict) else text)
 
 
-def _shown(body: str, *, looks: bool, most: int) -> str:
+def _shorten_result(body: str, *, looks: bool, most: int) -> str:
     """Return a short result as it is, of a record its beginning; "" where something was merely looked at."""
     body = body.strip()
-    if record := _record(body):
+    if record := _render_json_record(body):
         return to_one_line(record, LIMIT)
     if len(body) <= (80 if looks else most):
         return to_one_line(body)

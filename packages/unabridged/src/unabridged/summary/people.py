@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from unabridged.authorship import own_words
+from unabridged.authorship import remove_host_words
 from unabridged.authorship.host_words import is_host_text
 from unabridged.messages import Media, View
 from unabridged.summary.ledger import Action, PersonMessage
@@ -48,7 +48,7 @@ _FENCE_TOKENS = 4
 # -- what people said -------------------------------------------------------------------------------------------------
 
 
-def people_in(
+def collect_people_messages(
     views: Sequence[View], turns: Sequence[int], actions: Iterable[Action], answered: str = ""
 ) -> tuple[PersonMessage, ...]:
     """Return every message of a person in these views, and what people said when they rejected a call.
@@ -58,12 +58,12 @@ def people_in(
     found = list[PersonMessage]()
     for turn, view in zip(turns, views, strict=True):
         if view.origin == "model":
-            answered = "" if view.calls else last_sentences(view.text)
+            answered = "" if view.calls else cut_to_last_sentences(view.text)
         elif view.origin == "person" and (view.text.strip() or view.media):
             own = (
-                "" if is_host_text(view.text) else own_words(view.text).strip()
+                "" if is_host_text(view.text) else remove_host_words(view.text).strip()
             )  # an image may come with a host's words
-            text = "\n".join(filter(None, [own, *(describe(m, turn) for m in view.media)]))
+            text = "\n".join(filter(None, [own, *(describe_attachment(m, turn) for m in view.media)]))
             reply = answered if len(text) <= _SHORT_CHARACTERS else ""
             found.append(PersonMessage(turn, text, to_one_line(view.speaker, 40), reply))
             answered = ""
@@ -71,19 +71,21 @@ def people_in(
         if action.rejection:
             call = to_one_line(f"{action.tool} {action.target}", _REJECTION_CHARACTERS)
             said_in = (
-                turn for turn, view in zip(turns, views, strict=True) if turn > action.turn and _holds(view, action)
+                turn
+                for turn, view in zip(turns, views, strict=True)
+                if turn > action.turn and _is_rejection_result(view, action)
             )
             found.append(PersonMessage(next(said_in, action.turn), action.rejection, rejected=call))
-    return join_people((), sorted(found, key=lambda message: message.turn))
+    return merge_people_messages((), sorted(found, key=lambda message: message.turn))
 
 
-def _holds(view: View, action: Action) -> bool:
+def _is_rejection_result(view: View, action: Action) -> bool:
     """Return whether this message is the result with which a person rejected the call."""
     return any(answer.error and action.rejection in answer.text for answer in view.answers)
 
 
-def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) -> tuple[PersonMessage, ...]:
-    """Return the messages of two stretches in order, equal ones in a row as one, within the bound.
+def merge_people_messages(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) -> tuple[PersonMessage, ...]:
+    """Return the messages of two stretches in order; equal ones in a row become one.
 
     One that is met again, because it stayed for a while, is as it was first met: whole, and with what it answers.
     """
@@ -92,7 +94,7 @@ def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) 
     found = (*older, *(message for message in newer if (message.turn, message.rejected) not in known))
     for message in sorted(found, key=lambda message: message.turn):
         before = joined[-1] if joined else None
-        if before is not None and _is_same(before, message):
+        if before is not None and _is_repetition(before, message):
             last = max(message.turn, message.last)
             times = before.times + message.times
             joined[-1] = replace(before, times=times, last=last, reply="")
@@ -102,12 +104,12 @@ def join_people(older: Sequence[PersonMessage], newer: Sequence[PersonMessage]) 
     return tuple(replace(m, text=cut_to_head_and_tail(m.text, cap)) if len(m.text) > cap else m for m in joined)
 
 
-def _is_same(one: PersonMessage, other: PersonMessage) -> bool:
+def _is_repetition(one: PersonMessage, other: PersonMessage) -> bool:
     same = (one.text, one.speaker, one.rejected) == (other.text, other.speaker, other.rejected)
     return same and other.turn > max(one.turn, one.last)
 
 
-def last_sentences(text: str, limit: int = _REPLY) -> str:
+def cut_to_last_sentences(text: str, limit: int = _REPLY) -> str:
     """Return as many whole sentences from the end of a text as the limit takes; at least the end of the last one."""
     kept = list[str]()
     for sentence in reversed(split_sentences(text[-8 * limit :])):
@@ -117,7 +119,7 @@ def last_sentences(text: str, limit: int = _REPLY) -> str:
     return " ".join(kept) or cut_to_head_and_tail(to_one_line(text[-limit:]), limit)
 
 
-def describe(media: Media, turn: int) -> str:
+def describe_attachment(media: Media, turn: int) -> str:
     """Return an attachment by its kind and name, with the number of its message: `[image plan.png, message 3]`."""
     name = to_one_line(media.name, 80).translate(_BRACKET_TABLE)
     return f"[{' '.join(filter(None, [media.kind, name]))}, message {turn}]"
@@ -133,7 +135,9 @@ class Quotations(NamedTuple):
     dropped: int = 0
 
 
-def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]) -> Quotations:
+def quote_all_messages(
+    people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]
+) -> Quotations:
     """Quote every message within so many tokens.
 
     The first, the newest and the newest that is not short are whole up to a quarter of the room each, and more where
@@ -142,12 +146,12 @@ def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: M
     """
     if room <= 0:
         return Quotations({}, sum(message.times for message in people))
-    lines = _Lines(people, count, words, room)
-    chosen = _principal(lines)
+    lines = _QuotationLines(people, count, words, room)
+    chosen = _find_principal_messages(lines)
     quarter = room // 4
     left = room - sum(lines.heads[i] + min(lines.sizes[i], quarter) for i in chosen)
     others = list[int]()
-    for i in _from_the_ends(range(len(people)), chosen):
+    for i in _alternate_from_ends(range(len(people)), chosen):
         least = lines.heads[i] + min(lines.sizes[i], MIN_QUOTATION_TOKENS)
         if least > left:
             break
@@ -157,17 +161,19 @@ def quote_all(people: Sequence[PersonMessage], room: int, count: Count, words: M
     height = find_common_cap([lines.sizes[i] for i in others], spare)
     taken = sum(min(lines.sizes[i], height) for i in others) + sum(lines.heads[i] for i in (*chosen, *others))
     most = max(quarter, find_common_cap([lines.sizes[i] for i in chosen], room - taken))  # what the others leave
-    return lines.quote({**dict.fromkeys(others, height), **dict.fromkeys(chosen, most)})
+    return lines.quote_within({**dict.fromkeys(others, height), **dict.fromkeys(chosen, most)})
 
 
-def quote_newest(people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]) -> Quotations:
+def quote_newest_messages(
+    people: Sequence[PersonMessage], room: int, count: Count, words: Mapping[str, str]
+) -> Quotations:
     """Quote the newest messages whole within so many tokens, and the first one.
 
     The one that does not fit is shortened to its beginning and its end; the first takes at most a quarter of the room.
     """
     if not people or room <= 0:
         return Quotations({}, sum(message.times for message in people))
-    lines = _Lines(people, count, words, room)
+    lines = _QuotationLines(people, count, words, room)
     caps = {0: min(lines.sizes[0], room // 4)}
     left = room - lines.heads[0] - caps[0]
     for i in range(len(people) - 1, 0, -1):
@@ -178,16 +184,16 @@ def quote_newest(people: Sequence[PersonMessage], room: int, count: Count, words
         left -= lines.heads[i] + cap
     if len(caps) == len(people):  # nothing was dropped: what is left is the first one's
         caps[0] += max(left, 0)
-    return lines.quote(caps)
+    return lines.quote_within(caps)
 
 
-def _principal(lines: _Lines) -> list[int]:
+def _find_principal_messages(lines: _QuotationLines) -> list[int]:
     """Return the places of the first message, the newest, and the newest that is not short."""
     long = [i for i, size in enumerate(lines.sizes) if size - _FENCE_TOKENS > SHORT_REPLY_TOKENS]
     return sorted({*([0] if lines.sizes else []), *([len(lines.sizes) - 1] if lines.sizes else []), *long[-1:]})
 
 
-def _from_the_ends(places: Sequence[int], without: Collection[int]) -> Iterator[int]:
+def _alternate_from_ends(places: Sequence[int], without: Collection[int]) -> Iterator[int]:
     """Yield the places alternately from the end and from the beginning, so that those in the middle come last."""
     first, last = 0, len(places) - 1
     while first <= last:
@@ -197,18 +203,18 @@ def _from_the_ends(places: Sequence[int], without: Collection[int]) -> Iterator[
         first, last = first + 1, last - 1
 
 
-class _Lines:
+class _QuotationLines:
     """The messages as lines: what each takes whole, and what stands before it."""
 
     def __init__(self, people: Sequence[PersonMessage], count: Count, words: Mapping[str, str], room: int) -> None:
         self._people, self._count, self._words = people, count, words
         self.sizes = [count(message.text) + _FENCE_TOKENS for message in people]
         for self._reply in (_REPLY, _SHORT_REPLY, 0):
-            self.heads = [count(self._head(i)) + 1 for i in range(len(people))]
+            self.heads = [count(self._write_line_head(i)) + 1 for i in range(len(people))]
             if sum(self.heads) + sum(self.sizes) <= room:
                 break
 
-    def _head(self, index: int) -> str:
+    def _write_line_head(self, index: int) -> str:
         message = self._people[index]
         number = str(message.turn)
         if message.times > 1:
@@ -217,27 +223,31 @@ class _Lines:
         if message.rejected:
             who = self._words["rejecting"].format(user=who, call=quote(message.rejected))
         elif message.reply and self._reply and self.sizes[index] - _FENCE_TOKENS <= SHORT_REPLY_TOKENS:
-            said = last_sentences(message.reply, self._reply)
+            said = cut_to_last_sentences(message.reply, self._reply)
             who = f"{who}, {self._words['reply']} {quote(said, self._reply)}"
         return f"- [{number}] {who}:"
 
-    def quote(self, caps: Mapping[int, int]) -> Quotations:
+    def quote_within(self, caps: Mapping[int, int]) -> Quotations:
         """Quote the messages at these places, each cut down to so many tokens."""
         lines = dict[int, str]()
         for i in sorted(caps):  # several calls of one message may have been rejected
-            turn, line = self._people[i].turn, self._line(i, caps[i])
+            turn, line = self._people[i].turn, self._write_line(i, caps[i])
             lines[turn] = f"{lines[turn]}\n{line}" if turn in lines else line
         return Quotations(lines, sum(message.times for i, message in enumerate(self._people) if i not in caps))
 
-    def _line(self, index: int, cap: int) -> str:
+    def _write_line(self, index: int, cap: int) -> str:
         text = self._people[index].text
         if self.sizes[index] > cap:
-            text = _shortened(text, max(cap - _FENCE_TOKENS, 1), self._count)
+            text = _shorten_to_lines(text, max(cap - _FENCE_TOKENS, 1), self._count)
         plain = "\n" not in text and neutralise_markup(text) == text
-        return f"{self._head(index)} \u201c{text}\u201d" if plain else f"{self._head(index)}\n{wrap_in_fence(text)}"
+        return (
+            f"{self._write_line_head(index)} \u201c{text}\u201d"
+            if plain
+            else f"{self._write_line_head(index)}\n{wrap_in_fence(text)}"
+        )
 
 
-def _shortened(text: str, tokens: int, count: Count) -> str:
+def _shorten_to_lines(text: str, tokens: int, count: Count) -> str:
     """Return the beginning and the end of a text within so many tokens: whole lines of it, where it has several."""
     text = "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
     characters = max(1, len(text) * tokens // max(count(text), 1))

@@ -19,7 +19,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from unabridged.languages import language_name
+from unabridged.languages import get_language_name
 
 MESSAGES_FIELD = "{messages}"
 """Where a caller's own prompt wants the conversation; behind it when it does not say. Other braces mean nothing."""
@@ -31,7 +31,7 @@ _UNSENDABLE_PATTERN = re.compile("[\ud800-\udfff]|\x00")
 
 
 @cache
-def prompt_parts() -> dict[str, str]:
+def load_prompt_parts() -> dict[str, str]:
     """Return the parts of the prompt by name."""
     text = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
     parts = re.split(r"^## ([\w-]+)\n", text, flags=re.MULTILINE)
@@ -66,7 +66,7 @@ class Wording:
     is_short: bool = False
     """Whether the sections are asked for in few words, for a summariser with a small window."""
 
-    def record(
+    def build_record_prompt(
         self,
         texts: Sequence[str],
         *,
@@ -79,83 +79,89 @@ class Wording:
         """Return the ask to write the record (or, of a `part`, notes) of these messages."""
         if self.own is not None:
             earlier = [f"{KEY_FIELD} earlier summary\n{remove_unsendable(prior)}\n"] * bool(prior)
-            return _in_own(self.own, [*earlier, *texts])
+            return _insert_into_own_prompt(self.own, [*earlier, *texts])
         following = () if part else self.following
         key = draw_key(*texts, prior, *rules, *following)
-        blocks = [*self._task("citation", standing=True), _fill("data", key=key), *[_fill("part")] * part]
+        blocks = [
+            *self._build_task("citation", standing=True),
+            _fill_part("data", key=key),
+            *[_fill_part("part")] * part,
+        ]
         if prior:
-            blocks += [_fill("prior"), _set_off("record", [prior], key)]
-        blocks += [*_known_rules(rules, key), *self._limits(tokens, fault)]
-        return _joined(blocks, _set_off("conversation", texts, key), following, key)
+            blocks += [_fill_part("prior"), _enclose_data("record", [prior], key)]
+        blocks += [*_render_known_rules(rules, key), *self._build_limits(tokens, fault)]
+        return _join_prompt(blocks, _enclose_data("conversation", texts, key), following, key)
 
-    def fold(
+    def build_fold_prompt(
         self, notes: Sequence[str], *, tokens: int, rules: Sequence[str] = (), last: bool = False, fault: str = ""
     ) -> Prompt:
         """Return the ask to put notes on consecutive parts together; the `last` time this gives the record."""
         if self.own is not None:
             heads = [f"{KEY_FIELD} summary of part {i + 1} of {len(notes)}" for i in range(len(notes))]
             texts = [f"{head}\n{remove_unsendable(note)}\n" for head, note in zip(heads, notes, strict=True)]
-            return _in_own(self.own, texts)
+            return _insert_into_own_prompt(self.own, texts)
         following = self.following if last else ()
         key = draw_key(*notes, *rules, *following)
-        heads = [_fill("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
+        heads = [_fill_part("note", number=str(i + 1), all=str(len(notes))) for i in range(len(notes))]
         numbered = [f"{head}\n{note}\n" for head, note in zip(heads, notes, strict=True)]
-        task = [*self._task("citation", standing=last), _fill("fold", key=key)]
-        blocks = [*task, *_known_rules(rules, key), *self._limits(tokens, fault)]
-        return _joined(blocks, _set_off("notes", numbered, key), following, key)
+        task = [*self._build_task("citation", standing=last), _fill_part("fold", key=key)]
+        blocks = [*task, *_render_known_rules(rules, key), *self._build_limits(tokens, fault)]
+        return _join_prompt(blocks, _enclose_data("notes", numbered, key), following, key)
 
-    def suffix(self, *, tokens: int, kept: int, rules: Sequence[str] = (), fault: str = "") -> Prompt:
+    def build_suffix_prompt(self, *, tokens: int, kept: int, rules: Sequence[str] = (), fault: str = "") -> Prompt:
         """Return the ask to write the record of the conversation that stands right above."""
         if self.own is not None:
             return Prompt(self.own)
-        task = self._task("citation-suffix", standing=True)[1:]
-        blocks = [_fill("suffix"), *task, *[_fill("kept", kept=f"{kept:,}")] * bool(kept)]
-        return Prompt("\n\n".join([*blocks, *_known_rules(rules, draw_key(*rules)), *self._limits(tokens, fault)]))
+        task = self._build_task("citation-suffix", standing=True)[1:]
+        blocks = [_fill_part("suffix"), *task, *[_fill_part("kept", kept=f"{kept:,}")] * bool(kept)]
+        return Prompt(
+            "\n\n".join([*blocks, *_render_known_rules(rules, draw_key(*rules)), *self._build_limits(tokens, fault)])
+        )
 
-    def rewrite(self, how: str, draft: str, *, tokens: int, fault: str) -> Prompt:
+    def build_rewrite_prompt(self, how: str, draft: str, *, tokens: int, fault: str) -> Prompt:
         """Return the ask to write this record again: `how` is `shorten` or `translate`."""
         key = draw_key(draft)
-        over = f"{max(len(draft) - self._characters(tokens), 0):,}"
-        task = _fill(how, key=key, problem=fault, over=over, language=language_name(self.language))
-        return Prompt("\n\n".join([task, self._size(tokens), _set_off("record", [draft], key)]), key)
+        over = f"{max(len(draft) - self._to_characters(tokens), 0):,}"
+        task = _fill_part(how, key=key, problem=fault, over=over, language=get_language_name(self.language))
+        return Prompt("\n\n".join([task, self._build_size_limit(tokens), _enclose_data("record", [draft], key)]), key)
 
-    def _task(self, citation: str, *, standing: bool = False) -> list[str]:
-        sections = _fill("sections-short" if self.is_short else "sections", citation=_fill(citation))
-        return [_fill("role"), sections, *[_fill("standing")] * standing, _fill("rules")]
+    def _build_task(self, citation: str, *, standing: bool = False) -> list[str]:
+        sections = _fill_part("sections-short" if self.is_short else "sections", citation=_fill_part(citation))
+        return [_fill_part("role"), sections, *[_fill_part("standing")] * standing, _fill_part("rules")]
 
-    def _limits(self, tokens: int, fault: str) -> list[str]:
-        name = language_name(self.language)
-        language = _fill("language", language=name) if name else _fill("same-language")
-        return [language, self._size(tokens), *[_fill("again", problem=fault)] * bool(fault)]
+    def _build_limits(self, tokens: int, fault: str) -> list[str]:
+        name = get_language_name(self.language)
+        language = _fill_part("language", language=name) if name else _fill_part("same-language")
+        return [language, self._build_size_limit(tokens), *[_fill_part("again", problem=fault)] * bool(fault)]
 
-    def _size(self, tokens: int) -> str:
-        return _fill("size", characters=f"{self._characters(tokens):,}")
+    def _build_size_limit(self, tokens: int) -> str:
+        return _fill_part("size", characters=f"{self._to_characters(tokens):,}")
 
-    def _characters(self, tokens: int) -> int:
+    def _to_characters(self, tokens: int) -> int:
         return max(80, int(tokens * self.density))
 
 
-def _in_own(own: str, texts: Sequence[str]) -> Prompt:
-    """Return the caller's prompt with the conversation in the place that it names, else behind it; nothing more."""
+def _insert_into_own_prompt(own: str, texts: Sequence[str]) -> Prompt:
+    """Return the caller's own prompt with the conversation at the place it marks, else behind it."""
     key = draw_key(own, *texts)
-    shown = _set_off("conversation", texts, key)
+    shown = _enclose_data("conversation", texts, key)
     head, place, tail = own.partition(MESSAGES_FIELD)
     return Prompt(f"{head}{shown}{tail}" if place else "\n\n".join(filter(None, [own, shown])), key)
 
 
-def _joined(blocks: Sequence[str], shown: str, following: Sequence[str], key: str) -> Prompt:
+def _join_prompt(blocks: Sequence[str], shown: str, following: Sequence[str], key: str) -> Prompt:
     """Return the whole of our prompt: what is shown stands behind everything but what stays."""
-    newest = [_fill("stays"), _set_off("stays", following, key)] if following else []
-    return Prompt("\n\n".join([*blocks, shown, *newest, _fill("now")]), key)
+    newest = [_fill_part("stays"), _enclose_data("stays", following, key)] if following else []
+    return Prompt("\n\n".join([*blocks, shown, *newest, _fill_part("now")]), key)
 
 
-def _known_rules(rules: Sequence[str], key: str) -> list[str]:
-    return [_fill("known-rules"), _set_off("rules", [f"- {rule}" for rule in rules], key)] if rules else []
+def _render_known_rules(rules: Sequence[str], key: str) -> list[str]:
+    return [_fill_part("known-rules"), _enclose_data("rules", [f"- {rule}" for rule in rules], key)] if rules else []
 
 
-def _fill(part: str, **values: str) -> str:
+def _fill_part(part: str, **values: str) -> str:
     """Return the part with these values in the places that it has."""
-    text = prompt_parts()[part]
+    text = load_prompt_parts()[part]
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text
@@ -165,7 +171,7 @@ def _fill(part: str, **values: str) -> str:
 
 
 def draw_key(*texts: str) -> str:
-    """Return a short mark drawn at random that none of these texts contains: nothing in them can be taken for ours."""
+    """Return a short random key that none of these texts contains."""
     for tries in count():
         tail = "".join(secrets.choice(_KEY_CHARACTERS) for _ in range(2 + tries // 8))
         key = f"{secrets.choice(_KEY_CHARACTERS[:26])}{secrets.choice(_KEY_CHARACTERS[26:])}{tail}"
@@ -179,8 +185,8 @@ def remove_unsendable(text: str) -> str:
     return _UNSENDABLE_PATTERN.sub("\ufffd", text)
 
 
-def _set_off(label: str, texts: Sequence[str], key: str) -> str:
-    """Return the texts between two lines that carry the key; the headers of messages get it too."""
+def _enclose_data(label: str, texts: Sequence[str], key: str) -> str:
+    """Return the texts between two lines that carry the key, so that nothing in them can be taken for ours."""
     body = "\n".join(text.strip("\n") for text in texts)
     body = body.replace(KEY_FIELD, f"#{key}") if label in {"conversation", "stays"} else remove_unsendable(body)
     return f"<{label} {key}>\n{body}\n</{label} {key}>"

@@ -37,26 +37,26 @@ _LENGTH_OFFSET = 100
 """Added to every length, so that a single rare word is not everything."""
 
 
-def is_talk(actions: Sequence[object], people: int) -> bool:
-    """Return whether nothing is done in the conversation, and so much said that what was said is the story."""
+def is_mere_talk(actions: Sequence[object], people: int) -> bool:
+    """Return whether nothing is done in the conversation and much is said, so that what was said is the story."""
     return not actions and people > MIN_TALK_MESSAGES
 
 
-def find_retold(views: Sequence[View], turns: Sequence[int]) -> Iterator[Remark]:
+def find_retold_summaries(views: Sequence[View], turns: Sequence[int]) -> Iterator[Remark]:
     """Yield what summaries of other systems say; of a long one lines of its beginning and its end."""
     for turn, view in zip(turns, views, strict=True):
         if text := find_other_summary(view):
             yield Remark(turn, cut_to_whole_lines(text, MAX_SUMMARY_CHARACTERS), SUMMARY_WEIGHT, retold=True)
 
 
-def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
-    """Yield what the assistant said around the work; its last words before a person speaks weigh most."""
+def collect_work_remarks(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
+    """Yield the assistant's remarks around its work; its last words before a person speaks weigh most."""
     spoken = [piece for piece in pieces if piece.voice in {"person", "model"} and piece.text.strip()]
     for place, piece in enumerate(spoken):
         if piece.voice == "person":
             continue
         closing = place + 1 == len(spoken) or spoken[place + 1].voice == "person"
-        text = piece.text.strip() if closing else _without_announcement(piece.text.strip())
+        text = piece.text.strip() if closing else _remove_announcement(piece.text.strip())
         weight = SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(len(text) / _LONG_FROM, 1.0)
         weight = CLOSING_WEIGHT if closing and len(text) > _CLOSING_FROM else weight
         announces = text.endswith(_ANNOUNCING_ENDINGS) and not closing
@@ -66,14 +66,14 @@ def remarks_at_work(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
         )
 
 
-def _without_announcement(text: str) -> str:
+def _remove_announcement(text: str) -> str:
     """Return a text without the sentence at its end that leads up to a call, where there is another."""
     rest = text.removesuffix(split_sentences(text)[-1]).rstrip() if text.endswith(_ANNOUNCING_ENDINGS) else ""
     return rest or text
 
 
-def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]:
-    """Return what the assistant said where nothing is done, weighed by its rare words for its length."""
+def collect_talk_remarks(views: Sequence[View], turns: Sequence[int]) -> list[Remark]:
+    """Return the assistant's remarks where nothing is done, weighed by the rarity of their words."""
     spoken = [i for i, view in enumerate(views) if view.origin in {"person", "model"} and view.text.strip()]
     terms = {i: count_terms(views[i].text[:_READ_CHARACTERS]) for i in spoken}
     spread = Counter(term for counted in terms.values() for term in counted)
@@ -85,13 +85,13 @@ def remarks_in_talk(views: Sequence[View], turns: Sequence[int]) -> list[Remark]
         text = views[i].text.strip()
         told = [text] if len(text) <= TALK_LIMIT else split_sentences(text[:_READ_CHARACTERS])
         told = [piece for piece in told if len(piece) <= TALK_LIMIT] or [to_one_line(text, TALK_LIMIT)]
-        weight, best = max((_rarity_of(piece, rarity), piece) for piece in told)
+        weight, best = max((_compute_rarity(piece, rarity), piece) for piece in told)
         found.append(Remark(turns[i], best, weight))
     most = max((remark.weight for remark in found), default=0.0) or 1.0
     return [replace(remark, weight=SUMMARY_WEIGHT * remark.weight / most) for remark in found]
 
 
-def _rarity_of(text: str, rarity: dict[str, float]) -> float:
+def _compute_rarity(text: str, rarity: dict[str, float]) -> float:
     exact = {word.casefold() for word in _NAME_OR_NUMBER_PATTERN.findall(text) if not word[0].islower()}
     return sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (
         len(text) + _LENGTH_OFFSET

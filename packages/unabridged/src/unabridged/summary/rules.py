@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from unabridged.authorship import own_sentences
-from unabridged.summary.citations import normalise, says
-from unabridged.summary.headings import under_each
+from unabridged.authorship import find_own_sentences
+from unabridged.summary.citations import has_own_words, normalise_quotation
+from unabridged.summary.headings import find_sections
 from unabridged.summary.ledger import PersonMessage, Rule
 from unabridged.summary.originals import OriginalMessages
 from unabridged.text_tools import remove_bullet, split_sentences
@@ -35,10 +35,10 @@ _MIN_RULE_CHARACTERS = 4
 """Characters of the words that lift a rule."""
 
 
-def split_rules(text: str) -> tuple[str, tuple[str, ...]]:
+def split_off_rules(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a reply without its list of rules, and the lines listed there; what follows the list stays."""
     lines = text.split("\n")
-    sections = list(under_each(lines, [i for i, line in enumerate(lines) if _TITLE_PATTERN.fullmatch(line)]))
+    sections = list(find_sections(lines, [i for i, line in enumerate(lines) if _TITLE_PATTERN.fullmatch(line)]))
     below = ("\n".join(lines[i] for i in section[1:])[:MAX_LIST_CHARACTERS] for section in sections)
     listed = tuple(
         line.rstrip() for rules in below for line in _LIST_ITEM_PATTERN.findall(rules) if line.strip(_MARKUP_CHARACTERS)
@@ -59,36 +59,38 @@ def find_rules(
     here = frozenset(read.turns)
     people += [(message.turn, message.text) for message in carried if message.turn not in here]
     first_by_plain = {
-        _plain(sentence.core): Rule(turn, sentence.core.strip())
+        _normalise_sentence(sentence.core): Rule(turn, sentence.core.strip())
         for turn, text in reversed(people)
-        for sentence in reversed([*own_sentences(text)])
-        if any(map(str.isalnum, sentence.plain))  # more than a quotation
+        for sentence in reversed([*find_own_sentences(text)])
+        if any(map(str.isalnum, sentence.without_quotations))  # more than a quotation
     }
     rules, notes = list(known), list[str]()
     lifts = list[re.Match[str]]()
     for line in listed:
-        if lifted := _LIFTED_RULE_PATTERN.fullmatch(normalise(line)):
+        if lifted := _LIFTED_RULE_PATTERN.fullmatch(normalise_quotation(line)):
             lifts.append(lifted)
             continue
         for sentence in split_sentences(line.strip(_MARKUP_CHARACTERS)):
-            plain = _plain(sentence)
-            if any(_plain(rule.text) == plain for rule in rules):
+            plain = _normalise_sentence(sentence)
+            if any(_normalise_sentence(rule.text) == plain for rule in rules):
                 continue
             if plain not in first_by_plain:
                 notes.append(f"{UNSAID_NOTE}: {sentence}")
             elif len(rules) - len(known) < MAX_RULES:
                 rules.append(first_by_plain[plain])
     for lifted in lifts:
-        gone = [rule for rule in rules if _plain(rule.text) == _plain(lifted["rule"])]
-        words = normalise(lifted["words"]).strip(_MARKUP_CHARACTERS)
+        gone = [rule for rule in rules if _normalise_sentence(rule.text) == _normalise_sentence(lifted["rule"])]
+        words = normalise_quotation(lifted["words"]).strip(_MARKUP_CHARACTERS)
         newer = [text for turn, text in people if gone and turn > gone[0].turn]
-        if len(words) >= _MIN_RULE_CHARACTERS and any(says(text, words) for text in newer):
+        if len(words) >= _MIN_RULE_CHARACTERS and any(has_own_words(text, words) for text in newer):
             rules.remove(gone[0])
         else:
             notes.append(f"{NOT_LIFTED_NOTE}: {lifted['rule']}")
     return tuple(sorted(rules, key=lambda rule: rule.turn)), tuple(notes)
 
 
-def _plain(sentence: str) -> str:
+def _normalise_sentence(sentence: str) -> str:
     """Return a sentence as it is compared: without its bullet, its marks and its last stop."""
-    return " ".join(normalise(remove_bullet(sentence.strip())).split()).strip(_MARKUP_CHARACTERS + ".!\u3002\uff01")
+    return " ".join(normalise_quotation(remove_bullet(sentence.strip())).split()).strip(
+        _MARKUP_CHARACTERS + ".!\u3002\uff01"
+    )

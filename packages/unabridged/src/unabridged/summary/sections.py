@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 
-from unabridged.languages import labels
-from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, checks_in
-from unabridged.summary.bounds import file_rank, name_rank, names_told
+from unabridged.languages import get_labels
+from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, find_checks
+from unabridged.summary.bounds import list_standalone_names, rank_file, rank_name
 from unabridged.summary.ledger import Action, Deed, File, Ledger
-from unabridged.summary.names import common_root, shorten_root
-from unabridged.summary.people import Quotations, quote_all, quote_newest
+from unabridged.summary.names import abbreviate_root, find_common_root
+from unabridged.summary.people import Quotations, quote_all_messages, quote_newest_messages
 from unabridged.summary.story import Story
 from unabridged.text_tools import Count, indent, neutralise_markup, quote
 
@@ -35,8 +35,8 @@ class Sections:
         self._ledger, self._count, self._kept = ledger, count, frozenset(kept)
         self.later: Sequence[Action] = ()
         """What was done in messages that stay."""
-        self._labels = labels(ledger.language)
-        self._root = common_root(file.path for file in ledger.files)
+        self._labels = get_labels(ledger.language)
+        self._root = find_common_root(file.path for file in ledger.files)
         self.prose = self._shown = prose
         self._left_out: dict[str, int] = {}
         self.quoted = Quotations({})
@@ -46,8 +46,8 @@ class Sections:
         folder = f" (… = {neutralise_markup(self._root)})" if label == "files" and self._root else ""
         return self._labels[label] + folder
 
-    def know(self, text: str) -> None:
-        """Note what stands elsewhere in the turn, so that its names are not listed again."""
+    def mark_as_shown(self, text: str) -> None:
+        """Remember a text that stands elsewhere in the turn, so that its names are not listed again."""
         self._shown += text
 
     def left_out(self) -> tuple[str, ...]:
@@ -59,11 +59,11 @@ class Sections:
     def quote_people(self, room: int) -> None:
         """Quote people within so many tokens: beside prose the newest whole, else every message."""
         people = [message for message in self._ledger.people if message.turn not in self._kept]
-        choose = quote_newest if self.prose else quote_all
+        choose = quote_newest_messages if self.prose else quote_all_messages
         self.quoted = choose(people, room, self._count, self._labels)
         self._left_out["messages of people"] = self.quoted.dropped
 
-    def quote_nobody(self) -> None:
+    def drop_all_people(self) -> None:
         """Count all messages of people as dropped: not even the shortest text had a place for them."""
         number = sum(message.times for message in self._ledger.people if message.turn not in self._kept)
         self.quoted = Quotations({}, number)
@@ -78,20 +78,20 @@ class Sections:
         rules = [
             f"- [{rule.turn}] \u201c{rule.text}\u201d" for rule in self._ledger.rules if rule.turn not in self._kept
         ]
-        return self._fit("rules", rules[::-1], room, in_order=rules.index)
+        return self._keep_fitting_lines("rules", rules[::-1], room, in_order=rules.index)
 
-    def newest(self, _room: int = 0) -> str:
-        """Return where the newest message of a person stands that was kept, and what was done for it."""
+    def write_newest_place(self, _room: int = 0) -> str:
+        """Return a line that says where the newest person's message that stays stands."""
         newest = max(self._kept, default=-1)
         label = "follows" if newest >= self._ledger.end - 1 else "done_for"
         return self._labels[label].format(turn=newest) if newest >= 0 else ""
 
     # -- what happened ------------------------------------------------------------------------------------------------
 
-    def story(self, room: int) -> str:
+    def write_story(self, room: int) -> str:
         """Return what was said and done, in order."""
         story = Story(self._ledger, self._labels, self._root, self.quoted.lines)
-        text = story.tell(room, self._count)
+        text = story.render_story(room, self._count)
         self._left_out["moments"] = story.left_out
         return text
 
@@ -103,19 +103,21 @@ class Sections:
         text = f"- [{self._ledger.todo_turn}]\n  {indent(chr(10).join(lines))}"
         return text if lines and self._count(text) <= room else ""
 
-    def checks(self, room: int) -> str:
+    def write_checks(self, room: int) -> str:
         """Return which checks ran since the last edit and their results, and which ran only before it."""
-        edit, ran, overdue = checks_in([*self._ledger.actions, *self.later])
+        edit, ran, overdue = find_checks([*self._ledger.actions, *self.later])
         told = ActionLines(self._ledger, self._labels, self._root)
-        lines = [told.action(action, _LINE_CHARACTERS) for action in reversed(ran)]
+        lines = [told.write_action(action, _LINE_CHARACTERS) for action in reversed(ran)]
         places = {line: -action.turn for line, action in zip(lines, reversed(ran), strict=True)}
         if overdue:
             due = [
-                f"{quote(command, _LINE_CHARACTERS // 2)} [{a.turn}]{told.ended(a, _LINE_CHARACTERS)}"
+                f"{quote(command, _LINE_CHARACTERS // 2)} [{a.turn}]{told.describe_ending(a, _LINE_CHARACTERS)}"
                 for command, a in overdue
             ]
             lines.insert(0, f"- {self._labels['due'].format(turn=edit)}: {'; '.join(due)}")
-        return self._fit("checks", lines, room, in_order=lambda line: -places.get(line, -self._ledger.end))
+        return self._keep_fitting_lines(
+            "checks", lines, room, in_order=lambda line: -places.get(line, -self._ledger.end)
+        )
 
     # -- what is named ------------------------------------------------------------------------------------------------
 
@@ -125,18 +127,18 @@ class Sections:
         Beside prose only changed ones, and only where it names less than half of them.
         """
         groups, left = dict[Deed, list[str]](), room
-        files = sorted(self._ledger.files, key=lambda file: -file_rank(file, self._ledger.end))
+        files = sorted(self._ledger.files, key=lambda file: -rank_file(file, self._ledger.end))
         files = [file for file in files if file.deeds]
         if self.prose:
             files = [file for file in files if any(deed in _CHANGING_DEEDS for deed, _ in file.deeds)]
-            files = files if sum(_base(file) in self.prose for file in files) * 2 < len(files) else []
+            files = files if sum(_get_file_name(file) in self.prose for file in files) * 2 < len(files) else []
         for file in files:
             deeds = dict(file.deeds)
             deed: Deed = next((deed for deed in _DEED_ORDER if deed in deeds), "read")
-            if _base(file) in self.prose:
+            if _get_file_name(file) in self.prose:
                 continue
             often = f" {TIMES_SIGN}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
-            text = neutralise_markup(shorten_root(file.path, self._root)) + often
+            text = neutralise_markup(abbreviate_root(file.path, self._root)) + often
             cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
             if cost > left:
                 self._left_out["files"] = self._left_out.get("files", 0) + 1
@@ -152,14 +154,14 @@ class Sections:
         and only where it forgets most of them.
         """
         end, found = self._ledger.end, list[str]()
-        likely = sorted(self._ledger.names, key=lambda name: (-name_rank(name, end), name.text))
-        told = names_told(likely)
+        likely = sorted(self._ledger.names, key=lambda name: (-rank_name(name, end), name.text))
+        told = list_standalone_names(likely)
         mixed = zip_longest(likely[::3], likely[1::3], likely[2::3], told)
         listed = [name for names in mixed for name in names if name is not None]
         if self.prose:
             listed = told if sum(name.text in self.prose for name in told) * 3 < len(told) else []
         for name in dict.fromkeys(listed):
-            if name.text in self._shown or name_rank(name, end) < _MIN_WEIGHT:
+            if name.text in self._shown or rank_name(name, end) < _MIN_WEIGHT:
                 continue
             if (cost := self._count(f" {name.text}")) > room:
                 break
@@ -167,7 +169,7 @@ class Sections:
             room -= cost
         return f"- {' '.join(found)}" if found else ""
 
-    def _fit(self, what: str, lines: Sequence[str], room: int, *, in_order: Callable[[str], int]) -> str:
+    def _keep_fitting_lines(self, what: str, lines: Sequence[str], room: int, *, in_order: Callable[[str], int]) -> str:
         """Return as many of the lines as there is room for, most important first; the others are counted."""
         chosen: list[str] = []
         for line in lines:
@@ -178,6 +180,6 @@ class Sections:
         return "\n".join(sorted(chosen, key=in_order))
 
 
-def _base(file: File) -> str:
+def _get_file_name(file: File) -> str:
     """Return the name of a file without its folders."""
     return file.path.rstrip("/").rpartition("/")[2]

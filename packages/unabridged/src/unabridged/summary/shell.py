@@ -34,19 +34,19 @@ quoted words are no files, `plain` ones that say no more than their deed and the
 Of a file named without its folder the `extensions`: what often is something else (`django.conf`) is not among them."""
 
 
-def words_of(kind: str) -> frozenset[str]:
+def load_words(kind: str) -> frozenset[str]:
     """Return the words of this kind in the table."""
     return frozenset(TOOL_TABLE[kind].split())
 
 
-def deeds_of(kind: str) -> dict[str, Deed]:
+def load_deeds(kind: str) -> dict[str, Deed]:
     """Return the deed of each word of this kind in the table."""
     return {word: deed for deed, words in TOOL_TABLE[kind].items() for word in words.split()}
 
 
-_EXTENSIONS, _WRAPPERS, _QUIET = map(words_of, ("extensions", "wrappers", "quiet"))
-_PATTERNS, _PLAIN, EDITOR = map(words_of, ("patterns", "plain", "editor"))
-_DEEDS, _GIT = map(deeds_of, ("programs", "git"))
+_EXTENSIONS, _WRAPPERS, _QUIET = map(load_words, ("extensions", "wrappers", "quiet"))
+_PATTERNS, _PLAIN, EDITOR = map(load_words, ("patterns", "plain", "editor"))
+_DEEDS, _GIT = map(load_deeds, ("programs", "git"))
 _DEEDS_BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
 
 
@@ -82,14 +82,14 @@ def read_command(text: str) -> Effect:
     for found in _PYTHON_WRITE_PATTERN.finditer(body):
         touched[found[2] or found[3]] = "change"
         deeds.append("change")
-    strongest = _strongest(*deeds)
+    strongest = _find_strongest(*deeds)
     target = " ".join(pieces).strip("&|; ") or line
     if len(touched) == len(pieces) == 1 and strongest != "change" and target.split()[0] in _PLAIN:
         (target,) = touched
-    return Effect(strongest, target, tuple(touched.items()), text, _fed(body))
+    return Effect(strongest, target, tuple(touched.items()), text, _find_fed_text(body))
 
 
-def _fed(text: str) -> str:
+def _find_fed_text(text: str) -> str:
     if found := _HEREDOC_PATTERN.search(text):
         return found[0].partition("\n")[2].rpartition("\n")[0]
     return text.partition("\n")[2] if _EDIT_COMMAND_PATTERN.match(text) else ""
@@ -101,17 +101,17 @@ def _read_piece(piece: str, masked: str, touched: dict[str, Deed]) -> Deed | Non
     while words and (words[0] in _WRAPPERS or _ASSIGNMENT_PATTERN.match(words[0]) or words[0].lstrip("-").isdigit()):
         words.pop(0)
     program = words[0].rpartition("/")[2].strip("'\"(") if words else ""
-    deed = _deed_of(program, words)
-    found = dict.fromkeys(_arguments(program, words, deed), deed) if deed else {}
+    deed = _find_program_deed(program, words)
+    found = dict.fromkeys(_find_file_arguments(program, words, deed), deed) if deed else {}
     if program in {"cp", "rsync"}:
         found.update(dict.fromkeys([*found][:-1], "read"))
-    written = dict(_redirected(piece, masked))
+    written = dict(_find_redirections(piece, masked))
     for path, done in {**found, **written}.items():
-        touched[path] = _strongest(touched.get(path), done)
-    return _strongest(*written.values()) if written and (deed is None or program == "cat") else deed
+        touched[path] = _find_strongest(touched.get(path), done)
+    return _find_strongest(*written.values()) if written and (deed is None or program == "cat") else deed
 
 
-def _redirected(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
+def _find_redirections(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
     """Yield the files that output is redirected to. Quoted text is masked: a `>` in it redirects nothing."""
     for found in _REDIRECT_PATTERN.finditer(masked):
         path = piece[found.start(2) : found.end(2)].strip("'\"")
@@ -119,7 +119,7 @@ def _redirected(piece: str, masked: str) -> Iterator[tuple[str, Deed]]:
             yield path, "create" if found[1] == ">" else "change"
 
 
-def _arguments(program: str, words: list[str], deed: Deed) -> Iterator[str]:
+def _find_file_arguments(program: str, words: list[str], deed: Deed) -> Iterator[str]:
     """Yield the words that name files; a script that is run by its path is one of them."""
     for word in words if deed == "run" else words[1:]:
         path = word.strip("'\"(),:")
@@ -128,7 +128,7 @@ def _arguments(program: str, words: list[str], deed: Deed) -> Iterator[str]:
             yield path
 
 
-def _deed_of(program: str, words: list[str]) -> Deed | None:
+def _find_program_deed(program: str, words: list[str]) -> Deed | None:
     if not program or program in _QUIET or program.startswith("#"):
         return None
     if program in {"sed", "perl"}:
@@ -140,7 +140,7 @@ def _deed_of(program: str, words: list[str]) -> Deed | None:
     return _DEEDS.get(program, "run")
 
 
-def _strongest(*deeds: Deed | None) -> Deed:
+def _find_strongest(*deeds: Deed | None) -> Deed:
     return max(filter(None, deeds), key=_DEEDS_BY_STRENGTH.index, default="run")
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, deed_of
+from unabridged.summary.action_lines import TIMES_SIGN, ActionLines, find_effective_deed
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Ledger, Remark
 from unabridged.summary.outcomes import LIMIT
-from unabridged.summary.people import last_sentences
-from unabridged.summary.remarks import is_talk
+from unabridged.summary.people import cut_to_last_sentences
+from unabridged.summary.remarks import is_mere_talk
 from unabridged.text_tools import Count, cut_to_whole_lines, indent, neutralise_markup, quote, to_one_line
 
 _DEED_WEIGHTS = {"create": 4.0, "change": 4.0, "delete": 4.0, "move": 4.0, "run": 1.2, "call": 1.2}
@@ -65,8 +65,8 @@ class StoryMoment(NamedTuple):
     """Whether it is the assistant's last word before a person speaks: a little of each comes next, the newest first."""
 
 
-def worth(entry: Remark | Action, ledger: Ledger, size: int) -> float:
-    """Return how much a moment matters for its size: its weight, less the longer ago it was, more at the very end.
+def rate_moment(entry: Remark | Action, ledger: Ledger, size: int) -> float:
+    """Return the worth of a moment for its size: its weight, less with age, more at the very end.
 
     A document that was written, and another system's summary, count the same however long ago and however long.
     """
@@ -75,19 +75,21 @@ def worth(entry: Remark | Action, ledger: Ledger, size: int) -> float:
     edge = ledger.end - entry.turn <= _NEWEST_MESSAGES
     last = ledger.end - entry.turn <= _LAST_MESSAGES
     return (
-        weight_of(entry)
+        weigh_moment(entry)
         * (1 - age / 2 + edge / 2 + last)
         / sqrt((_DOCUMENT_CHARACTERS if lasts else size) + _LENGTH_OFFSET)
     )
 
 
-def weight_of(entry: Remark | Action) -> float:
+def weigh_moment(entry: Remark | Action) -> float:
     """Return what a moment weighs by what it is."""
     if isinstance(entry, Remark):
         return entry.weight
     if entry.failed:
-        return _ERROR_WEIGHT if deed_of(entry) not in {"read", "search", "list"} else _MIN_WORTH
-    weight = _DEED_WEIGHTS.get("change" if _COMMIT_COMMAND in entry.target else deed_of(entry), _LOOK_WEIGHT)
+        return _ERROR_WEIGHT if find_effective_deed(entry) not in {"read", "search", "list"} else _MIN_WORTH
+    weight = _DEED_WEIGHTS.get(
+        "change" if _COMMIT_COMMAND in entry.target else find_effective_deed(entry), _LOOK_WEIGHT
+    )
     weight = _DOCUMENT_WEIGHT if len(entry.gist) > LIMIT else _ERROR_WEIGHT if len(entry.outcome) > LIMIT else weight
     return weight + _RESULT_WEIGHT if entry.outcome else weight
 
@@ -98,33 +100,35 @@ class Story:
     def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str, people: Mapping[int, str]) -> None:
         self._ledger, self._words, self._people = ledger, words, people
         self._lines = ActionLines(ledger, words, root)
-        self._talk = is_talk(ledger.actions, len(ledger.people))
+        self._talk = is_mere_talk(ledger.actions, len(ledger.people))
         self.left_out = 0
 
-    def tell(self, room: int, count: Count) -> str:
+    def render_story(self, room: int, count: Count) -> str:
         """Return people's words, and as much else as so many tokens take."""
-        moments = sorted(self._moments(), key=lambda moment: (moment.turn, moment.kind == "user"))
+        moments = sorted(self._build_moments(), key=lambda moment: (moment.turn, moment.kind == "user"))
         told = {i: moment.texts[0] for i, moment in enumerate(moments) if moment.kind == "user"}
         spoken = sum(count(text) + 1 for text in told.values())
-        chosen = self._choose(moments, room, count)
+        chosen = self._choose_moments(moments, room, count)
         told |= {i: version for i, _, version, _ in chosen}
-        text = self._lay_out(moments, told)
+        text = self._render_lines(moments, told)
         while chosen and (over := count(text) - room - spoken) > 0:
             while chosen and over > 0:
                 i, before, _, cost = chosen.pop()
                 told[i], over = before, over - cost
-            text = self._lay_out(moments, told)
+            text = self._render_lines(moments, told)
         self.left_out = sum(moment.worth > 0 for moment in moments) - sum(map(bool, told.values()))
         return text if chosen else "\n".join(filter(None, told.values()))
 
-    def _choose(self, moments: Sequence[StoryMoment], room: float, count: Count) -> list[tuple[int, str, str, int]]:
+    def _choose_moments(
+        self, moments: Sequence[StoryMoment], room: float, count: Count
+    ) -> list[tuple[int, str, str, int]]:
         """Return which moments are told: first a little of all, then more of those that matter most.
 
         Of each choice the place, what it replaces, its text, and what it costs.
         """
         told, chosen = dict[int, str](), list[tuple[int, str, str, int]]()
         for_closing = room * _CLOSING_SHARE
-        for rank, i, text in sorted(_ranked(moments)):
+        for rank, i, text in sorted(_rank_versions(moments)):
             before, first = told.get(i, ""), _FIRST_RANK < rank < _LATER_RANK
             cost = count(text) - count(before) if before else count(text) + _GAP_TOKENS
             if text != before and cost <= (min(room, for_closing) if first else room):
@@ -132,56 +136,58 @@ class Story:
                 told[i], room, for_closing = text, room - cost, for_closing - cost * first
         return chosen
 
-    def _moments(self) -> Iterator[StoryMoment]:
+    def _build_moments(self) -> Iterator[StoryMoment]:
         ledger = self._ledger
         for message in ledger.people:  # one that is not quoted leaves a gap
             text = self._people.get(message.turn, "")
             yield StoryMoment(message.turn, float(bool(text)), [text], "user")
         newest = max((remark.turn for remark in ledger.remarks), default=-1)
         for remark in ledger.remarks:
-            texts = [self._remark(remark, width) for width in _SAID[: bisect_left(_SAID, len(remark.text)) + 1]]
-            rank = worth(remark, ledger, len(texts[0]))
+            texts = [self._render_remark(remark, width) for width in _SAID[: bisect_left(_SAID, len(remark.text)) + 1]]
+            rank = rate_moment(remark, ledger, len(texts[0]))
             closes = remark.closing and not self._talk
             if closes and len(remark.text) > _CLOSING:
-                end = f"\u2026 {last_sentences(remark.text, _CLOSING)}"
+                end = f"\u2026 {cut_to_last_sentences(remark.text, _CLOSING)}"
                 texts.insert(0, f"- [{remark.turn}] {self._words['assistant']}: {quote(end)}")
             if self._talk:  # nothing fades, but where it stood is told
                 rank, texts = remark.weight * (2 if remark.turn == newest else 1), texts[-1:]
-            yield StoryMoment(remark.turn, rank, texts, _speaker(remark), last=remark.turn == newest, closes=closes)
+            yield StoryMoment(
+                remark.turn, rank, texts, _choose_speaker_label(remark), last=remark.turn == newest, closes=closes
+            )
         documents = [action for action in ledger.actions if len(action.gist) > LIMIT]
         newest_document = {path: action for action in documents for path in action.paths}
         for i, action in enumerate(ledger.actions, _LAST_ACTIONS - len(ledger.actions)):
             if action.rejection:  # told by the person's words
                 continue
-            shown = i >= 0 or weight_of(action) >= _MIN_WORTH
-            widths = _widths(action)
+            shown = i >= 0 or weigh_moment(action) >= _MIN_WORTH
+            widths = _choose_widths(action)
             if action in documents and any(newest_document[path] != action for path in action.paths):
                 widths = _DONE[:1]  # it was written anew since
-            texts = [self._lines.action(action, width, gist=True) for width in widths if shown]
-            rank = worth(action, ledger, len(texts[0])) if shown else 0.0
+            texts = [self._lines.write_action(action, width, gist=True) for width in widths if shown]
+            rank = rate_moment(action, ledger, len(texts[0])) if shown else 0.0
             name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
             yield StoryMoment(
-                action.turn, rank, texts, "failed" if action.failed else deed_of(action), name, last=i >= 0
+                action.turn, rank, texts, "failed" if action.failed else find_effective_deed(action), name, last=i >= 0
             )
 
-    def _remark(self, remark: Remark, longest: int) -> str:
+    def _render_remark(self, remark: Remark, longest: int) -> str:
         """Return what the assistant said, none of whose lines can pose as one of ours."""
         text = "\n".join(line for line in cut_to_whole_lines(remark.text, longest).splitlines() if line.strip())
-        who = f"- [{remark.turn}] {self._words[_speaker(remark)]}:"
+        who = f"- [{remark.turn}] {self._words[_choose_speaker_label(remark)]}:"
         return f"{who} {indent(text)}" if "\n" in text else f"{who} {quote(text)}"
 
-    def _lay_out(self, moments: Sequence[StoryMoment], told: Mapping[int, str]) -> str:
+    def _render_lines(self, moments: Sequence[StoryMoment], told: Mapping[int, str]) -> str:
         lines, gap = list[str](), list[StoryMoment]()
         for i, moment in enumerate(moments):
             if not (text := told.get(i, "")):
                 gap.append(moment)
                 continue
-            lines += self._gap(gap, moment.turn)
-            lines.append(self._without_reply(text, lines) if moment.kind == "user" else text)
+            lines += self._describe_gap(gap, moment.turn)
+            lines.append(self._remove_repeated_reply(text, lines) if moment.kind == "user" else text)
             gap = []
-        return "\n".join([*lines, *self._gap(gap, self._ledger.end)])
+        return "\n".join([*lines, *self._describe_gap(gap, self._ledger.end)])
 
-    def _without_reply(self, text: str, lines: Sequence[str]) -> str:
+    def _remove_repeated_reply(self, text: str, lines: Sequence[str]) -> str:
         """Return a person's line without the words of the assistant that it answers, where they stand right above."""
         head, reply, rest = text.partition(f", {self._words['reply']} \u201c")
         offer, end, said = rest.partition("\u201d:")
@@ -192,22 +198,23 @@ class Story:
             else text
         )
 
-    def _gap(self, gap: Sequence[StoryMoment], end: int) -> list[str]:
+    def _describe_gap(self, gap: Sequence[StoryMoment], end: int) -> list[str]:
         """Return what is left out here, up to what is told next: changed files by name, errors by their number."""
         told = []
         for kind, number in Counter(moment.kind for moment in gap if moment.kind in _LISTED_IN_GAPS).items():
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
             more = f" +{len(names) - _NAMES_IN_GAP}" if len(names) > _NAMES_IN_GAP else ""
             told.append(
-                f"{self._words[kind]} {', '.join(map(neutralise_markup, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
+                f"{self._words[kind]} "
+                f"{', '.join(map(neutralise_markup, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
             )
         acted = any(moment.kind != "assistant" for moment in gap)
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []
         return [f"  \u2026 [{'-'.join(map(str, turns))}] {to_one_line('; '.join(told))}".rstrip()] if acted else []
 
 
-def _ranked(moments: Sequence[StoryMoment]) -> Iterator[tuple[float, int, str]]:
-    """Yield each version of each moment with its rank, the lowest first: where it stood, closing words, the rest."""
+def _rank_versions(moments: Sequence[StoryMoment]) -> Iterator[tuple[float, int, str]]:
+    """Yield each version of each moment with its rank, lowest first: last moments, closing words, the rest."""
     for i, moment in enumerate(moments):
         for text in moment.texts if moment.kind != "user" and moment.worth > 0 else ():
             if text == moment.texts[0] and moment.last:
@@ -217,13 +224,13 @@ def _ranked(moments: Sequence[StoryMoment]) -> Iterator[tuple[float, int, str]]:
             yield -moment.worth * len(moment.texts[0]) / len(text), i, text
 
 
-def _widths(action: Action) -> Sequence[int]:
+def _choose_widths(action: Action) -> Sequence[int]:
     """Return the lengths in which an action is told: no more of them than it takes to tell it whole."""
     longest = max(len(action.target), len(action.gist), len(action.outcome))
     widths = _REPORTED if longest > LIMIT else _DONE
     return widths[: bisect_left(widths, longest) + 1]
 
 
-def _speaker(remark: Remark) -> str:
+def _choose_speaker_label(remark: Remark) -> str:
     """Return the label of who speaks."""
     return "retold" if remark.retold else "assistant"

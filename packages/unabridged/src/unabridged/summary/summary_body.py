@@ -12,11 +12,11 @@ from unabridged.summary.body_ledger import (
     count_rounds,
     describe_left_out,
     render_ledger,
-    with_current_todo,
+    update_todo,
 )  # fmt: skip
 from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
 from unabridged.text_tools import wrap_in_fence
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 if TYPE_CHECKING:
     from unabridged.asking.ask import Ask, Reply
@@ -36,7 +36,7 @@ class SummaryWriter:
     @property
     def has_model(self) -> bool:
         """Return whether a model writes: there is one, and it is known now."""
-        return self.asker is not None and not self.asker.why_missing
+        return self.asker is not None and not self.asker.missing_model_reason
 
     def build_summariser(
         self, settings: Settings, limits: Limits, live: LivePrompt | None, format_name: str, factor: float = 1.0
@@ -46,7 +46,7 @@ class SummaryWriter:
         `factor` is what the agent's provider taught about the meter; it holds for the summariser if that is the agent.
         Raise `SummaryFailed` while a model that failed is left alone.
         """
-        if self.asker is None or self.asker.why_missing:
+        if self.asker is None or self.asker.missing_model_reason:
             return None
         if (seconds := self.asker.seconds_until_ready) > 0:
             from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
@@ -62,15 +62,15 @@ class SummaryWriter:
             max_input=settings.max_input,
             reserve=settings.summary_reserve,
             live=live if suffix and self.asker.can_continue_live(format_name) else None,
-            learn=self.asker.learn,
+            learn_window=self.asker.learn_window,
         )
 
     def write_by_rule(self, brief: Brief) -> SummaryBody:
         """Return the body without a model; the receipt and the log say why where one was named and none is known."""
         written = write_by_rule(brief)
-        if self.asker is None or not (why := self.asker.why_missing):
+        if self.asker is None or not (why := self.asker.missing_model_reason):
             return written
-        self.asker.warn_missing()
+        self.asker.warn_of_missing_model()
         return replace(written, notes=(f"model-free: {why}", *written.notes))
 
     def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
@@ -84,7 +84,7 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
     """Return the writer with this model, which may be the agent's own."""
     if asker is None:
         return SummaryWriter()
-    summariser, own = model_info(asker.name), model_info(agent)
+    summariser, own = find_model_info(asker.name), find_model_info(agent)
     return SummaryWriter(asker, own=summariser is not None and own is not None and summariser.name == own.name)
 
 
@@ -93,7 +93,7 @@ def write_by_rule(brief: Brief) -> SummaryBody:
     ledger = build_ledger(brief)
     stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
-    shown = with_current_todo(ledger, brief)
+    shown = update_todo(ledger, brief)
     rendered = render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
     text, notes = rendered.text(host_state=brief.state), describe_left_out(rendered)
     return SummaryBody(text, ledger, notes=notes, dropped=rendered.dropped, rounds=count_rounds(brief))

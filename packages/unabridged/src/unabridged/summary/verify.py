@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import certain_language, fold_case, language_name, match_phrase
+from unabridged.languages import detect_language_surely, fold_case, get_language_name, measure_phrase_match
 from unabridged.text_tools import Count
 
 SHINGLE_WORDS = 12
@@ -64,7 +64,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedReply:
     """What a reply is compared with."""
 
     budget: int
@@ -75,12 +75,12 @@ class Expected:
     shown: Sequence[str] = ()
     """The texts it should summarise; earlier summaries and notes, which it may well repeat, are not among them."""
     language: str = ""
-    """The language it must be in, as `certain_language` names it; "" when any will do."""
+    """The language it must be in, as `detect_language_surely` names it; "" when any will do."""
     marks: Sequence[str] = ()
     """What sets the data off: a reply that carries it repeats its input."""
 
 
-def visible_text(text: str) -> str:
+def extract_visible_text(text: str) -> str:
     """Return the reply without thinking in tags, and without a fence or tag around the whole of it."""
     text = _THINKING_PATTERN.sub("", text).strip()
     for around in (_FENCED_REPLY_PATTERN, _SUMMARY_TAG_PATTERN):
@@ -89,10 +89,10 @@ def visible_text(text: str) -> str:
     return text
 
 
-def trim(text: str, budget: int, count: Count) -> str:
+def trim_sections(text: str, budget: int, count: Count) -> str:
     """Return the text within the budget, without the last lines of whichever of its sections is the longest."""
     sections = [part.split("\n") for part in re.split(r"\n(?=#)", text)]
-    shorter = _last_lines(sections)
+    shorter = _choose_lines_to_drop(sections)
 
     def without(lines: int) -> str:
         taken = Counter(shorter[:lines])
@@ -101,7 +101,7 @@ def trim(text: str, budget: int, count: Count) -> str:
     return without(bisect_left(range(len(shorter)), True, key=lambda lines: count(without(lines)) <= budget))
 
 
-def _last_lines(sections: Sequence[Sequence[str]]) -> list[int]:
+def _choose_lines_to_drop(sections: Sequence[Sequence[str]]) -> list[int]:
     """Return which section loses its last line, in turn: always the longest, until that has a single line."""
     longest = [(-sum(map(len, lines)), i) for i, lines in enumerate(sections)]
     heapify(longest)
@@ -114,16 +114,16 @@ def _last_lines(sections: Sequence[Sequence[str]]) -> list[int]:
     return losers
 
 
-def find_problems(reply: Reply, expected: Expected) -> list[Problem]:
+def find_problems(reply: Reply, expected: ExpectedReply) -> list[Problem]:
     """Return everything that is wrong with the reply; the first is the gravest."""
-    text = visible_text(reply.text)
+    text = extract_visible_text(reply.text)
     if (problem := _find_failure(reply, text)) is not None:
         return [problem]
     return list(_find_content_problems(text, expected))
 
 
-def impossible_checks(reply: Reply) -> tuple[str, ...]:
-    """Return the checks that this reply can't be put to, because it does not say why the model stopped."""
+def list_impossible_checks(reply: Reply) -> tuple[str, ...]:
+    """Return the names of checks that can't be made, because the reply does not say why the model stopped."""
     return ("cut-off", "tool-call", "reasoning-only") if reply.stop is None else ()
 
 
@@ -131,7 +131,7 @@ def _find_failure(reply: Reply, text: str) -> Problem | None:
     """Return why the reply is no answer at all; None where it is one."""
     if reply.calls or reply.stop == "tool":
         return Problem("tool-call", "the reply called a tool; write the summary as plain text and call nothing")
-    if reply.stop == "refusal" or (len(text) < 600 and _refuses(text)):
+    if reply.stop == "refusal" or (len(text) < 600 and _is_refusal(text)):
         return Problem("refusal", "the reply refused; only a factual record of the conversation is asked for")
     if not text and (reply.reasoning.strip() or reply.text.strip()):
         return Problem("reasoning-only", "the reply was thinking only; write the summary itself")
@@ -140,22 +140,22 @@ def _find_failure(reply: Reply, text: str) -> Problem | None:
     return Problem("cut-off", _STOP_MESSAGES[reply.stop]) if reply.stop in _STOP_MESSAGES else None
 
 
-def _refuses(text: str) -> bool:
+def _is_refusal(text: str) -> bool:
     """Return whether it begins by saying that the model won't, or can't, perhaps after an apology."""
     words = _LEADING_SIGNS_PATTERN.sub("", fold_case(text), count=1)
-    while reach := 0 if match_phrase("refusals", words) else match_phrase("apologies", words):
+    while reach := 0 if measure_phrase_match("refusals", words) else measure_phrase_match("apologies", words):
         words = _LEADING_SIGNS_PATTERN.sub("", words[reach:], count=1)
-    return match_phrase("refusals", words) > 0
+    return measure_phrase_match("refusals", words) > 0
 
 
-def _find_content_problems(text: str, expected: Expected) -> Iterator[Problem]:
+def _find_content_problems(text: str, expected: ExpectedReply) -> Iterator[Problem]:
     """Yield what is wrong with what the reply says."""
-    words, size = _words(text), expected.count(text)
+    words, size = _split_words(text), expected.count(text)
     if len(text) < 1_500 and _ERROR_PATTERN.match(text):
         yield Problem("error-text", "the reply is an error message, not a summary")
     elif (len(text) < 12 and expected.replaced > 200) or (len(text) < 300 and _PLACEHOLDER_PATTERN.search(text)):
         yield Problem("placeholder", "the reply says nothing about the conversation")
-    if any(mark in text for mark in expected.marks) or _restates(words, expected.shown):
+    if any(mark in text for mark in expected.marks) or _is_restatement(words, expected.shown):
         yield Problem("restated-input", "the reply repeats the conversation; put it in your own words, far shorter")
     runs = [tuple(words[i : i + 5]) for i in range(len(words) - 4)]
     if len(words) >= 80 and len(set(runs)) * 2 < len(runs):
@@ -164,33 +164,33 @@ def _find_content_problems(text: str, expected: Expected) -> Iterator[Problem]:
         yield Problem("not-smaller", f"the reply takes {size:,} tokens and replaces {expected.replaced:,}")
     if size > expected.budget:
         yield Problem("over-budget", f"the reply takes {size:,} tokens and may take {expected.budget:,}")
-    language = certain_language([text]) if expected.language else ""
-    if language and language != expected.language and not _mostly(text, expected.language, language):
-        right, wrong = (language_name(code) or f"{code} script" for code in (expected.language, language))
+    language = detect_language_surely([text]) if expected.language else ""
+    if language and language != expected.language and not _is_mostly_in_language(text, expected.language, language):
+        right, wrong = (get_language_name(code) or f"{code} script" for code in (expected.language, language))
         yield Problem("wrong-language", f"the reply is in {wrong}; the conversation is in {right}")
 
 
-def _restates(words: Sequence[str], shown: Sequence[str]) -> bool:
-    """Return whether these words, or half of what they say, stand in a row in one of the texts."""
+def _is_restatement(words: Sequence[str], shown: Sequence[str]) -> bool:
+    """Return whether the reply repeats its input: these words, or half of them, stand in a row in one of the texts."""
     if len(words) < SHINGLE_WORDS + 4:
         plain = " ".join(words)
-        return len(words) >= 4 and any(plain in " ".join(_words(text)) for text in shown)
-    own = set(_shingles(words))
-    restated = {shingle for text in shown for shingle in _shingles(_words(text)) if shingle in own}
+        return len(words) >= 4 and any(plain in " ".join(_split_words(text)) for text in shown)
+    own = set(_hash_word_runs(words))
+    restated = {shingle for text in shown for shingle in _hash_word_runs(_split_words(text)) if shingle in own}
     return len(restated) > RESTATED_SHARE * len(own)
 
 
-def _mostly(text: str, language: str, other: str) -> bool:
-    """Return whether the text is in this language but for a few lines of the other, maybe people's own words."""
-    lines = {line: certain_language([line]) == other for line in text.splitlines()}
+def _is_mostly_in_language(text: str, language: str, other: str) -> bool:
+    """Return whether the text is in this language, apart from a few lines in the other."""
+    lines = {line: detect_language_surely([line]) == other for line in text.splitlines()}
     rest = [line for line, is_foreign in lines.items() if not is_foreign]
     foreign = sum(len(line) for line, is_foreign in lines.items() if is_foreign)
-    return 4 * foreign <= sum(map(len, rest)) and certain_language(rest) == language
+    return 4 * foreign <= sum(map(len, rest)) and detect_language_surely(rest) == language
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD_PATTERN.findall(text)]
 
 
-def _shingles(words: Sequence[str]) -> Iterator[int]:
+def _hash_word_runs(words: Sequence[str]) -> Iterator[int]:
     return (hash(tuple(words[i : i + SHINGLE_WORDS])) for i in range(max(0, len(words) - SHINGLE_WORDS + 1)))

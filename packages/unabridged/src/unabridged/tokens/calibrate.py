@@ -21,7 +21,7 @@ class Usage:
     output: int = 0
 
 
-class _Paths(NamedTuple):
+class _ReportPaths(NamedTuple):
     """Where one kind of report keeps its numbers; `a.b` is inside, `a+b` is the sum."""
 
     input: str
@@ -35,14 +35,18 @@ class _Paths(NamedTuple):
 _CHAT, _RESPONSES, _LANGCHAIN = "prompt_tokens_details", "input_tokens_details", "input_token_details"
 # Several share the name of their input: the one whose cache fields are there is meant.
 _REPORT_PATHS = (
-    _Paths("prompt_tokens", f"{_CHAT}.cached_tokens", f"{_CHAT}.cache_write_tokens", "completion_tokens"),
-    _Paths("input_tokens", f"{_RESPONSES}.cached_tokens", f"{_RESPONSES}.cache_write_tokens", "output_tokens"),
-    _Paths("input_tokens", f"{_LANGCHAIN}.cache_read", f"{_LANGCHAIN}.cache_creation", "output_tokens"),
-    _Paths("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),  # Pydantic AI
-    _Paths("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens", beside=True),
-    _Paths("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens", beside=True),  # Bedrock
-    _Paths("prompt_token_count", "cached_content_token_count", "", "candidates_token_count+thoughts_token_count"),
-    _Paths("promptTokenCount", "cachedContentTokenCount", "", "candidatesTokenCount+thoughtsTokenCount"),
+    _ReportPaths("prompt_tokens", f"{_CHAT}.cached_tokens", f"{_CHAT}.cache_write_tokens", "completion_tokens"),
+    _ReportPaths("input_tokens", f"{_RESPONSES}.cached_tokens", f"{_RESPONSES}.cache_write_tokens", "output_tokens"),
+    _ReportPaths("input_tokens", f"{_LANGCHAIN}.cache_read", f"{_LANGCHAIN}.cache_creation", "output_tokens"),
+    _ReportPaths("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens"),  # Pydantic AI
+    _ReportPaths(
+        "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens", beside=True
+    ),
+    _ReportPaths(
+        "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens", beside=True
+    ),  # Bedrock
+    _ReportPaths("prompt_token_count", "cached_content_token_count", "", "candidates_token_count+thoughts_token_count"),
+    _ReportPaths("promptTokenCount", "cachedContentTokenCount", "", "candidatesTokenCount+thoughtsTokenCount"),
 )
 _MAX_TOKENS = 1e12
 """No request has more tokens; neither infinity nor NaN passes."""
@@ -50,7 +54,7 @@ _USAGE_FIELDS = ("usage", "usage_metadata", "usageMetadata")
 """Where a whole response keeps its report."""
 
 
-def usage_of(report: Any) -> Usage | None:
+def parse_usage(report: Any) -> Usage | None:
     """Return the usage in an SDK's usage object or a whole response, or either as a dict; None without a usable one.
 
     Counts all input: Anthropic and Bedrock report what came from the cache, or went there, beside the rest.
@@ -60,17 +64,17 @@ def usage_of(report: Any) -> Usage | None:
     for field in _USAGE_FIELDS:
         inner = get(report, field)
         if inner is not None and not callable(inner):
-            return usage_of(inner)
-    shapes = [shape for shape in _REPORT_PATHS if _number(report, shape.input) is not None]
+            return parse_usage(inner)
+    shapes = [shape for shape in _REPORT_PATHS if _read_number(report, shape.input) is not None]
     if not shapes:
         return None
     shape = next((shape for shape in shapes if _has_field(report, shape.cache_read)), shapes[-1])
-    read, write = _number(report, shape.cache_read) or 0, _number(report, shape.cache_write) or 0
-    total = (_number(report, shape.input) or 0) + (read + write if shape.beside else 0)
-    return Usage(total, read, write, _number(report, shape.output) or 0) if total > 0 else None
+    read, write = _read_number(report, shape.cache_read) or 0, _read_number(report, shape.cache_write) or 0
+    total = (_read_number(report, shape.input) or 0) + (read + write if shape.beside else 0)
+    return Usage(total, read, write, _read_number(report, shape.output) or 0) if total > 0 else None
 
 
-def _walk(report: Any, path: str) -> Any:
+def _read_path(report: Any, path: str) -> Any:
     for key in path.split("."):
         report = get(report, key) if report is not None else None
     return report
@@ -82,9 +86,9 @@ def _has_field(report: Any, path: str) -> bool:
     return outer in report if isinstance(report, Mapping) else hasattr(report, outer)
 
 
-def _number(report: Any, path: str) -> int | None:
+def _read_number(report: Any, path: str) -> int | None:
     """Return the number at `path`; the sum where `+` joins several; None where there is none."""
-    values = [_walk(report, part) for part in path.split("+") if part]
+    values = [_read_path(report, part) for part in path.split("+") if part]
     numbers = [int(value) for value in values if type(value) in (int, float) and 0 <= value < _MAX_TOKENS]
     return sum(numbers) if numbers else None
 
@@ -115,14 +119,14 @@ class Calibration:
         if isinstance(stored, Mapping) and stored.get("key") == key and isinstance(stored.get("ratios"), list):
             ratios = [ratio for ratio in stored["ratios"] if type(ratio) in (int, float) and 0 < ratio < _MAX_TOKENS]
             calibration._ratios.extend(map(float, ratios))
-            calibration.factor = calibration._settle(list(calibration._ratios))
+            calibration.factor = calibration._compute_factor(list(calibration._ratios))
         return calibration
 
     def to_json(self, key: str) -> dict[str, Any]:
         """Return all it learned, as JSON can hold it. `key` (`Meter.key`) says which counts were compared."""
         return {"key": key, "ratios": list(self._ratios)}
 
-    def lowest(self, unreported: float) -> float | None:
+    def find_lowest_ratio(self, unreported: float) -> float | None:
         """Return the lowest ratio of truth to count so far, `unreported` without reports; None once it is settled."""
         return min(self._ratios, default=unreported) if len(self._ratios) < self._RATIOS_TO_SETTLE else None
 
@@ -131,7 +135,7 @@ class Calibration:
         if estimated <= 0 or usage.input <= 0:
             return
         self._ratios.append(usage.input / estimated)
-        self.factor = self._settle(list(self._ratios))
+        self.factor = self._compute_factor(list(self._ratios))
 
     def refused(self, estimated: int, requested: int) -> None:
         """Learn from a request its provider refused as too long, and said how long: the reports before it were wrong.
@@ -145,7 +149,7 @@ class Calibration:
         )  # as many as it takes to be believed when odd
         self.factor = ratio
 
-    def _settle(self, ratios: list[float]) -> float:
+    def _compute_factor(self, ratios: list[float]) -> float:
         low, high = self._PLAUSIBLE_RATIOS
         trusted = [ratio for ratio in ratios if low <= ratio <= high]
         if len(ratios) >= self._RATIOS_TO_SETTLE and 2 * len(trusted) < len(ratios):

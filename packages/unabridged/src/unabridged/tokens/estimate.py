@@ -94,7 +94,7 @@ _SHORT_TEXT_CHARACTERS = 48
 one before, and paths come again and again."""
 
 
-class _Costs(dict[str, float]):
+class _CostCache(dict[str, float]):
     """The price of each piece, worked out once: most pieces of a text have been seen before."""
 
     def __init__(self, work_out: Callable[[str], float]) -> None:
@@ -113,51 +113,51 @@ class _Costs(dict[str, float]):
 def estimate(text: str, family: Family = "unknown") -> int:
     """Return about how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
     if len(text) > _SHORT_TEXT_CHARACTERS:
-        return _estimate_new(text, family)
-    return _estimate_short(text, family) if text else 0
+        return _estimate_uncached(text, family)
+    return _estimate_cached(text, family) if text else 0
 
 
-def _estimate_new(text: str, family: Family) -> int:
-    pieces, words = _costs(family)
+def _estimate_uncached(text: str, family: Family) -> int:
+    pieces, words = _build_cost_caches(family)
     if "  " in text:
-        return ceil(sum(map(pieces.__getitem__, _cut(text))))
+        return ceil(sum(map(pieces.__getitem__, _split_text(text))))
     return ceil(sum(map(words.__getitem__, text.split(" "))))
 
 
-_estimate_short = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(_estimate_new)
+_estimate_cached = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(_estimate_uncached)
 
 
-def _cut(text: str) -> list[str]:
+def _split_text(text: str) -> list[str]:
     return (_ASCII_PIECE_PATTERN if text.isascii() else _WIDE_PIECE_PATTERN).findall(text)
 
 
 @cache
-def _costs(family: Family) -> tuple[_Costs, _Costs]:
+def _build_cost_caches(family: Family) -> tuple[_CostCache, _CostCache]:
     """Return the remembered costs of one family: of pieces, and of what stands behind a space up to the next.
 
     No piece goes on behind a single space, so a text can be cut there first, which is many times as quick.
     """
     if family == "unknown":
-        every = [_costs(known)[0] for known in _FAMILIES]
-        pieces = _Costs(lambda piece: max(costs[piece] for costs in every))
+        every = [_build_cost_caches(known)[0] for known in _FAMILIES]
+        pieces = _CostCache(lambda piece: max(costs[piece] for costs in every))
     else:
-        known, prices = _Known(family), _PRICES[family]
-        pieces = _Costs(lambda piece: _cost(piece, prices, known))
-    return pieces, _Costs(lambda word: sum(map(pieces.__getitem__, _cut(" " + word))))
+        known, prices = _KnownPieces(family), _PRICES[family]
+        pieces = _CostCache(lambda piece: _compute_cost(piece, prices, known))
+    return pieces, _CostCache(lambda word: sum(map(pieces.__getitem__, _split_text(" " + word))))
 
 
-class _Known:
+class _KnownPieces:
     """The pieces that a family's tokenizers have, and how a text is cut into them."""
 
     def __init__(self, family: Family) -> None:
-        self._pieces, self._ends = _pieces_of(family), _pieces_of(f"{family}-end")
-        blocks: dict[str, str] = _table()["blocks"].get(family, {})
+        self._pieces, self._ends = _load_family_pieces(family), _load_family_pieces(f"{family}-end")
+        blocks: dict[str, str] = _load_pieces_table()["blocks"].get(family, {})
         self._blocks = {ord(first) >> 6: int(most) for most, firsts in blocks.items() for first in firsts}
         self._begins = family in _FAMILIES_PRICED_AT_START
         self._longest = {piece[0]: len(piece) for piece in sorted(self._pieces | self._ends, key=len)}
 
-    def cut(self, text: str) -> tuple[int, int, int, int]:
-        """Return how many pieces in ASCII it is, how many others; bytes and number of the characters that are in none.
+    def count_pieces(self, text: str) -> tuple[int, int, int, int]:
+        """Count the known pieces of a text (ASCII, others), and the bytes and number of characters in none.
 
         Where all characters of a block of 64 are known to cost less than their bytes, that counts for their bytes.
         """
@@ -183,24 +183,24 @@ class _Known:
         return narrow, wide, size, strange
 
 
-def _pieces_of(family: str) -> frozenset[str]:
+def _load_family_pieces(family: str) -> frozenset[str]:
     """Return the pieces that a family has; those with `-end` stand at the end of a word only."""
-    groups = _table().items()
+    groups = _load_pieces_table().items()
     return frozenset(piece for having, pieces in groups if family in having.split() for piece in pieces)
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _load_pieces_table() -> dict[str, Any]:
     """Return the table, read once: families and the pieces that they have; `blocks` of characters that are cheap."""
     table: dict[str, Any] = json.loads(Path(__file__).with_name("pieces.json").read_text(encoding="utf-8"))
     return table
 
 
-def _cost(piece: str, prices: _Prices, known: _Known) -> float:
+def _compute_cost(piece: str, prices: _Prices, known: _KnownPieces) -> float:
     """Return the price of one match of the regular expression."""
     if "0" <= piece[0] <= "9":
         return prices.number + prices.digit * len(piece)
-    narrow, wide, size, strange = known.cut(piece)
+    narrow, wide, size, strange = known.count_pieces(piece)
     unknown = prices.byte * size + prices.character * strange
     if piece.isascii() and not piece[-1].isalpha():
         return unknown + narrow * (prices.blank if piece.isspace() else prices.mark)

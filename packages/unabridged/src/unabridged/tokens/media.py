@@ -11,13 +11,13 @@ from typing import NamedTuple
 from unabridged.formats.base import Family
 from unabridged.messages import Media
 from unabridged.tokens.estimate import estimate
-from unabridged.tokens.models import FAMILIES, Patches
+from unabridged.tokens.models import FAMILIES, PatchRule
 
-Size = tuple[int, int]
+PixelSize = tuple[int, int]
 """Width and height in pixels."""
 
 
-class _Tiles(NamedTuple):
+class _TileRule(NamedTuple):
     """OpenAI before GPT-5.2: a fixed price, and one for each 512-pixel tile when the detail is not low."""
 
     base: int
@@ -46,22 +46,22 @@ _IMAGE_HEADER_BYTES = 96 * 1024
 """Where the size of an image stands at the latest: behind a JPEG's thumbnail."""
 
 
-def media_tokens(media: Media, model: str, family: Family) -> int:
+def count_media_tokens(media: Media, model: str, family: Family) -> int:
     """Return the tokens that the provider of this model charges; the most it may where the size can't be read."""
     if media.kind == "image":
-        return _image(media, model, family)
+        return _count_image_tokens(media, model, family)
     if media.kind == "document":
-        return _document(media, model, family)
+        return _count_document_tokens(media, model, family)
     seconds = _count_seconds(media)
     if media.kind == "audio":
         return ceil(seconds * FAMILIES[family].second) + 1
     return ceil(seconds * _TOKENS_PER_SECOND_OF_VIDEO) + 1
 
 
-def image_size(source: str) -> Size | None:
+def read_image_size(source: str) -> PixelSize | None:
     """Return width and height of a PNG, JPEG, GIF or WebP, from the head of its base64; None for anything else."""
-    data = _head(source, _IMAGE_HEADER_BYTES)
-    for read in (_png, _gif, _webp, _jpeg):
+    data = _decode_head(source, _IMAGE_HEADER_BYTES)
+    for read in (_read_png_size, _read_gif_size, _read_webp_size, _read_jpeg_size):
         size = read(data)
         if size is not None and min(size) > 0:
             return size
@@ -76,39 +76,39 @@ _GOOGLE_TILED_PATTERN = re.compile(r"gemini-[12]\b|gemma")
 """Those that see an image by tiles of 768 pixels; the others have one price an image, by its resolution setting."""
 
 
-def _image(media: Media, model: str, family: Family) -> int:
+def _count_image_tokens(media: Media, model: str, family: Family) -> int:
     if _GOOGLE_PATTERN.search(model):
-        return _google(media, model)
-    rule = FAMILIES[family].image or _openai_rule(media, model)
-    if isinstance(rule, _Tiles):
-        return _tiles(image_size(media.source), rule, low=media.detail == "low")
-    return _patches(image_size(media.source), rule)
+        return _count_google_image_tokens(media, model)
+    rule = FAMILIES[family].image or _find_openai_rule(media, model)
+    if isinstance(rule, _TileRule):
+        return _count_tile_tokens(read_image_size(media.source), rule, low=media.detail == "low")
+    return _count_patch_tokens(read_image_size(media.source), rule)
 
 
-def _openai_rule(media: Media, model: str) -> Patches | _Tiles:
+def _find_openai_rule(media: Media, model: str) -> PatchRule | _TileRule:
     known = next((rule for pattern, rule in _OPENAI_RULES if pattern.search(model)), None)
     # GPT-5.4 and later see an image as it is unless told otherwise.
     most = {"low": 256, "high": 2_500}.get(media.detail, 10_000)
-    return known or Patches(32, most, each=1.2, longest=6_000)
+    return known or PatchRule(32, most, each=1.2, longest=6_000)
 
 
-_OPENAI_RULES: tuple[tuple[re.Pattern[str], Patches | _Tiles], ...] = tuple(
+_OPENAI_RULES: tuple[tuple[re.Pattern[str], PatchRule | _TileRule], ...] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
-        (r"gpt-4o-mini", _Tiles(2_833, 5_667)),
-        (r"gpt-(4\.1|5(\.\d+)?)-mini", Patches(32, 1_536, each=1.62)),
-        (r"gpt-(4\.1|5(\.\d+)?)-nano", Patches(32, 1_536, each=2.46)),
-        (r"o4-mini", Patches(32, 1_536, each=1.72)),
-        (r"gpt-4|chatgpt", _Tiles(85, 170)),
-        (r"\bo[13]\b", _Tiles(75, 150)),
-        (r"computer-use", _Tiles(65, 129)),
-        (r"gpt-5(\.1)?(?![.\d])", _Tiles(70, 140)),
-        (r"gpt-5\.[23](?!\d)", Patches(32, 1_536, each=1.2)),
+        (r"gpt-4o-mini", _TileRule(2_833, 5_667)),
+        (r"gpt-(4\.1|5(\.\d+)?)-mini", PatchRule(32, 1_536, each=1.62)),
+        (r"gpt-(4\.1|5(\.\d+)?)-nano", PatchRule(32, 1_536, each=2.46)),
+        (r"o4-mini", PatchRule(32, 1_536, each=1.72)),
+        (r"gpt-4|chatgpt", _TileRule(85, 170)),
+        (r"\bo[13]\b", _TileRule(75, 150)),
+        (r"computer-use", _TileRule(65, 129)),
+        (r"gpt-5(\.1)?(?![.\d])", _TileRule(70, 140)),
+        (r"gpt-5\.[23](?!\d)", PatchRule(32, 1_536, each=1.2)),
     )
 )
 
 
-def _patches(size: Size | None, rule: Patches) -> int:
+def _count_patch_tokens(size: PixelSize | None, rule: PatchRule) -> int:
     if size is None:
         return ceil(rule.most * rule.each)
     width, height = size
@@ -117,7 +117,7 @@ def _patches(size: Size | None, rule: Patches) -> int:
     return ceil(min(columns * rows, rule.most) * rule.each)
 
 
-def _tiles(size: Size | None, rule: _Tiles, *, low: bool) -> int:
+def _count_tile_tokens(size: PixelSize | None, rule: _TileRule, *, low: bool) -> int:
     if low:
         return rule.base
     if size is None:
@@ -127,10 +127,10 @@ def _tiles(size: Size | None, rule: _Tiles, *, low: bool) -> int:
     return rule.base + ceil(size[0] * shrink / 512) * ceil(size[1] * shrink / 512) * rule.tile
 
 
-def _google(media: Media, model: str) -> int:
+def _count_google_image_tokens(media: Media, model: str) -> int:
     if not _GOOGLE_TILED_PATTERN.search(model):
         return _IMAGE_TOKENS_BY_DETAIL.get(media.detail, _IMAGE_TOKENS_BY_DETAIL["high"])
-    size = image_size(media.source)
+    size = read_image_size(media.source)
     if size is None:
         return 12 * _GEMINI_TILE_TOKENS
     tiles = 1 if max(size) <= 384 else ceil(size[0] / 768) * ceil(size[1] / 768)
@@ -140,25 +140,25 @@ def _google(media: Media, model: str) -> int:
 # -- documents and recordings ----------------------------------------------------------------------------------------
 
 
-def _document(media: Media, model: str, family: Family) -> int:
-    if _TEXT_TYPE_PATTERN.match(media.mime) or (not media.mime and _is_text(media.source)):
-        return _text_document(media, family)
+def _count_document_tokens(media: Media, model: str, family: Family) -> int:
+    if _TEXT_TYPE_PATTERN.match(media.mime) or (not media.mime and _is_plain_text(media.source)):
+        return _count_text_document_tokens(media, family)
     google = re.search(r"gemini(-[12]\b)?", model)
     return _count_pages(media.source) * ((_GEMINI_TILE_TOKENS if google[1] else 560) if google else _TOKENS_PER_PAGE)
 
 
-def _text_document(media: Media, family: Family) -> int:
+def _count_text_document_tokens(media: Media, family: Family) -> int:
     """Return the tokens of a document that is plain text: as it stands, or in base64."""
     if not _is_base64(media.source):
         return estimate(media.source, family)
-    return estimate(_head(media.source, len(media.source)).decode("utf-8", "replace"), family)
+    return estimate(_decode_head(media.source, len(media.source)).decode("utf-8", "replace"), family)
 
 
 def _count_pages(source: str) -> int:
     """Return how many pages a PDF in base64 has: as it says itself, else by its bytes."""
     if not _is_base64(source):
         return _ASSUMED_PAGES
-    data = _head(source, len(source))
+    data = _decode_head(source, len(source))
     pages = len(re.findall(rb"/Type\s*/Page(?![a-zA-Z])", data))
     counts = [int(count) for count in re.findall(rb"/Count\s+(\d{1,5})\b", data)]
     pages = max([pages, *counts]) or ceil(len(data) / _BYTES_PER_PAGE)
@@ -170,7 +170,7 @@ def _count_seconds(media: Media) -> float:
     if not _is_base64(media.source):
         return _ASSUMED_SECONDS
     size = len(media.source) * 3 // 4
-    head = _head(media.source, 64)
+    head = _decode_head(media.source, 64)
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE" and (rate := int.from_bytes(head[28:32], "little")):
         return size / rate
     return size / (4_000 if media.kind == "audio" else 60_000)
@@ -186,12 +186,12 @@ def _is_base64(source: str) -> bool:
     return len(source) > 64 and re.fullmatch(r"[A-Za-z0-9+/_\-\r\n]+={0,2}", source[:4096]) is not None
 
 
-def _is_text(source: str) -> bool:
+def _is_plain_text(source: str) -> bool:
     """Return whether the source is the content itself as plain text, and not an address, an id or base64."""
     return not _is_base64(source) and any(sign.isspace() for sign in source)
 
 
-def _head(source: str, size: int) -> bytes:
+def _decode_head(source: str, size: int) -> bytes:
     """Return the first bytes of what is encoded; nothing when it is not base64."""
     if source.startswith("data:"):
         source = source.partition(",")[2]
@@ -202,17 +202,17 @@ def _head(source: str, size: int) -> bytes:
         return b""
 
 
-def _png(data: bytes) -> Size | None:
+def _read_png_size(data: bytes) -> PixelSize | None:
     is_png = data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24
     return (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])) if is_png else None
 
 
-def _gif(data: bytes) -> Size | None:
+def _read_gif_size(data: bytes) -> PixelSize | None:
     is_gif = data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10
     return (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")) if is_gif else None
 
 
-def _webp(data: bytes) -> Size | None:
+def _read_webp_size(data: bytes) -> PixelSize | None:
     if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(data) < 30:
         return None
     if data[12:16] == b"VP8X":
@@ -223,8 +223,8 @@ def _webp(data: bytes) -> Size | None:
     return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
 
 
-def _jpeg(data: bytes) -> Size | None:
-    """Walk the segments up to the frame header."""
+def _read_jpeg_size(data: bytes) -> PixelSize | None:
+    """Return the size in a JPEG's frame header; None where there is none."""
     if data[:2] != b"\xff\xd8":
         return None
     at = 2

@@ -10,13 +10,13 @@ from typing import Any
 
 from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message
-from unabridged.formats.fields import as_json, get, plain
+from unabridged.formats.fields import as_json, get, to_plain_dict
 from unabridged.messages import Reasoning, View
 from unabridged.tokens.estimate import ERROR_BOUND, ESTIMATE_VERSION, HIGH, HIGH_UNKNOWN, estimate
-from unabridged.tokens.media import media_tokens
-from unabridged.tokens.models import FAMILIES, family_of
+from unabridged.tokens.media import count_media_tokens
+from unabridged.tokens.models import FAMILIES, find_family
 
-Counter = Callable[[list[Message], Any], int]
+TokenCounter = Callable[[list[Message], Any], int]
 """Counts messages and tool schemas, either of which may be missing: `([message], None)`, `([], tools)`."""
 
 # What stands around the texts, in tokens: role marks, names of fields, ids.
@@ -39,18 +39,18 @@ class Meter:
         self,
         *,
         model: str | None = None,
-        counter: Counter | None = None,
+        counter: TokenCounter | None = None,
         exact: bool = False,
         family: Family | None = None,
     ) -> None:
         self.model = (model or "").lower()
-        self.family: Family = family or family_of(model)
+        self.family: Family = family or find_family(model)
         self.error = 0.0 if counter or exact else ERROR_BOUND
         """How far below the truth it may be, as a share of the truth."""
         self.high = 1.0 if counter or exact else HIGH_UNKNOWN if self.family == "unknown" else HIGH
         """How many times the truth it may be."""
         self._counter = counter
-        self._exact = _exact_tokenizer(model, self.family) if exact and counter is None else None
+        self._exact = _load_exact_tokenizer(model, self.family) if exact and counter is None else None
 
     @property
     def key(self) -> str:
@@ -67,33 +67,33 @@ class Meter:
     def message(self, view: View, raw: Message = None) -> int:
         """Count everything in one message, and what stands around it; `raw` is the caller's own object, if any."""
         if self._counter is not None and raw is not None:
-            return _ask(self._counter, [raw], None)
+            return _call_counter(self._counter, [raw], None)
         tokens = _TOKENS_PER_MESSAGE + self._count(view.text)
         for call in view.calls:
             tokens += _TOKENS_PER_CALL + self._count(call.name) + self._count(call.arguments)
         for answer in view.answers:
             tokens += _TOKENS_PER_ANSWER + self._count(answer.text)
         for media in view.media:
-            tokens += media_tokens(media, self.model, self.family) + self._count(media.name)
+            tokens += count_media_tokens(media, self.model, self.family) + self._count(media.name)
         tokens += sum(map(self._count, (*view.inserted, *view.attached))) + view.sealed // _SEALED_CHARACTERS_PER_TOKEN
-        return tokens + sum(map(self._thinking, view.reasoning))
+        return tokens + sum(map(self._count_thinking, view.reasoning))
 
     def text(self, text: str) -> int:
         """Count a text alone; given to a `counter` as the one message of a user."""
         if self._counter is not None:
-            return _ask(self._counter, [{"role": "user", "content": text}], None) if text else 0
+            return _call_counter(self._counter, [{"role": "user", "content": text}], None) if text else 0
         return self._count(text)
 
     def overhead(self, system: Any, tools: Any) -> int:
         """Count the system prompt (a text, or blocks of it) and the tool schemas (anything that JSON can show)."""
-        listed = _as_list(tools)
+        listed = _to_list(tools)
         if self._counter is not None:
             prompt = [{"role": "system", "content": system}] if system else []
-            return _ask(self._counter, prompt, tools) if prompt or listed else 0
-        tokens = sum(_TOKENS_PER_MESSAGE + self._count(_prompt_text(block)) for block in _as_list(system))
+            return _call_counter(self._counter, prompt, tools) if prompt or listed else 0
+        tokens = sum(_TOKENS_PER_MESSAGE + self._count(_read_prompt_text(block)) for block in _to_list(system))
         if listed:
             tokens += FAMILIES[self.family].tools + sum(
-                _TOKENS_PER_TOOL + self._count(_schema_text(tool)) for tool in listed
+                _TOKENS_PER_TOOL + self._count(_to_schema_text(tool)) for tool in listed
             )
         return tokens
 
@@ -102,13 +102,13 @@ class Meter:
             return estimate(text, self.family)
         return self._exact(text) if text else 0
 
-    def _thinking(self, reasoning: Reasoning) -> int:
+    def _count_thinking(self, reasoning: Reasoning) -> int:
         """Return the tokens of a thought: the text may be only a summary of what is sealed, so the larger counts."""
         return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED_CHARACTERS_PER_TOKEN)
 
 
-def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
-    """Return the caller's count, checked: a wrong number here would surface far away."""
+def _call_counter(counter: TokenCounter, messages: list[Message], tools: Any) -> int:
+    """Return the number that the caller's counter returns; raise `FunctionFailed` when it is no number of tokens."""
     try:
         answer: Any = counter(messages, tools)
     except Exception as error:
@@ -124,8 +124,8 @@ def _ask(counter: Counter, messages: list[Message], tools: Any) -> int:
     return tokens
 
 
-def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
-    """OpenAI's own count; refused at once where it would not be exact."""
+def _load_exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
+    """Return a function that counts with OpenAI's own tokenizer; raise `SettingsError` for other models."""
     vocabulary = FAMILIES[family].vocabulary
     if not vocabulary:
         raise SettingsError(
@@ -147,24 +147,24 @@ def _exact_tokenizer(model: str | None, family: Family) -> Callable[[str], int]:
     return count
 
 
-def _as_list(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     """Return several, one or none, as a list."""
     if value is None or value == "":
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _prompt_text(block: Any) -> str:
+def _read_prompt_text(block: Any) -> str:
     """Return the text of one block of a system prompt; a block of another kind as JSON."""
     if isinstance(block, str):
         return block
     text = get(block, "text") or get(block, "content")
-    return text if isinstance(text, str) else _schema_text(block)
+    return text if isinstance(text, str) else _to_schema_text(block)
 
 
-def _schema_text(value: Any) -> str:
+def _to_schema_text(value: Any) -> str:
     """Return anything as the JSON a provider is shown, or the nearest to it."""
     try:
-        return as_json(plain(value))
+        return as_json(to_plain_dict(value))
     except (TypeError, ValueError, RecursionError):
         return str(value)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from unabridged.formats.anthropic import claude_version
+from unabridged.formats.anthropic import parse_claude_version
 from unabridged.formats.base import Family
 
 log = logging.getLogger("unabridged")
@@ -24,7 +24,7 @@ _models_warned_of: set[str | None] = set()
 """The models, by name, of which it was said already that their window is not known; None where none was named."""
 
 
-class Patches(NamedTuple):
+class PatchRule(NamedTuple):
     """An image is laid out in squares of `side` pixels, shrunk until `most` of them cover it."""
 
     side: int
@@ -34,7 +34,7 @@ class Patches(NamedTuple):
     """Longer edges are shrunk to this first."""
 
 
-_MOST_EXPENSIVE_PATCHES = Patches(28, 4_784, longest=2_576)
+_MOST_EXPENSIVE_PATCHES = PatchRule(28, 4_784, longest=2_576)
 """The newest rule is also the dearest, so it serves for names not seen before."""
 
 
@@ -43,7 +43,7 @@ class FamilyInfo(NamedTuple):
 
     tools: int
     """Tokens that the provider puts into the prompt itself as soon as there are tools. Anthropic states 159 to 530."""
-    image: Patches | None = _MOST_EXPENSIVE_PATCHES
+    image: PatchRule | None = _MOST_EXPENSIVE_PATCHES
     """The rule for images; None where that depends on the model."""
     second: int = 32
     """Tokens of a second of sound."""
@@ -55,7 +55,7 @@ FAMILIES: dict[Family, FamilyInfo] = {
     "openai": FamilyInfo(20, image=None, second=10, vocabulary="o200k_base"),
     "gpt-4": FamilyInfo(60, vocabulary="cl100k_base"),
     "claude": FamilyInfo(550),
-    "claude-3": FamilyInfo(550, image=Patches(28, 1_568, longest=1_568)),
+    "claude-3": FamilyInfo(550, image=PatchRule(28, 1_568, longest=1_568)),
     "other": FamilyInfo(60),
     "unknown": FamilyInfo(550),
 }
@@ -80,16 +80,16 @@ class ModelInfo:
 
     @property
     def answers_apart(self) -> bool:
-        """Return whether the window is for input alone: what the model writes has a room of its own beside it."""
+        """Return whether the window is for input alone: what the model writes does not count towards it."""
         return self.window > _SHARED_WINDOW if _REASONING_MODELS.match(self.name) else self.name.startswith("gemini")
 
     @property
-    def read_share(self) -> float:
+    def cache_read_share(self) -> float:
         """Return the price of a token read from the cache, relative to an uncached one; 1 when there is no cache."""
         return self.cache_read / self.input if self.cache_read and self.input else 1.0
 
     @property
-    def write_share(self) -> float:
+    def cache_write_share(self) -> float:
         """Return the price of a token written to the cache, relative to an uncached one."""
         return self.cache_write / self.input if self.cache_write and self.input else 1.0
 
@@ -102,43 +102,44 @@ class ModelInfo:
         return 300 if self.cache_read else 0
 
 
-def model_info(name: str | None) -> ModelInfo | None:
+def find_model_info(name: str | None) -> ModelInfo | None:
     """Return the table's entry for a model, however it is spelled; None when it is not there.
 
     Takes `openai:gpt-5-mini`, `anthropic/claude-sonnet-4.5`, `us.anthropic.claude-opus-4-6-v1:0`, dated names,
     `models/gemini-3.8-flash`, fine-tunes, and names with a suffix that the table does not list. Of a version that the
     table does not list (`claude-haiku-77`), the window is the smallest that a model of that name has.
     """
-    known = _find_name(name or "")
+    known = _find_known_name(name or "")
     if known is None:
         return None
-    provider, window, price, read, write, output = _table()[known]
+    provider, window, price, read, write, output = _load_models_table()[known]
     exact = not _is_unknown_version(name or "", known)
-    window = window if exact else _smallest(known)
-    return ModelInfo(known, provider, window, family_of(name), price, read, write, output, exact)
+    window = window if exact else _find_smallest_window(known)
+    return ModelInfo(known, provider, window, find_family(name), price, read, write, output, exact)
 
 
 def _is_unknown_version(name: str, known: str) -> bool:
-    """Return whether a name that begins with a known one goes on with a number, or is of one that names no version."""
-    rests = [spelling.removeprefix(known) for spelling in _spellings(name) if spelling.startswith(known)]
+    """Return whether the name goes on behind a known one with a number: a version that the table does not list."""
+    rests = [spelling.removeprefix(known) for spelling in _iterate_spellings(name) if spelling.startswith(known)]
     if not rests or "" in rests:
         return False
     return rests[-1][1:2].isdigit() or not any(letter.isdigit() for letter in known)
 
 
-def _smallest(known: str) -> int:
+def _find_smallest_window(known: str) -> int:
     """Return the smallest window of the models whose names begin so."""
-    return min(window for name, (_, window, *_) in _table().items() if name == known or name.startswith(f"{known}-"))
+    return min(
+        window
+        for name, (_, window, *_) in _load_models_table().items()
+        if name == known or name.startswith(f"{known}-")
+    )
 
 
-def window_for(agent: str | None, window: int | None) -> int | None:
-    """Return the window to keep within: the one given, else the agent's; None where nobody knows it.
-
-    A given one is not looked at here: `limits` refuses what is none.
-    """
+def choose_window(agent: str | None, window: int | None) -> int | None:
+    """Return the given window, else that of the agent's model; None where neither is known."""
     if window is not None:
         return window
-    info = model_info(agent)
+    info = find_model_info(agent)
     return None if info is None else info.window
 
 
@@ -156,11 +157,11 @@ def warn_of_assumed_window(agent: str | None, window: int, info: ModelInfo | Non
     log.warning("%s: %s tokens are assumed. Give window=, %s", who, f"{window:,}", what)
 
 
-def family_of(model: str | None, unnamed: Family = "unknown") -> Family:
+def find_family(model: str | None, unnamed: Family = "unknown") -> Family:
     """Return how the model cuts text into tokens; `unnamed` (the format's guess) when the name tells nothing."""
-    for spelling in _spellings(model or ""):
+    for spelling in _iterate_spellings(model or ""):
         if "claude" in spelling:
-            version = claude_version(spelling)
+            version = parse_claude_version(spelling)
             return "claude" if version is None or version >= (4, 7) else "claude-3"
         if _O200K_MODELS.match(spelling):
             return "openai"
@@ -168,7 +169,7 @@ def family_of(model: str | None, unnamed: Family = "unknown") -> Family:
             return "gpt-4"
         if _OTHER_MODELS.match(spelling):
             return "other"
-    return "other" if _find_name(model or "") else unnamed
+    return "other" if _find_known_name(model or "") else unnamed
 
 
 # o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
@@ -193,13 +194,13 @@ _DATE_OR_VERSION = re.compile(
 _CLAUDE_VERSION_FIRST = re.compile(r"^claude-([4-9]|\d\d)(?:-(\d{1,2}))?-([a-z]+)$")
 
 
-def _find_name(name: str) -> str | None:
+def _find_known_name(name: str) -> str | None:
     """Return the table's name for a model: one of its spellings, else the longest known name that it begins with.
 
     Else the one that the table has only as a preview or with a date: `grok-4` is `grok-4-0709` there.
     """
-    table, spellings = _table(), list(_spellings(name))
-    beginnings = (spelling[:end] for spelling in spellings for end in _ends(spelling))
+    table, spellings = _load_models_table(), list(_iterate_spellings(name))
+    beginnings = (spelling[:end] for spelling in spellings for end in _find_name_ends(spelling))
     known = next((name for name in (*spellings, *beginnings) if name in table), None)
     if known is not None:
         return known
@@ -207,7 +208,7 @@ def _find_name(name: str) -> str | None:
     return next((listed for pattern in dated for listed in table if pattern.fullmatch(listed)), None)
 
 
-def _spellings(name: str) -> Iterator[str]:
+def _iterate_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a name in the table, likeliest first: as it is, then without region, version and date."""
     bare = name.strip().lower().rsplit("/", 1)[-1].removeprefix("~")
     bare = bare.removeprefix("ft:")
@@ -220,13 +221,13 @@ def _spellings(name: str) -> Iterator[str]:
         plain = plain.replace("gpt-35-", "gpt-3.5-")  # Azure's names have no dots
         while plain:
             yield plain
-            yield from _claude_spellings(plain)
+            yield from _iterate_claude_spellings(plain)
             shorter = _DATE_OR_VERSION.sub("", plain)
             plain = shorter if shorter != plain else ""
 
 
-def _claude_spellings(plain: str) -> Iterator[str]:
-    """Other spellings of a Claude: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has the numbers of Fable."""
+def _iterate_claude_spellings(plain: str) -> Iterator[str]:
+    """Yield other spellings of a Claude: `claude-4-5-opus`, `claude-sonnet-4` for 4.0; Mythos has Fable's numbers."""
     if turned := _CLAUDE_VERSION_FIRST.match(plain):
         plain = "-".join(filter(None, ("claude", turned[3], turned[1], turned[2])))
         yield plain
@@ -236,13 +237,13 @@ def _claude_spellings(plain: str) -> Iterator[str]:
         yield plain.replace("mythos", "fable")
 
 
-def _ends(spelling: str) -> Iterator[int]:
+def _find_name_ends(spelling: str) -> Iterator[int]:
     """Yield where a known name may end inside a longer one, longest first."""
     return (i for i in range(len(spelling) - 1, 3, -1) if spelling[i] in "-:@")
 
 
 @cache
-def _table() -> dict[str, tuple[str, int, float, float, float, float]]:
+def _load_models_table() -> dict[str, tuple[str, int, float, float, float, float]]:
     """Return the table, read once: name -> provider, window, and the four prices."""
     text = Path(__file__).with_name("models.json").read_text(encoding="utf-8")
     table: dict[str, tuple[str, int, float, float, float, float]] = json.loads(text)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from unabridged.archive.protocol import Archive
 from unabridged.errors import UnabridgedError
-from unabridged.sessions.files import write_whole
+from unabridged.sessions.files import write_file_atomically
 from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.hook.actions import archive_new_messages, use_or_open_archive
 from unabridged_cli.clients.hook.background import BACKGROUND_TIMEOUT_SECONDS, lock_session, wait_for_turn
@@ -50,7 +50,7 @@ def archive_grown_sessions(own: SessionFile, folder: str, reason: str) -> None:
                 set_logged_session(session.thread)
                 if _archive_session_file(archive, session, reason):
                     sizes[str(session.path)] = session.size
-                    write_whole(path, [json.dumps(sizes).encode()])
+                    write_file_atomically(path, [json.dumps(sizes).encode()])
 
 
 def _find_grown_sessions(own: SessionFile, project: str, sizes: ArchivedSizes) -> Iterator[SessionFile]:

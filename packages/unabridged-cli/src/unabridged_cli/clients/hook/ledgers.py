@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from unabridged.archive.protocol import Archive, RecordData
 from unabridged.messages import View
-from unabridged.summary.gather import gather
+from unabridged.summary.gather import gather_ledger
 from unabridged.summary.ledger import Ledger, from_json, to_json
 from unabridged_cli.clients.hook.session_copy import build_short_views, find_newest_record, read_position, store_record
 from unabridged_cli.clients.hook.transcript import (
@@ -132,7 +132,7 @@ def _add_block(ledger: Ledger | None, kind: TranscriptKind, block: Sequence[Numb
     """Return the ledger extended by what a block of messages contains."""
     views = build_short_views(kind, [message for _, message in block])
     kept = _exclude_summary_drafts(views)
-    return gather([views[i] for i in kept], prior=ledger, turns=[block[i][0] for i in kept])
+    return gather_ledger([views[i] for i in kept], prior=ledger, turns=[block[i][0] for i in kept])
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Final
 from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive
 from unabridged.errors import ArchiveError
-from unabridged.languages import labels
-from unabridged.summary.layout import MAX_NAMES_TOKENS, render
+from unabridged.languages import get_labels
+from unabridged.summary.layout import MAX_NAMES_TOKENS, render_within_budget
 from unabridged.summary.ledger import Ledger
 from unabridged.summary.sections import Sections
 from unabridged.summary.summary_body import render_pins
@@ -58,7 +58,8 @@ def build_reminder(
 def write_summary_text(ledger: Ledger, archived: int, pins: str = "") -> str:
     """Return the ledger as the one summary of the conversation, within a larger budget."""
     head = _write_head(ledger, archived, pins, SUMMARY_TOKENS)
-    return f"{head}\n\n{render(ledger, SUMMARY_TOKENS - _estimate_tokens(head) - 2, _estimate_tokens).text()}"
+    room = SUMMARY_TOKENS - _estimate_tokens(head) - 2
+    return f"{head}\n\n{render_within_budget(ledger, room, _estimate_tokens).text()}"
 
 
 def write_reminder_text(ledger: Ledger, archived: int, pins: str = "") -> str:
@@ -67,17 +68,19 @@ def write_reminder_text(ledger: Ledger, archived: int, pins: str = "") -> str:
     room = REMINDER_TOKENS - _estimate_tokens(head) - 4
     # Beside prose, which the client's own summary is: so only what people said and what changed.
     others = _estimate_tokens(
-        render(ledger, room, _estimate_tokens, people=0, prose=" ", without=_LEFT_OUT_SECTIONS).text()
+        render_within_budget(ledger, room, _estimate_tokens, people=0, prose=" ", without=_LEFT_OUT_SECTIONS).text()
     )
     people = max(int(room * _PEOPLE_SHARE), room - others - 4)
-    body = render(ledger, room, _estimate_tokens, people=people, total=room, prose=" ", without=_LEFT_OUT_SECTIONS)
+    body = render_within_budget(
+        ledger, room, _estimate_tokens, people=people, total=room, prose=" ", without=_LEFT_OUT_SECTIONS
+    )
     text = f"{head}\n\n{body.text()}".strip()
     return text + _write_names(ledger, text)
 
 
 def _write_head(ledger: Ledger, archived: int, pins: str, budget: int) -> str:
     """Return the opening line, how to read archived messages, and the pins, which may take half of the budget."""
-    words, last = labels(ledger.language), max(ledger.end - 1, 0)
+    words, last = get_labels(ledger.language), max(ledger.end - 1, 0)
     readable = words["recall"] if archived > last else words["recall_part"].format(first=0, last=archived - 1)
     compacted = words["compacted"].format(first=0, last=last)
     opening = f"[unabridged] {compacted} {readable if archived else ''}".rstrip()
@@ -88,9 +91,9 @@ def _write_head(ledger: Ledger, archived: int, pins: str, budget: int) -> str:
 
 def _write_names(ledger: Ledger, text: str) -> str:
     """Return a section of identifiers that the text lacks, within the rest of the budget; empty without any."""
-    heading = labels(ledger.language)["names"]
+    heading = get_labels(ledger.language)["names"]
     sections = Sections(ledger, _estimate_tokens)
-    sections.know(text)
+    sections.mark_as_shown(text)
     room = REMINDER_TOKENS - _estimate_tokens(text) - _estimate_tokens(heading) - 4
     names = sections.names(min(room, MAX_NAMES_TOKENS))
     return f"\n\n## {heading}\n{names}" if names else ""

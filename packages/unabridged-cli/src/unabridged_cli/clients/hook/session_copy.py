@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Record, RecordData, Scope
-from unabridged.authorship import with_origins
+from unabridged.authorship import assign_origins
 from unabridged.errors import ArchiveError
-from unabridged.formats import format_named
+from unabridged.formats import get_format
 from unabridged.messages import View
 from unabridged_cli.clients.hook.transcript import (
     FilePosition,
@@ -139,13 +139,13 @@ def build_short_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]
 
 
 def _read_views(kind: TranscriptKind, stretch: Sequence[TranscriptMessage]) -> list[View]:
-    read = format_named(kind.format).read
+    read = get_format(kind.format).read
     return [_read_view(read, message.message) for message in stretch]
 
 
 def _assign_origins(views: Sequence[View], stretch: Sequence[TranscriptMessage]) -> list[View]:
     # These clients call tools by the protocol: no turn has to be judged by the one before it.
-    return with_origins(views, {"calls": 1}, [message.origin for message in stretch])
+    return assign_origins(views, {"calls": 1}, [message.origin for message in stretch])
 
 
 def _shorten_view(view: View) -> View:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from unabridged.archive.protocol import Archive
-from unabridged.summary.citations import find_unfounded, normalise
+from unabridged.summary.citations import find_unfounded, normalise_quotation
 from unabridged.text_tools import quote
 from unabridged_cli.clients.hook.findings import CERTAIN_PREFIX, CLAIMS_KIND
 from unabridged_cli.clients.hook.session_copy import COPY_KIND, build_views, find_newest_position, store_record
@@ -112,7 +112,7 @@ def _read_session_text(path: Path, summary: str) -> str:
     """Return every text in the session file, whatever line it is in, but for the summary itself."""
     tail = _normalise_text(summary)[-_TAIL_CHARACTERS:]
     texts = (text for line in read_json_lines(path) for text in _iterate_json_strings(line))
-    return normalise(
+    return normalise_quotation(
         "\n".join(text for text in texts if len(text) < len(tail) or tail not in _normalise_text(text))
     ).lower()
 
@@ -131,12 +131,12 @@ def _iterate_json_strings(value: Any) -> Iterator[str]:
 
 
 def _normalise_text(text: str) -> str:
-    return normalise(_TAG_PATTERN.sub(" ", text))
+    return normalise_quotation(_TAG_PATTERN.sub(" ", text))
 
 
 def _find_listed_quotes(summary: str) -> Iterator[str]:
     """Yield what is in quotation marks in the list of the user's messages."""
-    lines = [normalise(line) for line in summary.split("\n")]
+    lines = [normalise_quotation(line) for line in summary.split("\n")]
     start = next((i + 1 for i, line in enumerate(lines) if _USER_LIST_PATTERN.match(line)), len(lines))
     for line in lines[start:]:
         if found := _LISTED_QUOTE_PATTERN.match(line):

@@ -14,8 +14,8 @@ from google.genai import types
 
 from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.replies import stop_of
-from unabridged.tokens.calibrate import usage_of
+from unabridged.asking.replies import read_stop_reason
+from unabridged.tokens.calibrate import parse_usage
 
 _PASSED_SETTINGS = ("http_options", "labels", "model_armor_config", "safety_settings", "service_tier", "store")
 """Fields of a request's configuration that hold for its summary too: its routing, and what its provider may do."""
@@ -57,8 +57,8 @@ async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config:
     text = "".join(part.text for part in parts if part.text and not part.thought)
     calls = sum(part.function_call is not None for part in parts)
     stop = answer.finish_reason.value.lower() if answer is not None and answer.finish_reason else None
-    used = usage_of(answer.usage_metadata) if answer is not None and answer.usage_metadata else None
-    return Reply(text, stop_of(stop), used, calls, model=name)
+    used = parse_usage(answer.usage_metadata) if answer is not None and answer.usage_metadata else None
+    return Reply(text, read_stop_reason(stop), used, calls, model=name)
 
 
 async def ask_unstreamed(model: BaseLlm, asked: LlmRequest) -> LlmResponse | None:

@@ -7,17 +7,17 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | --- | --- |
 | compactors on one archive, a request fitted, observed and repeated once | `Engine`, `Agent`, `Request` |
 | the same for a streamed response, open or not | `Stream`, `stream`, `astream`, `stream_fitted`, `astream_fitted` |
-| one text for sync and async callers | `Steps`, `run`, `arun`, `make_sync_and_async`, `call_method`, `call_in_thread`, `call_host` |
+| sync and async | `Steps`, `run`, `arun`, `make_sync_and_async`, `call_method`, `call_in_thread`, `call_host` |
 | the conversation's name | `thread`, `current_thread`, `name_sub_thread` |
 | the host's own state in a summary turn | `Engine(host_state=...)`, `Request.values`, `current_host_values` |
 | messages that the framework itself reads, pinned | `with_pins` |
 | a model of the framework's as the writer of summaries | `NamedModel` |
 | the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `set_own_model` |
 | texts pinned to a thread | `PinMethods` |
-| recall tools | `SEARCH_TOOL`, `READ_TOOL`, `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `limit_to_removed_messages` |
+| recall tools | `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `limit_to_removed_messages` |
 | the fields of a request to a provider | `Endpoint` and its instances, `Body`, `find_max_length` |
 | their values, as a model is shown them | `to_list`, `to_schema`, `has_recall` |
-| events as data, for the framework's own tracing | `event_data`, `combine_listeners`, `collect_events`, `explain_no_compaction` |
+| events as data, for tracing | `event_data`, `combine_listeners`, `collect_events`, `explain_no_compaction` |
 | what the summariser used, for the framework's own count | `sum_summariser_usage` |
 | a list of the host's that follows a compaction | `change_between`, `follow_change`, `name_by_identity` |
 | originals that the host keeps, as compactions left them | `apply_recorded_compactions` |

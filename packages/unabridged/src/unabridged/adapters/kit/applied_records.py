@@ -7,13 +7,14 @@ from typing import Any
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.formats import Format
-from unabridged.history.difference import digest_prefixes
+from unabridged.history.difference import compute_prefix_digests
 from unabridged.history.lookup import apply_record
 from unabridged.history.replay import fetch_messages
 
 
 def apply_recorded_compactions(archive: Archive, scope: Scope, messages: list[Any], format_: Format) -> list[Any]:
     """Return the original conversation with the thread's recorded compactions applied, and all messages since.
+
     Nothing new is compacted. A compaction of a list that has changed since is skipped: then the one before it is
     applied, or the very list is returned.
     """
@@ -39,7 +40,7 @@ def _apply_lineage(archive: Archive, record: Record, messages: list[Any], format
         result = apply_record(archive, one, result, format_)
     stop = record.start + len(record.after)
     meanings = (format_.read(message).meaning_digest for message in result[:stop])
-    return result if digest_prefixes(meanings, "")[-1] == record.data.get("result") else None
+    return result if compute_prefix_digests(meanings, "")[-1] == record.data.get("result") else None
 
 
 def _has_removed_messages(archive: Archive, record: Record, messages: list[Any], format_: Format) -> bool:

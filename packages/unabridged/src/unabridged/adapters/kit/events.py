@@ -16,7 +16,7 @@ _collected: ContextVar[Any] = ContextVar("unabridged_events", default=None)
 
 
 def collect_events() -> AbstractContextManager[list[Event]]:
-    """Return a context with a list of all events of compactions that are begun within; `add_collected_event` fills it."""
+    """Return a context with a list of all events of compactions begun within; `add_collected_event` fills it."""
     return set_temporarily(_collected, [])
 
 

@@ -67,7 +67,7 @@ class AgentsModel(LateBoundModel):
     def __init__(self, name: str | None) -> None:
         self.name = name or "the agent's model"
 
-    def missing(self) -> str:
+    def explain_missing_model(self) -> str:
         """Return why there is no model to ask now; "" where there is one."""
         return _UNKNOWN_MODEL_REASON if _own_model.get() is None else ""
 

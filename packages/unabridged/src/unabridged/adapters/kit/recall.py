@@ -28,6 +28,7 @@ def limit_to_removed_messages(
     archive: Archive, scope: Scope, messages: Sequence[Any], format_: Format, also: Sequence[str] = ()
 ) -> Archive:
     """Return a view of the archive with only those messages of the thread that compactions removed from this list.
+
     For hosts where another conversation may have had the thread's name before. `also` are ids of records that the list
     does not show.
     """

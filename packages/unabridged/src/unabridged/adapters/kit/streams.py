@@ -101,7 +101,7 @@ def stream_fitted(
             if shorter is None:
                 yield from state.refused_items(error)
                 return
-            fitted, state = shorter, _StreamState(kind, is_last=True)
+            fitted, state = shorter, _StreamState(kind, last=True)
             yield from _read_items(open_stream(fitted.messages), state)
     finally:
         request.observe(fitted, state.report)
@@ -142,7 +142,7 @@ async def astream_fitted(
                 for item in state.refused_items(error):
                     yield item
                 return
-            fitted, state = shorter, _StreamState(kind, is_last=True)
+            fitted, state = shorter, _StreamState(kind, last=True)
             async with aclosing(_aread_items(open_stream(fitted.messages), state)) as items:
                 async for item in items:
                     yield item

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Generator
 from functools import partial, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from unabridged.asking.drivers import adrive, drive
+from unabridged.asking.drivers import arun_generator, run_generator
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,12 +43,12 @@ def call_host(function: Callable[..., Any], *arguments: Any) -> Step:
 
 def run(steps: Steps[T]) -> T:
     """Carry out the work, each call in this thread; return its result."""
-    return drive(steps, lambda step: step.function(*step.arguments, **step.options))
+    return run_generator(steps, lambda step: step.function(*step.arguments, **step.options))
 
 
 async def arun(steps: Steps[T]) -> T:
     """Carry out the work without blocking the event loop; return its result."""
-    return await adrive(steps, lambda step: step.async_function(*step.arguments, **step.options))
+    return await arun_generator(steps, lambda step: step.async_function(*step.arguments, **step.options))
 
 
 def make_sync_and_async(work: Callable[P, Steps[T]]) -> tuple[Callable[P, T], Callable[P, Coroutine[Any, Any, T]]]:

@@ -24,7 +24,7 @@ def current_thread() -> str | None:
 
 
 def name_sub_thread(thread: str, first_id: str | None, remembered_name: object = None) -> str:
-    """Return a name for a sub-agent's conversation in its parent's thread: `remembered_name`, else by its first message.
+    """Return a name for a sub-agent's conversation in its parent's thread: remembered, else by its first message.
 
     Only names inside the run's own thread are believed: what is remembered in messages may come from anyone.
     """

@@ -20,10 +20,10 @@ from langgraph.constants import TAG_NOSTREAM
 from unabridged.adapters.kit import AgentsModel
 from unabridged.adapters.langchain.format import FORMAT, SOURCE_KEY, SUMMARY_SOURCE
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.replies import stop_of
-from unabridged.tokens.calibrate import usage_of
+from unabridged.asking.replies import read_stop_reason
+from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.estimate import estimate
-from unabridged.tokens.models import model_info
+from unabridged.tokens.models import find_model_info
 
 log = logging.getLogger("unabridged")
 
@@ -147,8 +147,8 @@ def reply_from_message(message: BaseMessage, name: str = "") -> Reply:
     reason = next((message.response_metadata[key] for key in _STOP_FIELDS if message.response_metadata.get(key)), None)
     return Reply(
         view.text,
-        "tool" if view.calls else stop_of(reason),
-        usage_of(getattr(message, "usage_metadata", None)),
+        "tool" if view.calls else read_stop_reason(reason),
+        parse_usage(getattr(message, "usage_metadata", None)),
         len(view.calls),
         "\n".join(thought.text for thought in view.reasoning),
         name,
@@ -170,7 +170,7 @@ def find_window(model: Any) -> int | None:
     window = profile.get("max_input_tokens") if isinstance(profile, dict) else None
     if isinstance(window, int) and not isinstance(window, bool) and window > 0:
         return window
-    info = model_info(model_name(model))
+    info = find_model_info(model_name(model))
     return info.window if info else None
 
 

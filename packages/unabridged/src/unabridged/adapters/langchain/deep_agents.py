@@ -16,7 +16,7 @@ from unabridged.adapters.langchain.format import FORMAT, SOURCE_KEY, SUMMARY_SOU
 from unabridged.adapters.langchain.graph_state import find_run_thread
 from unabridged.errors import SettingsError
 from unabridged.formats.base import Slot
-from unabridged.formats.fields import same_objects
+from unabridged.formats.fields import are_same_objects
 from unabridged.settings import parse_keep, parse_trigger
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Clipping(NamedTuple):
             return messages
         older = self._count_older(messages, window, count)
         new = [self._clip_message(m) if i < older else m for i, m in enumerate(messages)]
-        return messages if same_objects(new, messages) else new
+        return messages if are_same_objects(new, messages) else new
 
     def _count_older(self, messages: Sequence[BaseMessage], window: int, count: MessageTokenCounter) -> int:
         """Return how many messages are not among the newest that are left alone."""

@@ -32,10 +32,17 @@ from unabridged.adapters.langchain.blocks import (
     with_call_arguments,
 )
 from unabridged.formats import DEFAULT
-from unabridged.formats.anthropic import resets
+from unabridged.formats.anthropic import is_provider_compaction
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Slot
-from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_objects, with_field, word
-from unabridged.formats.parts import SPOKEN_TYPES, Content, Editor
+from unabridged.formats.fields import (
+    Unreadable,
+    are_same_objects,
+    as_json,
+    parse_call_arguments,
+    read_word_field,
+    with_field,
+)
+from unabridged.formats.parts import SPOKEN_TYPES, Editor, MessageContent
 from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
 SOURCE_KEY = "lc_source"
@@ -69,19 +76,19 @@ class LangChain(Format):
         blocks.add_all(message.content)
         if isinstance(message, ToolMessage | FunctionMessage):
             failed = isinstance(message, ToolMessage) and message.status == "error"
-            view = blocks.answer_view(_answered_call_id(message), is_error=failed)
+            view = blocks.build_answer_view(_answered_call_id(message), is_error=failed)
         else:
             role, origin = _read_role(message)
             speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
-            view = blocks.view(role, origin, speaker=speaker)
+            view = blocks.build_view(role, origin, speaker=speaker)
         if isinstance(message, AIMessage):
-            own = [block for block in blocks.others if word(block, "type") == "compaction"]
+            own = [block for block in blocks.others if read_word_field(block, "type") == "compaction"]
             view = replace(
                 view,
                 calls=_read_calls(message) or tuple(blocks.calls),
                 reasoning=_read_reasoning(message),
                 opaque=bool(own),
-                resets=any(map(resets, own)),
+                resets=any(map(is_provider_compaction, own)),
             )
         return view
 
@@ -113,7 +120,7 @@ class LangChain(Format):
             for key in ("tool_calls", "invalid_tool_calls"):
                 calls = getattr(message, key)
                 new = [_edit_call(call, edit, new_texts) for call in calls]
-                if not same_objects(new, calls):
+                if not are_same_objects(new, calls):
                     changed[key] = new
         content = _edit_content(message.content, editor, new_texts, model=isinstance(message, AIMessage))
         if content is not message.content:
@@ -172,7 +179,7 @@ def _read_role(message: BaseMessage) -> tuple[Role, Origin]:
     return "user", "host" if message.additional_kwargs.get(SOURCE_KEY) == SUMMARY_SOURCE else "person"
 
 
-class _LangChainBlocks(Content):
+class _LangChainBlocks(MessageContent):
     """Collects what the blocks hold, and the calls among them; thoughts are read elsewhere."""
 
     def __init__(self, *, model: bool) -> None:
@@ -186,8 +193,8 @@ class _LangChainBlocks(Content):
         if is_call(part) and self.model:
             self.calls.append(read_call_block(part))
         elif is_untyped_text(part):
-            self.say(part["text"])
-        elif not (self.model and word(part, "type") in THINKING_TYPES):
+            self.add_text(part["text"])
+        elif not (self.model and read_word_field(part, "type") in THINKING_TYPES):
             super().add(part)
 
     def read_media(self, part: Any) -> Media | None:
@@ -232,24 +239,24 @@ def _edit_call(call: Any, edit: Edit, new_texts: dict[str, str]) -> Any:
     if new == old:
         return call
     new_texts[call["id"] or ""] = new
-    return {**call, "args": as_arguments(new) if valid else new}
+    return {**call, "args": parse_call_arguments(new) if valid else new}
 
 
 def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
     if isinstance(content, str):
         return editor.content(content)
     blocks = [_edit_block(block, editor, new_texts, model=model) for block in content]
-    return content if same_objects(blocks, content) else blocks
+    return content if are_same_objects(blocks, content) else blocks
 
 
 def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
-    kind = word(block, "type")
+    kind = read_word_field(block, "type")
     if model and is_call(block):
         return with_call_arguments(block, new_texts)
     if model and (kind in THINKING_TYPES or kind == "compaction"):
         return block
     if is_untyped_text(block):
-        return with_field(block, "text", editor.part(block["text"]))
+        return with_field(block, "text", editor.edit_part(block["text"]))
     if isinstance(block, str) or kind in editor.spoken:
-        return editor.part(block)
-    return editor.other_part(block, read_block_media(block))
+        return editor.edit_part(block)
+    return editor.edit_other_part(block, read_block_media(block))

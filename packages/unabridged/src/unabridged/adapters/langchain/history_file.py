@@ -17,7 +17,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 from unabridged.adapters.kit import Steps, call_method
 from unabridged.adapters.langchain.format import SOURCE_KEY, SUMMARY_SOURCE
 from unabridged.adapters.langchain.message_names import MessageNames
-from unabridged.formats.fields import same_objects
+from unabridged.formats.fields import are_same_objects
 
 log = logging.getLogger("unabridged")
 
@@ -137,7 +137,7 @@ def remove_file_line(messages: list[BaseMessage]) -> list[BaseMessage]:
         return message if text == message.content else message.model_copy(update={"content": text})
 
     new = [edited(message) for message in messages]
-    return messages if same_objects(new, messages) else new
+    return messages if are_same_objects(new, messages) else new
 
 
 def find_evicted(

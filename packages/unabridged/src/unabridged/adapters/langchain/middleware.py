@@ -322,7 +322,7 @@ def _has_recall_tools(tools: Sequence[Any]) -> bool:
 
 
 def _can_state_follow(state: Any, messages: Sequence[BaseMessage]) -> bool:
-    """Return whether every message of the request can be found in the state, so that the state can follow a compaction."""
+    """Return whether every message of the request is in the state, so that the state can follow a compaction."""
     stored: Sequence[BaseMessage] = state["messages"]
     names = MessageNames(stored, messages)
     there, sent = names.names_of(stored), names.names_of(messages)

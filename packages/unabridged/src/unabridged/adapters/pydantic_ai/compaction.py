@@ -36,7 +36,7 @@ from unabridged.adapters.pydantic_ai.carried_parts import (
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.summariser import add_focus, make_own_model, to_summariser
 from unabridged.archive.names import Name, optional_name
-from unabridged.formats.fields import same_objects
+from unabridged.formats.fields import are_same_objects
 from unabridged.results import Compaction as Fitted
 
 _RETRY_ERROR: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
@@ -300,7 +300,7 @@ def _check_limits(ctx: RunContext[Any]) -> None:
 
 def _find_added_messages(sent: list[ModelMessage], now: list[ModelMessage]) -> list[ModelMessage]:
     """Return the messages behind those that were sent; none where others came between."""
-    return now[len(sent) :] if same_objects(now[: len(sent)], sent) else []
+    return now[len(sent) :] if are_same_objects(now[: len(sent)], sent) else []
 
 
 def _flatten_event_data(data: dict[str, Any]) -> dict[str, Any]:

@@ -30,9 +30,9 @@ from pydantic_ai.messages import (
 
 from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, read_parts
 from unabridged.formats import DEFAULT
-from unabridged.formats.base import Edit, Format, Message, Slot, Unit
-from unabridged.formats.fields import Unreadable, same_objects
-from unabridged.languages import labels, language_tables
+from unabridged.formats.base import Edit, Format, Message, RepairUnit, Slot
+from unabridged.formats.fields import Unreadable, are_same_objects
+from unabridged.languages import get_labels, load_language_tables
 from unabridged.marks import find_summary_turn_id
 from unabridged.messages import Call, Origin, View
 from unabridged.summary.summary_body import PINS_HEADING
@@ -63,8 +63,8 @@ class PydanticAI(Format):
             try:
                 contents.add_message_part(part, model=model)
             except Unreadable as odd:
-                raise odd.within(f"parts[{number}]") from None
-        return contents.view("assistant", "model") if model else _build_request_view(contents)
+                raise odd.with_outer_place(f"parts[{number}]") from None
+        return contents.build_view("assistant", "model") if model else _build_request_view(contents)
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a message of Pydantic AI's: nobody else has these classes."""
@@ -92,25 +92,25 @@ class PydanticAI(Format):
         kept = [part for part in message.parts if part.part_kind != "thinking"]
         return _with_parts(message, kept) if kept or not message.parts else None
 
-    def split(self, index: int, message: Message, view: View) -> list[Unit]:
+    def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
         """Return one unit, unless it carries results: then each of these, and what is between them."""
         if not view.answers:
-            return [Unit(message, view.role, view.calls, None, index)]
-        units: list[Unit] = []
+            return [RepairUnit(message, view.role, view.calls, None, index)]
+        units: list[RepairUnit] = []
         answers = iter(view.answers)
         for part in message.parts:
             if part.part_kind in ANSWER_KINDS and is_answer(part):
-                units.append(Unit([part], "tool", (), next(answers), index, part=True))
+                units.append(RepairUnit([part], "tool", (), next(answers), index, part=True))
             elif units and units[-1].answer is None:
                 units[-1].raw.append(part)
             else:
-                units.append(Unit([part], view.role, (), None, index, part=True))
+                units.append(RepairUnit([part], view.role, (), None, index, part=True))
         return units
 
-    def join(self, units: Sequence[Unit], messages: Sequence[Message]) -> list[Message]:
+    def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:
         """Return messages with results in a row in one request, before the rest of the requests they came from."""
         joined: list[Message] = []
-        group: list[Unit] = []
+        group: list[RepairUnit] = []
         for unit in units:
             if group and not _belongs_to_group(unit, group):
                 joined.append(_join_parts(group, messages))
@@ -149,7 +149,7 @@ def _build_request_view(contents: Parts) -> View:
         origin, text = "host", "\n".join(contents.host_texts)
     else:
         attached += contents.host_texts
-    view = replace(contents.view("user", origin), text=text, attached=tuple(attached))
+    view = replace(contents.build_view("user", origin), text=text, attached=tuple(attached))
     return view if text == contents.text else replace(view, block_starts=())
 
 
@@ -177,7 +177,7 @@ def _is_users_section(section: str) -> bool:
 @cache
 def _list_users_headings() -> frozenset[str]:
     """Return the headings, in every language, of what still counts as the user's word: rules and pins."""
-    return frozenset((PINS_HEADING, *(f"## {labels(code)['rules']}" for code in language_tables())))
+    return frozenset((PINS_HEADING, *(f"## {get_labels(code)['rules']}" for code in load_language_tables())))
 
 
 def _read_summary(message: Message) -> str:
@@ -196,17 +196,17 @@ def _read_summary(message: Message) -> str:
 
 
 def _with_parts(message: Any, parts: Sequence[Any]) -> Any:
-    return message if same_objects(parts, message.parts) else replace(message, parts=list(parts))
+    return message if are_same_objects(parts, message.parts) else replace(message, parts=list(parts))
 
 
-def _belongs_to_group(unit: Unit, group: Sequence[Unit]) -> bool:
+def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
     """Return whether the part goes into one request with these: a result after results, or what else they came with."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None
 
 
-def _join_parts(group: Sequence[Unit], messages: Sequence[Message]) -> Message:
+def _join_parts(group: Sequence[RepairUnit], messages: Sequence[Message]) -> Message:
     parts = [part for unit in group for part in unit.raw]
     first = next((unit.source for unit in group if unit.source >= 0), None)
     return ModelRequest(parts=parts) if first is None else _with_parts(messages[first], parts)

@@ -14,8 +14,8 @@ from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent
 from pydantic_core import to_jsonable_python
 
 from unabridged.formats.base import Edit, Slot
-from unabridged.formats.fields import Unreadable, as_arguments, as_json, same_objects
-from unabridged.formats.parts import Content, edit_leaves
+from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments
+from unabridged.formats.parts import MessageContent, edit_leaves
 from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
 
 ANSWER_KINDS = frozenset({"tool-return", "retry-prompt"})
@@ -34,7 +34,7 @@ _URL_KINDS: dict[str, MediaKind] = {
 }
 
 
-class Parts(Content):
+class Parts(MessageContent):
     """Collects what the parts of one message hold."""
 
     def __init__(self) -> None:
@@ -47,9 +47,9 @@ class Parts(Content):
     def add(self, part: Any) -> None:
         """Take in one item of a user's content."""
         if isinstance(part, str):
-            self.say(part)
+            self.add_text(part)
         elif isinstance(part, TextContent):
-            self.say(part.content)
+            self.add_text(part.content)
         elif (media := read_item_media(part)) is not None:
             self.media.append(media)
         elif not isinstance(part, CachePoint):
@@ -59,7 +59,7 @@ class Parts(Content):
         """Take in one part of a request, or of a model's response."""
         kind = part.part_kind
         if kind in {"text", "speech"}:
-            self.say(part.content or "")
+            self.add_text(part.content or "")
             self.media += [media for media in [read_item_media(getattr(part, "audio", None))] if media]
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
@@ -90,7 +90,7 @@ class Parts(Content):
 
     def attach_part(self, part: Any) -> None:
         """Take in a part that is nobody's words here."""
-        self.attach(to_shown_data(part))
+        self.add_attached(to_shown_data(part))
 
 
 def to_shown_data(part: Any) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _edit_content(content: Any, edit: Edit) -> Any:
     if isinstance(content, str):
         return _edit_text(content, edit)
     items = [_edit_item(item, edit) for item in content]
-    return content if same_objects(items, content) else items
+    return content if are_same_objects(items, content) else items
 
 
 def _edit_item(item: Any, edit: Edit) -> Any:
@@ -216,7 +216,7 @@ def _edit_answer(part: Any, edit: Edit) -> Any:
     old = answer_text(part)
     new = edit(Slot("answer", part.tool_call_id), old) if old else old
     files = [_edit_item(file, edit) for file in part.files]
-    if new == old and same_objects(files, part.files):
+    if new == old and are_same_objects(files, part.files):
         return part
     text = "\n".join(one for one in (new, *files) if isinstance(one, str) and one)
     kept = [file for file in files if not isinstance(file, str)]
@@ -230,7 +230,7 @@ def _edit_call(part: Any, edit: Edit) -> Any:
     new = edit(Slot("call", part.tool_call_id), old)
     if new == old:
         return part
-    return replace(part, args=new if isinstance(part.args, str) else as_arguments(new))
+    return replace(part, args=new if isinstance(part.args, str) else parse_call_arguments(new))
 
 
 _EDITORS: dict[str, Callable[[Any, Edit], Any]] = {

@@ -14,7 +14,7 @@ from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError, WontFit
-from unabridged.formats import DEFAULT, Format, detect
+from unabridged.formats import DEFAULT, Format, detect_message_format
 from unabridged.recall.tools import Tools, tools
 
 log = logging.getLogger("unabridged")
@@ -101,7 +101,7 @@ class History:
     def compactor(self, thread: Name | None = None, messages: Sequence[Any] = ()) -> Compactor:
         """Return the compactor that served the thread last, else one for messages like these."""
         last = self._sent.get(self._resolve_thread(thread))
-        return last[0] if last is not None else self._engine_for(detect(messages)).compactor_for(Agent())
+        return last[0] if last is not None else self._engine_for(detect_message_format(messages)).compactor_for(Agent())
 
     def replay(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """Return the original conversation of what was sent last, or of this list of messages."""

@@ -30,7 +30,7 @@ from unabridged.asking.overflow import is_overflow
 from unabridged.compactor import Compaction
 from unabridged.errors import WontFit
 from unabridged.formats import BedrockConverse
-from unabridged.formats.fields import same_objects
+from unabridged.formats.fields import are_same_objects
 from unabridged.telemetry import otel
 
 FORMAT = BedrockConverse()
@@ -120,7 +120,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             request = self._make_request(agent)
             sent = _AgentRequest(request, kit.run(request.fit()))
         shorter = sent.shorter
-        if shorter is None or sent.refusal is not e or not same_objects(sent.refused_messages, agent.messages):
+        if shorter is None or sent.refusal is not e or not are_same_objects(sent.refused_messages, agent.messages):
             shorter = kit.run(self._shorten(agent, sent, e))
         elif isinstance(shorter, Exception):
             raise shorter
@@ -253,8 +253,8 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             "description": kit.TOOL_DESCRIPTIONS[name],
             "inputSchema": {"json": kit.TOOL_PARAMETERS[name]},
         }
-        answer_call.__name__ = name
-        return PythonAgentTool(name, spec, answer_call)
+        look.__name__ = name
+        return PythonAgentTool(name, spec, look)
 
 
 async def _run_counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction:

@@ -9,7 +9,7 @@ from strands.models import Model
 
 from unabridged.adapters.kit import NamedModel, OwnModel
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.replies import stop_of
+from unabridged.asking.replies import read_stop_reason
 from unabridged.tokens.calibrate import Usage
 
 
@@ -50,4 +50,4 @@ async def ask_model(model: Model, ask: Ask) -> Reply:
         calls += "toolUse" in (event.get("contentBlockStart", {}).get("start") or {})
         stop = event.get("messageStop", {}).get("stopReason") or stop
         used = event.get("metadata", {}).get("usage") or used
-    return Reply("".join(texts), stop_of(stop), read_usage(used), calls, model=model_name(model) or "")
+    return Reply("".join(texts), read_stop_reason(stop), read_usage(used), calls, model=model_name(model) or "")
