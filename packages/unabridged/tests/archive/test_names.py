@@ -9,6 +9,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -118,6 +119,44 @@ def _by_store(name: Any, archive: Any) -> None:
     asyncio.run(store.append(key, [{"type": "x", "uuid": "1"}]))
 
 
+def _conversation_of_pydantic_ai(name: Any, archive: Any, *, by: str = "conversation_id") -> None:
+    from pydantic_ai import Agent  # slow
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+    from pydantic_ai.models.test import TestModel
+
+    from unabridged.adapters.pydantic_ai import Compaction
+
+    history: list[ModelMessage] = [
+        ModelRequest([UserPromptPart(said["content"])]) if said["role"] == "user" else ModelResponse([TextPart("Yes.")])
+        for said in TALK
+    ]
+    thread: dict[str, Any] = {"thread": lambda _: name} if by == "thread" else {}
+    agent = Agent(TestModel(), capabilities=[Compaction(window=2_000, archive=archive, model=None, **thread)])
+    more = {} if thread else {"conversation_id": name}
+    asyncio.run(agent.run("And now?", message_history=history, **more))
+
+
+def _session_of_openai_agents(name: Any, archive: Any) -> None:
+    from agents import SQLiteSession  # slow
+
+    from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
+
+    inner = SQLiteSession("t")
+    inner.session_id = name
+    session = CompactingSession(inner, CompactingProvider(window=4_000, archive=archive, model=None))
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=session.session_id)
+
+
+def _session_of_adk(name: Any, archive: Any) -> None:
+    from google.adk.sessions import Session  # slow
+
+    from unabridged.adapters.google_adk import CompactionPlugin
+
+    session = Session.model_construct(id=name, app_name="a", user_id="u")
+    scope = CompactionPlugin(window=4_000, archive=archive, model=None, namespace="default").scope(session)
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=scope.thread)
+
+
 THREADS: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: Compactor(window=4_000, archive=archive).fit(TALK, thread=name),
     "compact": lambda name, archive: Compactor(window=4_000, archive=archive).compact(TALK, thread=name),
@@ -127,6 +166,10 @@ THREADS: dict[str, Callable[[Any, Any], object]] = {
     "with thread": _in_context,
     "Strands": _strands,
     "Engine.request": _by_request,
+    "Pydantic AI": _conversation_of_pydantic_ai,
+    "Pydantic AI, thread=": partial(_conversation_of_pydantic_ai, by="thread"),
+    "OpenAI Agents": _session_of_openai_agents,
+    "Google ADK": _session_of_adk,
 }
 NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: compactor(archive=archive).fit(TALK, thread="t", namespace=name),
@@ -164,6 +207,24 @@ def test_what_is_no_name_is_refused_by_every_door_and_nothing_is_stored(what: st
         open_door(what, door)(REFUSED[kind], archive)
     assert not archive.namespaces()
     assert not archive.notes()
+
+
+@pytest.mark.parametrize("field", ["project_key", "session_id", "subpath"])
+def test_the_session_store_of_the_claude_agent_sdk_takes_the_same_names(field: str) -> None:
+    archive = MemoryArchive()
+    store = ArchiveSessionStore(archive)
+    key: Any = {"project_key": "p", "session_id": "s", "subpath": "x"}
+    for kind, name in REFUSED.items():
+        if (field, kind) == ("subpath", "empty"):  # the session itself
+            continue
+        with pytest.raises(SettingsError, match=f"^{field} .*1 to 512 bytes"):
+            asyncio.run(store.append({**key, field: name}, [{"type": "x", "uuid": "1"}]))
+    assert not archive.namespaces()
+    for name, text in TAKEN.values():
+        if (field, name) == ("subpath", 0):
+            continue
+        asyncio.run(store.append({**key, field: name}, [{"type": "x", "uuid": "1"}]))
+        assert asyncio.run(store.load({**key, field: text})) == [{"type": "x", "uuid": "1"}]
 
 
 READS: dict[str, Callable[[Compactor, Any], object]] = {
@@ -303,3 +364,4 @@ def test_a_sub_agents_thread_has_a_legal_name_whatever_its_messages_say() -> Non
     for first in ("a\nb", "x" * 600, "\ud800"):
         assert check_name(sub_thread("t", first)).startswith("t/")
     assert sub_thread("t", "x" * 600) != sub_thread("t", "y" * 600)
+    assert sub_thread("x" * LONGEST, "m1") == "x" * LONGEST
