@@ -198,15 +198,21 @@ class Talking(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def give_addresses(monkeypatch: pytest.MonkeyPatch, *last: int) -> None:
+    """Let every name stand for these addresses of this machine, each by its last number."""
+
+    async def several(_: object, host: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
+        about = {"hostname": host, "port": port, "family": family, "proto": 0, "flags": socket.AI_NUMERICHOST}
+        return [{**about, "host": f"127.0.0.{place}"} for place in last]
+
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", several)
+
+
 @pytest.mark.parametrize(("dead", "status"), [(0, 200), (1, 200), (2, 200), (3, 502), (6, 502)])
 def test_a_connection_that_is_refused_is_tried_at_two_other_addresses_of_the_host(
     dead: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def several(_: object, host: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
-        about = {"hostname": host, "port": port, "family": family, "proto": 0, "flags": socket.AI_NUMERICHOST}
-        return [{**about, "host": f"127.0.0.{place}"} for place in [*range(2, 2 + dead), 1]]
-
-    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", several)
+    give_addresses(monkeypatch, *range(2, 2 + dead), 1)
     Talking.came.clear()
     with listening(Talking) as port:
         upstreams = dict.fromkeys(FAMILIES, f"http://provider.test:{port}")
@@ -215,19 +221,29 @@ def test_a_connection_that_is_refused_is_tried_at_two_other_addresses_of_the_hos
     assert len(Talking.came) == (status == 200)
 
 
-def test_a_failure_at_tls_is_not_tried_again_at_the_same_address(tmp_path: Path) -> None:
-    came: list[bytes] = []
+@pytest.mark.parametrize(("addresses", "tried"), [(1, 1), (2, 2), (3, 3), (6, 3)])
+def test_a_failure_at_tls_is_tried_again_at_two_other_addresses_of_the_host(
+    addresses: int, tried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[tuple[str, bytes]] = []
 
     class Plain(BaseHTTPRequestHandler):
         def handle(self) -> None:
-            came.append(self.connection.recv(5)[:1])
+            came.append((self.connection.getsockname()[0], self.connection.recv(5)[:1]))
             self.connection.sendall(b"this is no TLS, and says so\r\n\r\n")
 
-    with listening(Plain) as port:
-        upstreams = dict.fromkeys(FAMILIES, f"https://127.0.0.1:{port}")
+    give_addresses(monkeypatch, *range(1, 1 + addresses))
+    with listening(Plain, "0.0.0.0") as port:  # noqa: S104 - all addresses of this machine
+        upstreams = dict.fromkeys(FAMILIES, f"https://provider.test:{port}")
         with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
             assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == 502
-    assert came == [b"\x16"], "a greeting, and no byte of the request"
+    assert came == [(f"127.0.0.{place}", b"\x16") for place in range(1, 1 + tried)], "greetings, and no more"
+
+
+def test_a_host_without_an_address_is_the_gateways_own_error(tmp_path: Path) -> None:
+    upstreams = dict.fromkeys(FAMILIES, "http://no-such-host.invalid")
+    with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+        assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == 502
 
 
 class Unsummarising(ProviderApp):
