@@ -6,10 +6,17 @@ no contract is marked so.
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 from hypothesis import settings
 
 from effort import ALL
+
+# Every worker, and every program that a test starts, would compile all of it again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 pytest.register_assert_rewrite("properties_case")  # a promise that breaks says what it found
 settings.register_profile("suite", derandomize=True, deadline=None)
