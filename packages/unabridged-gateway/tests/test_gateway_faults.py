@@ -21,6 +21,7 @@ from google.genai import errors
 
 from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
 from patience import PATIENCE
+from rows import rows
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
 from unabridged_testing.loopback_wires import Served
@@ -70,8 +71,8 @@ def wait_for(happened: Callable[[], Any]) -> None:
     raise AssertionError("it did not happen in 20 seconds")
 
 
-@pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize("length", LENGTHS)
+@rows("name", PATHS)
+@rows("length", LENGTHS)
 def test_the_providers_errors_and_its_garbage_reach_the_client_as_they_are(
     name: str, length: str, tmp_path: Path
 ) -> None:
@@ -170,8 +171,8 @@ def listening(handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1") ->
         server.server_close()
 
 
-@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "DELETE"])
-@pytest.mark.parametrize("rounds", [1, 8])
+@rows("method", ["POST", "GET", "PUT", "DELETE"])
+@rows("rounds", [1, 8])
 def test_a_request_that_may_have_arrived_is_not_sent_again(method: str, rounds: int, tmp_path: Path) -> None:
     Closing.came.clear()
     with listening(Closing) as port:
@@ -298,8 +299,8 @@ def test_with_the_archive_gone_every_request_is_still_answered(harm: Callable[[P
             assert "[DONE]" in client.post(PATHS["chat"], json=body("chat", rounds, stream=True)).text
 
 
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
-@pytest.mark.parametrize("length", LENGTHS)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
+@rows("length", LENGTHS)
 def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: bool, tmp_path: Path) -> None:
     provider = ProviderApp(worker(0), window=WINDOW)
     provider.faults.append(held(threading.Event()) if streaming else slow(60))

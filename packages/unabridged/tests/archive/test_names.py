@@ -29,6 +29,7 @@ from cli_case import SESSION, run
 from conversations import long_chat
 from engine_case import compactor
 from gateway_case import gateway
+from rows import rows
 from unabridged import Compactor
 from unabridged.adapters import kit
 from unabridged.adapters.claude_agent_sdk import ArchiveSessionStore, compaction_callback
@@ -189,8 +190,8 @@ def open_door(what: str, door: str) -> Callable[[Any, Any], object]:
     return (THREADS if what == "thread" else NAMESPACES)[door]
 
 
-@pytest.mark.parametrize("kind", TAKEN)
-@pytest.mark.parametrize(("what", "door"), DOORS)
+@rows("kind", TAKEN)
+@rows(("what", "door"), DOORS)
 def test_a_name_is_the_same_text_through_every_door(what: str, door: str, kind: str) -> None:
     archive = MemoryArchive()
     name, text = TAKEN[kind]
@@ -199,8 +200,8 @@ def test_a_name_is_the_same_text_through_every_door(what: str, door: str, kind: 
     assert what == "namespace" or [*archive.threads("default")] == [text]
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize(("what", "door"), DOORS)
+@rows("kind", REFUSED)
+@rows(("what", "door"), DOORS)
 def test_what_is_no_name_is_refused_by_every_door_and_nothing_is_stored(what: str, door: str, kind: str) -> None:
     archive = MemoryArchive()
     with pytest.raises(SettingsError, match="1 to 512 bytes"):
@@ -246,8 +247,8 @@ READS: dict[str, Callable[[Compactor, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize("method", READS)
+@rows("kind", REFUSED)
+@rows("method", READS)
 def test_what_is_no_name_is_refused_by_what_reads_too(method: str, kind: str) -> None:
     with compactor() as engine, pytest.raises(SettingsError, match=r"1 to 512 bytes|must be text"):
         READS[method](engine, REFUSED[kind])
@@ -271,8 +272,8 @@ def test_every_method_finds_what_was_stored_under_a_number_or_an_id(kind: str) -
 # -- the command line and the gateway ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["--thread", "--namespace"])
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 513])
+@rows("option", ["--thread", "--namespace"])
+@rows("name", ["", "a\nb", "x" * 513])
 def test_the_command_line_refuses_what_is_no_name(option: str, name: str, tmp_path: Path) -> None:
     archive = f"sqlite:///{tmp_path / 'a.db'}"
     made = run("compact", SESSION, "--window", "8k", "--archive", archive, "-o", tmp_path / "o.json", option, name)
@@ -313,8 +314,8 @@ def test_the_gateways_namespace_is_a_name(tmp_path: Path) -> None:
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["namespaces", "threads", "leases", "notes"])
-@pytest.mark.parametrize("value", [7, 1.5, "text"])
+@rows("table", ["namespaces", "threads", "leases", "notes"])
+@rows("value", [7, 1.5, "text"])
 def test_the_tables_of_sqlite_refuse_a_name_of_another_type(table: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Compactor(window=4_000, archive=f"sqlite:///{path}") as engine:
@@ -343,8 +344,8 @@ INSERTS: dict[str, Callable[[str, Any], tuple[str, list[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("value", [7, 1.5, True])
-@pytest.mark.parametrize("column", ["namespaces (name)", "leases (namespace)", "leases (thread)", "notes (namespace)"])
+@rows("value", [7, 1.5, True])
+@rows("column", ["namespaces (name)", "leases (namespace)", "leases (thread)", "notes (namespace)"])
 def test_the_tables_of_postgres_refuse_a_name_of_another_type(column: str, value: Any) -> None:
     url, schema = postgres_url(), new_schema()
     with closing(open_postgres(url, schema=schema)) as archive, psycopg.connect(url) as connection:

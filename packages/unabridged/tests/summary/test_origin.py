@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, system, user
 from effort import examples
 from protocols import PROTOCOLS
+from rows import rows
 from unabridged.authorship import NO_TURNS, count_turns, read_turn_counts, with_origins
 from unabridged.engine.cut import safe_indices
 from unabridged.formats import detect
@@ -131,7 +132,7 @@ def ending(*fenced: bool) -> list[dict[str, Any]]:
     return messages
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fenced", "observed"),
     [
         ((True,), False), ((True, True), False), ((True, True, True), True), ((True, True, False), False),
