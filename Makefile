@@ -17,7 +17,7 @@ PROJECTS := $(wildcard packages/*/pyproject.toml)
 PACKAGES := $(PROJECTS:/pyproject.toml=)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract soak replicas fleet ray mutants peers versions clients bench docs dist format clean
+.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions clients bench docs dist format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,7 +40,10 @@ $(DEMO): $(PROJECTS)
 demo: $(DEMO) ## compact a long coding session into an 8k window, on screen
 	@$(BIN)/unabridged compact examples/coding_session.json --window 8k
 
-test: $(if $(ROOM),$(STAMP),check) ## lint, types, tests; ALL=1 adds what takes long, ROOM=engine runs the tests of one room or package
+test: $(STAMP) ## lint, types, tests; ALL=1 adds what takes long, ROOM=engine runs the tests of one room or package
+	@$(MAKE) --no-print-directory -j2 $(if $(ROOM),,check) suite
+
+suite: $(STAMP)
 	PYTHONHASHSEED=0 UNABRIDGED_ALL=$(ALL) $(BIN)/python -m pytest -n 3 --dist worksteal $(if $(ROOM),$(wildcard packages/*/tests/$(ROOM) packages/unabridged-$(ROOM)/tests))
 
 check: $(STAMP) ## lint and types only

@@ -6,13 +6,24 @@ no contract is marked so.
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
+
 import pytest
 from hypothesis import settings
 
-from effort import ALL
+from effort import ALL, examples
+
+# Every worker, and every program that a test starts, would compile all of it again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# The frameworks make a million objects while they are imported: nothing of them is garbage.
+gc.disable()
 
 pytest.register_assert_rewrite("properties_case")  # a promise that breaks says what it found
-settings.register_profile("suite", derandomize=True, deadline=None)
+settings.register_profile("suite", max_examples=examples(40, 100), derandomize=True, deadline=None)
 settings.load_profile("suite")
 
 
@@ -22,3 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="takes long: make test ALL=1"))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage again, but only of what the tests make."""
+    gc.freeze()
+    gc.enable()

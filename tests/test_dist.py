@@ -133,3 +133,11 @@ def test_the_page_on_versions_tells_those_of_the_stores() -> None:
 def test_a_receipt_of_a_later_version_is_read_without_what_this_one_does_not_know() -> None:
     receipt = Receipt("r", "t", "summary", "why", 1.0, ((0, 4),), 9, 5, 900, 300, "memory:", "model-free")
     assert receipt_from_dict({**asdict(receipt), "of_a_later_version": 1}) == receipt
+
+
+def test_the_demo_installs_what_it_runs_and_nothing_of_development() -> None:
+    command = ["make", "--dry-run", "--always-make", "demo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "compact examples/coding_session.json" in done.stdout
+    asked = set(re.findall(r"(?:-e|-r) ([^\s;]+)", done.stdout))
+    assert asked == {"packages/unabridged", "packages/unabridged-corpus", "packages/unabridged-cli"}

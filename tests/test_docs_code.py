@@ -24,6 +24,7 @@ import typer
 import workspace
 from cli_case import SESSION, run
 from places import ROOT
+from rows import rows
 from unabridged import Compactor, Hooks, Settings
 from unabridged_cli.app import app
 from unabridged_testing.loopback import Loopback, LoopbackReply
@@ -114,7 +115,7 @@ def test_the_code_of_the_page_runs(
     assert provider.refused == []
 
 
-@pytest.mark.parametrize("page", CODED, ids=lambda page: page.stem)
+@rows("page", CODED, ids=lambda page: page.stem)
 def test_a_page_uses_nothing_that_it_does_not_show(page: Path) -> None:
     shown: set[str] = set()
     wanted: set[str] = set()
@@ -208,7 +209,7 @@ def close(known: dict[str, Any]) -> None:
 HOOKS = ROOT / "docs" / "hooks.md"
 
 
-@pytest.mark.parametrize("number", range(1, sum(block.language == "python" for block in blocks(HOOKS))))
+@rows("number", range(1, sum(block.language == "python" for block in blocks(HOOKS))))
 def test_each_example_of_a_hook_needs_only_the_conversation_and_its_own_imports(number: int) -> None:
     conversation, *examples = [block.code for block in blocks(HOOKS) if block.language == "python"]
     known: dict[str, Any] = {"__name__": "hooks"}

@@ -20,6 +20,7 @@ from benchmarks.parts import scale, survival
 from benchmarks.replay import Track, replay, tail
 from benchmarks.replay import _said as said_without_time
 from conversations import assistant, chat_round, system, user
+from rows import rows
 from unabridged.settings import Prices
 from unabridged_testing import refusals
 
@@ -48,7 +49,7 @@ def toy(given: Given) -> Fit:
     return fit
 
 
-@pytest.mark.parametrize("path", sorted(PEERS.glob("[!_]*.py")), ids=lambda path: path.stem)
+@rows("path", sorted(PEERS.glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_a_peer_is_one_file_of_under_sixty_lines(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) < 60
 
@@ -172,7 +173,7 @@ def test_a_mark_of_perfect_memory_stands_for_all_that_was_shown() -> None:
     assert "heron" in track.text([0])
 
 
-@pytest.mark.parametrize("fault", [fault for fault in fakes.FAULTS if fault != "hangs"])
+@rows("fault", [fault for fault in fakes.FAULTS if fault != "hangs"])
 def test_every_fault_is_an_exception_or_a_reply_no_one_should_use(fault: str) -> None:
     fake = fakes.Fake(fault)
     try:

@@ -11,6 +11,7 @@ import pytest
 
 from cli_case import SESSION, SESSION_FILES, run
 from conversations import assistant, chat_round, user
+from rows import rows
 from unabridged.errors import SettingsError
 from unabridged_corpus.evaluate import questions
 from unabridged_corpus.evaluate.arms import build_tail_arm, build_unabridged_arm, choose_arms
@@ -80,7 +81,7 @@ def test_a_folder_is_every_conversation_in_its_files(folder: Path) -> None:
     assert found[2].questions[1].evidence == (20,)
 
 
-@pytest.mark.parametrize("file", SESSION_FILES, ids=lambda file: file.stem)
+@rows("file", SESSION_FILES, ids=lambda file: file.stem)
 def test_the_sessions_of_clients_are_read(file: Path) -> None:
     (found,) = read_conversations(file)
     assert len(found.views) == len(found.messages) > 0
@@ -230,7 +231,7 @@ def test_json_alone_goes_to_standard_output_with_a_dash(folder: Path) -> None:
     assert ran.json["questions"] == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "said"),
     [
         (["nowhere"], "there is no file or folder"),

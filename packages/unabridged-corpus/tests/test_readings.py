@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cli_case import SESSION, run
 from conversations import assistant, chat_round, user
+from rows import rows
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
 from unabridged.languages import get_labels
@@ -128,7 +129,7 @@ def test_the_second_reading_has_the_same_probes_and_the_order_turned_around(brou
     assert all(reading.probes == some_probes()["probes"] for reading in read.readings)
 
 
-@pytest.mark.parametrize("name", ["", "one", "runs:r1", "../x", "é\n", "[b]"])
+@rows("name", ["", "one", "runs:r1", "../x", "é\n", "[b]"])
 def test_whatever_the_letters_the_marks_reach_the_text_they_were_given_to(name: str) -> None:
     asked = reader(liking("not run yet"))
     read = read_all_conversations([one(working(20), name)], asked, model=lambda _: PROSE, window=1_500, readings=1)
@@ -246,13 +247,13 @@ BAD_MARKS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", BAD_PROBES)
+@rows("value", BAD_PROBES)
 def test_probes_that_are_not_as_asked_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         read_probes(value, 10)
 
 
-@pytest.mark.parametrize("value", BAD_MARKS)
+@rows("value", BAD_MARKS)
 def test_marks_that_are_not_as_asked_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expected"):
         read_marks(value, ["K", "Q"], 10)
@@ -265,7 +266,7 @@ def test_what_is_as_asked_is_taken_alone_or_in_a_fence() -> None:
             assert read_marks(read_json(Reply(text)), ["Q", "K"], 10) == value
 
 
-@pytest.mark.parametrize(
+@rows(
     "reply",
     [
         Reply(""),
@@ -401,7 +402,7 @@ def test_a_call_and_its_answers_stay_together() -> None:
         assert not conversation.views[place].answers
 
 
-@pytest.mark.parametrize("cut", [0, -1, 122, 999, "5", 2.0, True])
+@rows("cut", [0, -1, 122, 999, "5", 2.0, True])
 def test_a_cut_that_is_no_place_in_the_conversation_is_an_error_of_the_file(tmp_path: Path, cut: Any) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"messages": working(), "cut": cut}))
     with pytest.raises(SessionFileError, match="the cut of"):
@@ -504,7 +505,7 @@ def test_the_command_says_what_failed(upstream: Upstream) -> None:
     assert "no reading was made" in ran.err
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "said"),
     [
         (["--keep", "x"], "--reader provider:name"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
+from rows import rows
 from unabridged.messages import Answer, Call, View
 from unabridged_corpus.evaluate.score import (
     Needs,
@@ -92,7 +91,7 @@ def used(name: str, value: Any) -> list[dict[str, Any]]:
     return [call(**{name: value}), {"role": "assistant", "content": [use]}]
 
 
-@pytest.mark.parametrize("before", ["\n", "\t", "\r", "\x08", "\\", '"', "\u00e9 ", "\x00"])
+@rows("before", ["\n", "\t", "\r", "\x08", "\\", '"', "\u00e9 ", "\x00"])
 def test_a_name_in_a_call_is_read_as_it_is_whatever_json_writes_in_front_of_it(before: str) -> None:
     """`\\tgetColor` is the name `getColor`, never `tgetColor`; nothing else is read as needed beside it."""
     stood = [{"role": "user", "content": "getColor, tgetColor, ngetColor, rgetColor, bgetColor and u0000getColor"}]

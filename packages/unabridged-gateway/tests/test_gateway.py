@@ -15,6 +15,7 @@ import pytest
 
 from gateway_case import KEY, PATHS, body_of, gateway_before, say
 from patience import PATIENCE
+from rows import rows
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged_gateway.app import Gateway
@@ -25,8 +26,8 @@ from unabridged_testing.provider_faults import delay_answer
 from unabridged_testing.serving import serve_in_thread
 
 
-@pytest.mark.parametrize("kind", PATHS)
-@pytest.mark.parametrize("turns", [1, 30], ids=["unparsed", "parsed"])
+@rows("kind", PATHS)
+@rows("turns", [1, 30], ids=["unparsed", "parsed"])
 def test_below_the_trigger_the_provider_gets_the_very_bytes(kind: str, turns: int) -> None:
     provider = ProviderApp(say, window=20_000)
     odd = json.dumps(body_of(kind, turns), separators=(" ,  ", ":   ")).encode()
@@ -78,8 +79,8 @@ def test_a_client_elsewhere_is_told_of_no_file_of_the_gateways_machine(tmp_path:
         assert str(tmp_path).encode() not in request.body
 
 
-@pytest.mark.parametrize("kind", PATHS)
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@rows("kind", PATHS)
+@rows("streamed", [False, True], ids=["plain", "streamed"])
 def test_too_long_is_learned_and_sent_again_shorter(kind: str, streamed: bool) -> None:
     provider = ProviderApp(say, window=5_000)
     path = PATHS[kind]

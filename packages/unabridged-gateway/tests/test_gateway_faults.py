@@ -21,6 +21,7 @@ from google.genai import errors
 
 from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
 from patience import PATIENCE
+from rows import rows
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
 from unabridged_testing.loopback_wires import ServedAnswer
@@ -77,8 +78,8 @@ def wait_for(happened: Callable[[], Any]) -> None:
     raise AssertionError("it did not happen in 20 seconds")
 
 
-@pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize("length", LENGTHS)
+@rows("name", PATHS)
+@rows("length", LENGTHS)
 def test_the_providers_errors_and_its_garbage_reach_the_client_as_they_are(
     name: str, length: str, tmp_path: Path
 ) -> None:
@@ -182,8 +183,8 @@ def listening(handler: type[BaseHTTPRequestHandler], host: str = "127.0.0.1") ->
         server.server_close()
 
 
-@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "DELETE"])
-@pytest.mark.parametrize("rounds", [1, 8])
+@rows("method", ["POST", "GET", "PUT", "DELETE"])
+@rows("rounds", [1, 8])
 def test_a_request_that_may_have_arrived_is_not_sent_again(method: str, rounds: int, tmp_path: Path) -> None:
     Closing.came.clear()
     with listening(Closing) as port:
@@ -210,15 +211,21 @@ class Talking(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def give_addresses(monkeypatch: pytest.MonkeyPatch, *last: int) -> None:
+    """Let every name stand for these addresses of this machine, each by its last number."""
+
+    async def several(_: object, host: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
+        about = {"hostname": host, "port": port, "family": family, "proto": 0, "flags": socket.AI_NUMERICHOST}
+        return [{**about, "host": f"127.0.0.{place}"} for place in last]
+
+    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", several)
+
+
 @pytest.mark.parametrize(("dead", "status"), [(0, 200), (1, 200), (2, 200), (3, 502), (6, 502)])
 def test_a_connection_that_is_refused_is_tried_at_two_other_addresses_of_the_host(
     dead: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def several(_: object, host: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
-        about = {"hostname": host, "port": port, "family": family, "proto": 0, "flags": socket.AI_NUMERICHOST}
-        return [{**about, "host": f"127.0.0.{place}"} for place in [*range(2, 2 + dead), 1]]
-
-    monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", several)
+    give_addresses(monkeypatch, *range(2, 2 + dead), 1)
     Talking.came.clear()
     with listening(Talking) as port:
         upstreams = dict.fromkeys(FAMILIES, f"http://provider.test:{port}")
@@ -227,19 +234,29 @@ def test_a_connection_that_is_refused_is_tried_at_two_other_addresses_of_the_hos
     assert len(Talking.came) == (status == 200)
 
 
-def test_a_failure_at_tls_is_not_tried_again_at_the_same_address(tmp_path: Path) -> None:
-    came: list[bytes] = []
+@pytest.mark.parametrize(("addresses", "tried"), [(1, 1), (2, 2), (3, 3), (6, 3)])
+def test_a_failure_at_tls_is_tried_again_at_two_other_addresses_of_the_host(
+    addresses: int, tried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    came: list[tuple[str, bytes]] = []
 
     class Plain(BaseHTTPRequestHandler):
         def handle(self) -> None:
-            came.append(self.connection.recv(5)[:1])
+            came.append((self.connection.getsockname()[0], self.connection.recv(5)[:1]))
             self.connection.sendall(b"this is no TLS, and says so\r\n\r\n")
 
-    with listening(Plain) as port:
-        upstreams = dict.fromkeys(FAMILIES, f"https://127.0.0.1:{port}")
+    give_addresses(monkeypatch, *range(1, 1 + addresses))
+    with listening(Plain, "0.0.0.0") as port:  # noqa: S104 - all addresses of this machine
+        upstreams = dict.fromkeys(FAMILIES, f"https://provider.test:{port}")
         with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
             assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == 502
-    assert came == [b"\x16"], "a greeting, and no byte of the request"
+    assert came == [(f"127.0.0.{place}", b"\x16") for place in range(1, 1 + tried)], "greetings, and no more"
+
+
+def test_a_host_without_an_address_is_the_gateways_own_error(tmp_path: Path) -> None:
+    upstreams = dict.fromkeys(FAMILIES, "http://no-such-host.invalid")
+    with asking(ProviderApp(worker(0), window=WINDOW), tmp_path, upstreams=upstreams) as (client, _):
+        assert client.post(PATHS["chat"], json=body("chat", 1)).status_code == 502
 
 
 class Unsummarising(ProviderApp):
@@ -294,8 +311,8 @@ def test_with_the_archive_gone_every_request_is_still_answered(harm: Callable[[P
             assert "[DONE]" in client.post(PATHS["chat"], json=body("chat", rounds, stream=True)).text
 
 
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
-@pytest.mark.parametrize("length", LENGTHS)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
+@rows("length", LENGTHS)
 def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: bool, tmp_path: Path) -> None:
     provider = ProviderApp(worker(0), window=WINDOW)
     provider.faults.append(pause_until(threading.Event()) if streaming else delay_answer(60))

@@ -13,6 +13,7 @@ import pytest
 from gateway_case import PATHS, body_of, say
 from gateway_watched import Watched, watched
 from patience import PATIENCE
+from rows import rows
 from unabridged.events import Failed
 from unabridged_gateway.logs import JsonLineFormatter, TextLineFormatter
 from unabridged_gateway.metrics import Metrics
@@ -104,8 +105,8 @@ def test_an_archive_that_is_gone_is_not_ready_and_where_it_was_is_told_to_nobody
     assert "the archive fails" in one.texts.getvalue()
 
 
-@pytest.mark.parametrize("kind", PATHS)
-@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+@rows("kind", PATHS)
+@rows("streamed", [False, True], ids=["plain", "streamed"])
 def test_a_request_is_a_span_by_the_conventions(kind: str, streamed: bool) -> None:
     provider = ProviderApp(say, window=8_000)
     more = {"stream": True} if streamed and kind != "contents" else {}

@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rows import rows
 from unabridged_gateway.calls import CallDeadline, GatewayCall
 from unabridged_gateway.config import TenantConfig
 from unabridged_gateway.headers import redact_headers, to_client, to_upstream
@@ -248,7 +249,7 @@ def test_without_tokens_there_is_one_tenant_on_this_machine(peer: str | None) ->
         find_tenant(config, [], "10.0.0.7")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("sent", "tenant", "forwarded"),
     [
         ([(b"x-unabridged-token", ALICE), (b"authorization", b"Bearer sk-1")], "alice", [b"Bearer sk-1"]),
@@ -269,7 +270,7 @@ def test_a_token_names_the_tenant_and_never_goes_upstream(
     assert [value.encode() for _, value in to_upstream(sent, TOKENS)] == forwarded
 
 
-@pytest.mark.parametrize(
+@rows(
     "sent",
     [
         [],
@@ -339,7 +340,7 @@ def test_an_answer_keeps_its_headers_but_those_of_the_connection() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         (b"x-a", b"1\r\nx-b: 2"),

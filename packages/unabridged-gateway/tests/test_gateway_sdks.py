@@ -18,6 +18,7 @@ import pytest
 import sdk_loops
 from gateway_case import WINDOW, Case, gateway, worker
 from patience import PATIENCE
+from rows import rows
 from sdk_loops import SYSTEM, TASK, Chat, Contents, Messages, Responses, client_of
 from unabridged_testing.provider_app import ProviderApp
 from unabridged_testing.provider_faults import pause_until
@@ -74,9 +75,9 @@ def breaks(case: Case) -> int:
     return sum(request.cached_bytes < size for request, size in zip(asked[1:], sizes, strict=False))
 
 
-@pytest.mark.parametrize(("api", "client"), APIS, ids=NAMES)
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@rows(("api", "client"), APIS, ids=NAMES)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
+@rows("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_conversation_far_beyond_the_window_ends_without_a_refusal_and_its_prefix_stands_between_compactions(
     api: Any, client: str, asynchronous: bool, streaming: bool, tmp_path: Path
 ) -> None:

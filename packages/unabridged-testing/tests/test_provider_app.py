@@ -18,6 +18,7 @@ import zstandard
 
 import sdk_loops
 from patience import PATIENCE
+from rows import rows
 from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.provider_app import ProviderApp
@@ -50,8 +51,8 @@ def body(*texts: str, **more: Any) -> dict[str, Any]:
     return {"model": "m", "messages": messages, **more}
 
 
-@pytest.mark.parametrize(("api", "client"), APIS, ids=["chat", "responses", "messages", "contents"])
-@pytest.mark.parametrize("piece", [0, 7], ids=["events", "anywhere"])
+@rows(("api", "client"), APIS, ids=["chat", "responses", "messages", "contents"])
+@rows("piece", [0, 7], ids=["events", "anywhere"])
 def test_sdks_read_its_answers_whole_and_in_pieces_and_its_cache_holds_all_but_what_is_new(
     api: Any, client: str, piece: int
 ) -> None:

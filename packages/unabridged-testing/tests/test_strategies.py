@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import effort
 import unabridged_testing
 from properties_case import WINDOWS
+from rows import rows
 from unabridged.formats import FORMATS
 from unabridged.tokens.meter import Meter
 from unabridged_testing import (
@@ -31,7 +33,7 @@ from unabridged_testing import (
 )
 from unabridged_testing.conversations import WIRES
 
-EXAMPLES = 300
+EXAMPLES = effort.examples(100, 300)
 quick = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
@@ -205,7 +207,7 @@ RESPONDS: dict[str, Any] = {"role": "user", "parts": [RESPONSE, RESPONSE]}
 SIGNED: dict[str, Any] = {"role": "model", "parts": [{**CALLS["parts"][0], "thoughtSignature": "of something else"}]}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("format_", "messages"),
     [
         ("openai-chat", [USER, CHAT_CALLS, *CHAT_ANSWERS, ASSISTANT]),
@@ -222,7 +224,7 @@ def test_a_list_the_provider_takes_has_no_refusals(format_: str, messages: list[
     assert refusals(format_, messages) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("format_", "messages"),
     [
         ("openai-chat", []),

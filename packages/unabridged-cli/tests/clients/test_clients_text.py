@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rows import rows
 from unabridged.errors import SettingsError
 from unabridged_cli.clients import CLIENTS, jsonc, toml_tables
 from unabridged_cli.clients.client import ConfigEntry
@@ -59,7 +60,7 @@ def test_of_two_keys_the_last_is_meant_as_programs_read_it() -> None:
     assert jsonc.value_at('{"a": 1, "a": 2}', ("a",)) == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "where"),
     [
         ('{"a": 1', "line 1, column 8: expected a comma or }"),
@@ -84,10 +85,8 @@ def test_a_place_of_another_kind_is_refused(text: str, what: str) -> None:
         jsonc.insert(text, ("a",), "b", 1)
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
-@pytest.mark.parametrize(
-    "text", ['{\n  "a": 1 // c\n}\n', '{\n  "a": 1, // c\n}\n', "{ // c\n}\n", "{\n}\n", "// c\n", "// c"]
-)
+@rows("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+@rows("text", ['{\n  "a": 1 // c\n}\n', '{\n  "a": 1, // c\n}\n', "{ // c\n}\n", "{\n}\n", "// c\n", "// c"])
 def test_lines_may_end_in_any_way_and_ours_end_in_the_same(text: str, newline: str) -> None:
     text = text.replace("\n", newline)
     added = jsonc.insert(text, ("b",), "c", [2])

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from places import HELPERS
+from rows import rows
 from unabridged.formats import get_format
 from unabridged.sessions import Loaded, load, save
 from unabridged.sessions.files import SESSION_FORMATS
@@ -61,8 +62,8 @@ def go_on(path: Path, kind: str) -> bytes:
     return added
 
 
-@pytest.mark.parametrize("name", MODERN)
-@pytest.mark.parametrize(("summary", "edited"), [(True, False), (True, True), (False, True)])
+@rows("name", MODERN)
+@rows(("summary", "edited"), [(True, False), (True, True), (False, True)])
 def test_without_the_compaction_it_is_the_file_that_it_was(
     name: str, tmp_path: Path, *, summary: bool, edited: bool
 ) -> None:
@@ -74,15 +75,15 @@ def test_without_the_compaction_it_is_the_file_that_it_was(
     assert taken.messages == loaded.messages
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_lines_that_were_kept_are_not_read_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = undo_compactions_in_file(load(FILES / name), every=True)
     monkeypatch.delattr("unabridged_cli.clients.file_undo.read_lines")
     assert undo_compactions_in_file(load(FILES / name, keep_lines=True), every=True) == taken
 
 
-@pytest.mark.parametrize("name", MODERN)
-@pytest.mark.parametrize("edited", [False, True])
+@rows("name", MODERN)
+@rows("edited", [False, True])
 def test_what_came_since_follows_on_what_was_there(name: str, tmp_path: Path, *, edited: bool) -> None:
     loaded, out = load(FILES / name), tmp_path / "out.jsonl"
     save(loaded, shortened(loaded, len(loaded.messages) // 2, edited=edited), out)
@@ -164,7 +165,7 @@ def test_what_our_hook_told_codex_goes_with_the_compaction() -> None:
 HEAD = "Another language model started to solve this problem and produced a summary of its thinking process."
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reply", "summary", "goes"),
     [
         ("Prices come from CSV.", f"{HEAD}\nPrices come from CSV.", True),
@@ -213,7 +214,7 @@ def test_any_compactions_are_taken_back_one_by_one_or_all_at_once(
         assert path.read_bytes() == before.path.read_bytes()
 
 
-@pytest.mark.parametrize("name", MODERN)
+@rows("name", MODERN)
 def test_all_at_once_there_is_no_compaction_left(name: str, tmp_path: Path) -> None:
     path = FILES / name
     for turn in range(3):

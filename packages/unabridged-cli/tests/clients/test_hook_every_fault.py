@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE
+from rows import rows
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 
@@ -125,8 +126,8 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@rows("event", EVENTS)
+@rows("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_fault_is_logged_and_nothing_is_lost_afterwards(fault: Any, event: str, tmp_path: Path) -> None:
     write(tmp_path / "session.jsonl", COUNT // 2)
     run(tmp_path, "PreCompact")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE
+from rows import rows
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unreleased_archives import REFUSAL, REMEDY, files_in, make_sqlite
@@ -77,7 +78,7 @@ def passed(done: subprocess.CompletedProcess[bytes]) -> bool:
     return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-@pytest.mark.parametrize(
+@rows(
     "given",
     [b"", b"{", b"[]", b"null", b"\xff", b"{}", b'{"hook_event_name": "PreCompact"}', b'{"hook_event_name": "Stop"}',
      b'{"hook_event_name": "PreCompact", "session_id": "x", "transcript_path": "/nowhere/at/all.jsonl"}',

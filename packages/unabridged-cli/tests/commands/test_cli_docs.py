@@ -7,11 +7,11 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
 import typer
 
 from cli_case import run
 from places import ROOT
+from rows import rows
 from unabridged import __version__
 from unabridged.settings import OPTIONAL_SECTIONS
 from unabridged_cli.app import app
@@ -37,7 +37,7 @@ def test_the_page_on_summaries_names_every_section_that_can_be_left_out() -> Non
     assert sorted(named) == sorted(OPTIONAL_SECTIONS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@rows("name", COMMANDS)
 def test_every_command_has_an_example_and_json(name: str) -> None:
     done = run(*name.split(), "--help")
     assert done.code == 0

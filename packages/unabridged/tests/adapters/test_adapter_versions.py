@@ -13,6 +13,7 @@ import pytest
 import framework_versions
 import workspace
 from places import HELPERS
+from rows import rows
 from unabridged.adapters.framework_versions import LOWEST_VERSIONS, check_framework
 from unabridged.errors import NotInstalled
 
@@ -55,9 +56,7 @@ def test_every_adapter_of_a_framework_has_a_bound_and_its_extra_asks_for_it() ->
         assert theirs == [f"{package}>={lowest}" for package, lowest in packages.items()]
 
 
-@pytest.mark.parametrize(
-    ("extra", "package"), [(extra, package) for extra in LOWEST_VERSIONS for package in LOWEST_VERSIONS[extra]]
-)
+@rows(("extra", "package"), [(extra, package) for extra in LOWEST_VERSIONS for package in LOWEST_VERSIONS[extra]])
 def test_the_import_error_names_the_older_version_the_one_needed_and_the_remedy(
     extra: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +81,7 @@ def forget(monkeypatch: pytest.MonkeyPatch, extra: str) -> None:
     importlib.invalidate_caches()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("found", "lowest", "enough"),
     [
         ("1.3.15", "1.3.15", True),

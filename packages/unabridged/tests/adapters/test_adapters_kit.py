@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged import ArchiveError, Compaction, Settings, SettingsError, events
 from unabridged.adapters.kit import (
     Agent,
@@ -292,8 +293,8 @@ FORMS = ["sync", "async", "open", "open async"]
 """Streams that are opened here, and those that are open already."""
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(
+@rows("form", FORMS)
+@rows(
     ("tries", "seen"),
     [
         ([[OPENED, 1, 2]], [OPENED, 1, 2]),

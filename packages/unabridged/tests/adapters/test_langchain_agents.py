@@ -38,6 +38,7 @@ from langchain_support import (
     work,
     working,
 )
+from rows import rows
 from unabridged import Settings, SettingsError, WontFit
 from unabridged.adapters.langchain import create_deep_agent, replay
 from unabridged.adapters.langchain.factories import place_in_stack
@@ -173,9 +174,9 @@ class Wordless(ScriptedChat):
             raise ContextOverflowError("Your input exceeds the context window of this model.") from None
 
 
-@pytest.mark.parametrize("kind", [ScriptedChat, Wordless], ids=["with numbers", "without numbers"])
-@pytest.mark.parametrize("state", ["replaced", "kept"])
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+@rows("kind", [ScriptedChat, Wordless], ids=["with numbers", "without numbers"])
+@rows("state", ["replaced", "kept"])
+@rows("later", [False, True], ids=["sync", "async"])
 def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, state: Any, later: bool) -> None:
     model = kind(script=working(60), window=4_000, profile={"max_input_tokens": 60_000})
     own = ours(state=state)
@@ -195,9 +196,9 @@ def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, sta
         assert summaries(after) == 0
 
 
-@pytest.mark.parametrize("refused", [False, True], ids=["known before", "said by the provider"])
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("deep", [False, True], ids=["LangChain", "Deep Agents"])
+@rows("refused", [False, True], ids=["known before", "said by the provider"])
+@rows("later", [False, True], ids=["sync", "async"])
+@rows("deep", [False, True], ids=["LangChain", "Deep Agents"])
 def test_what_can_not_fit_is_langchains_error_too(deep: bool, later: bool, refused: bool) -> None:
     """A host that catches `ContextOverflowError`, as LangChain's own code does, is not left out."""
     window = 200_000 if refused else 8_000

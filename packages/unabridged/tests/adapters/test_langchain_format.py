@@ -20,6 +20,7 @@ from langchain_core.messages import (
 )
 
 from langchain_support import ScriptedChat, call, long_chat, rounds
+from rows import rows
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
 from unabridged.adapters.kit import change_between, follow_change
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
@@ -43,7 +44,7 @@ def ai(*blocks: Any, **fields: Any) -> AIMessage:
     return AIMessage(list(blocks), **fields)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "view"),
     [
         (SystemMessage("Be exact."), View("system", "host", "Be exact.")),
@@ -117,8 +118,8 @@ ODD: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("place", ["message", "content", "block", "source", "text", "input", "summary", "extras", "id"])
+@rows("odd", ODD)
+@rows("place", ["message", "content", "block", "source", "text", "input", "summary", "extras", "id"])
 def test_an_odd_value_anywhere_gives_a_result_or_an_error_of_ours(place: str, odd: Any) -> None:
     blocks: list[Any] = [
         {"type": "text", "text": odd if place == "text" else "a"},
@@ -178,7 +179,7 @@ MESSAGES: list[BaseMessage] = [
 ]
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda m: type(m).__name__)
+@rows("message", MESSAGES, ids=lambda m: type(m).__name__)
 def test_what_is_archived_comes_back_type_for_type(message: BaseMessage) -> None:  # R40
     back = codec.decode(codec.encode(message))
     assert type(back) is type(message)

@@ -26,6 +26,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from langchain_support import ScriptedChat, agent_model, bare, call, fresh_database, ours, summaries, thread, work
 from langchain_support import create_agent as langchains_create_agent
+from rows import rows
 from unabridged.adapters.langchain import (
     SummarizationMiddleware,
     SummarizationToolMiddleware,
@@ -110,9 +111,9 @@ def by_the_agent(agent: Any, form: Callable[[str], Any]) -> list[str]:
 # -- every form, every operation --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", [by_hand, by_the_agent])
-@pytest.mark.parametrize("kind", ["agent", "agent, state kept", "deep", "deep, state replaced"])
-@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@rows("way", [by_hand, by_the_agent])
+@rows("kind", ["agent", "agent, state kept", "deep", "deep, state replaced"])
+@rows("form", FORMS.values(), ids=list(FORMS))
 def test_compact_replay_undo_and_the_next_request_are_exact(
     form: Callable[[str], Any], kind: str, way: Callable[..., list[str]]
 ) -> None:
@@ -142,8 +143,8 @@ def test_compact_replay_undo_and_the_next_request_are_exact(
     check_request(model, replay(agent, "t")[:-1], compacted=False)
 
 
-@pytest.mark.parametrize("kind", ["agent", "agent, state kept", "deep", "deep, state replaced"])
-@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@rows("kind", ["agent", "agent, state kept", "deep", "deep, state replaced"])
+@rows("form", FORMS.values(), ids=list(FORMS))
 def test_what_is_compacted_by_itself_is_replayed_and_taken_back(form: Callable[[str], Any], kind: str) -> None:
     # R40, R46
     agent, model, own = make(kind, InMemorySaver(), trigger=("messages", 12))
@@ -199,8 +200,8 @@ def opened(kind: str, folder: Path) -> Iterator[Any]:
             yield saver
 
 
-@pytest.mark.parametrize("kind", ["agent", "deep"])
-@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
+@rows("kind", ["agent", "deep"])
+@rows("store", ["memory", "sqlite", "postgres"])
 def test_every_checkpointer_in_a_process_that_never_saw_the_thread(store: str, kind: str, tmp_path: Path) -> None:
     archive = f"sqlite:///{tmp_path}/archive.db"
     with opened(store, tmp_path) as saver:
@@ -218,8 +219,8 @@ def test_every_checkpointer_in_a_process_that_never_saw_the_thread(store: str, k
         own.close()
 
 
-@pytest.mark.parametrize("kind", ["agent", "deep"])
-@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
+@rows("kind", ["agent", "deep"])
+@rows("store", ["memory", "sqlite", "postgres"])
 def test_every_checkpointer_in_an_event_loop(store: str, kind: str, tmp_path: Path) -> None:
     async def run(saver: Any) -> None:
         agent, model, _ = make(kind, saver)

@@ -10,6 +10,7 @@ from langchain.agents.middleware import AgentState, TodoListMiddleware
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_support import START, ScriptedChat, agent_model, call, create_agent, ours, thread, work, working
+from rows import rows
 from unabridged import Settings
 from unabridged.adapters.langchain import SummarizationMiddleware, acompact, compact, todos
 from unabridged.events import Event, Failed
@@ -54,9 +55,9 @@ def run(own: SummarizationMiddleware, model: ScriptedChat, *, later: bool = Fals
     return agent
 
 
-@pytest.mark.parametrize("tell", [moody, moody_later])
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("state", ["replaced", "kept"])
+@rows("tell", [moody, moody_later])
+@rows("later", [False, True], ids=["sync", "async"])
+@rows("state", ["replaced", "kept"])
 def test_every_summary_turn_tells_what_the_graphs_state_is_then(tell: Any, later: bool, state: Any) -> None:
     model = agent_model(60, 4_000)
     run(ours(host_state=tell, state=state), model, later=later)

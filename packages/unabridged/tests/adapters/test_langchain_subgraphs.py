@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from langchain.agents.middleware import SummarizationMiddleware as LangChains
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,6 +13,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from langchain_support import ScriptedChat, bare, create_agent, long_chat, ours, summaries, thread
+from rows import rows
 from unabridged.adapters.langchain import replay
 
 TURNS = 30
@@ -80,7 +80,7 @@ def talk(graph: Any, *, later: bool = False) -> list[BaseMessage]:
     return messages
 
 
-@pytest.mark.parametrize(
+@rows(
     ("node", "later", "options"),
     [
         (as_node, False, {}),

@@ -31,6 +31,7 @@ from strands.models.openai import OpenAIModel as StrandsOpenAIModel
 
 from doors import door_named
 from own_model_case import OTHER, TALK, TURNS, WRITTEN, Brain, note, said
+from rows import rows
 from unabridged import Settings
 from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
@@ -87,8 +88,8 @@ def receipts(folder: Path) -> list[dict[str, Any]]:
 
 
 # R49
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("name", ADAPTERS)
+@rows("streaming", [False, True])
+@rows("name", ADAPTERS)
 def test_without_a_model_the_agents_own_writes_the_summaries(name: str, streaming: bool, tmp_path: Path) -> None:
     events: list[Event] = []
     with talking(name, tmp_path, streaming=streaming, on_event=events.append) as (brain, session):
@@ -108,8 +109,8 @@ def test_without_a_model_the_agents_own_writes_the_summaries(name: str, streamin
 
 
 # R49
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("name", ADAPTERS)
+@rows("streaming", [False, True])
+@rows("name", ADAPTERS)
 def test_none_as_the_model_asks_nobody_and_says_nothing_of_it(
     name: str, streaming: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -281,8 +282,8 @@ WIRES: dict[str, Callable[..., Coroutine[Any, Any, list[str]]]] = {
 
 
 # R49
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("name", WIRES)
+@rows("streaming", [False, True])
+@rows("name", WIRES)
 def test_over_http_a_summary_is_one_request_without_tools_and_nothing_of_it_is_streamed(
     name: str, streaming: bool
 ) -> None:

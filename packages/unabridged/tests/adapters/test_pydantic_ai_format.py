@@ -39,6 +39,7 @@ from pydantic_ai.messages import (
     VideoUrl,
 )
 
+from rows import rows
 from unabridged import IllegalConversation, check, repair
 from unabridged.adapters.pydantic_ai import PydanticAI
 from unabridged.archive import codec
@@ -151,7 +152,7 @@ READ: list[tuple[ModelMessage, View]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "view"), READ)
+@rows(("message", "view"), READ)
 def test_every_kind_of_part_is_read(message: ModelMessage, view: View) -> None:
     assert FORMAT.read(message) == view
 
@@ -181,12 +182,12 @@ def test_what_a_providers_own_tools_gave_is_attached_and_its_compaction_resets()
 MESSAGES = [*(message for message, _ in READ), *OWN, asked(UserPromptPart(SUMMARY)), FORMAT.text("user", SUMMARY)]
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@rows("message", MESSAGES)
 def test_an_edit_that_changes_nothing_gives_the_very_message(message: ModelMessage) -> None:
     assert FORMAT.edit(message, lambda _, text: text) is message
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@rows("message", MESSAGES)
 def test_an_edit_reaches_every_text_and_the_original_stays(message: ModelMessage) -> None:
     before = ModelMessagesTypeAdapter.dump_json([message])
     edited = FORMAT.read(FORMAT.edit(message, lambda slot, text: text if slot.kind == "call" else "x"))
@@ -208,13 +209,13 @@ def test_arguments_are_edited_as_they_were_written() -> None:
     assert [part.args for part in parts] == [{"x": "…"}, '{"x":"…"}']
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@rows("message", MESSAGES)
 def test_an_archived_message_comes_back_equal(message: ModelMessage) -> None:
     if not any(isinstance(getattr(part, "content", None), Weather) for part in message.parts):
         assert codec.decode(codec.encode(message)) == message
 
 
-@pytest.mark.parametrize("message", MESSAGES)
+@rows("message", MESSAGES)
 def test_a_message_from_json_means_the_same(message: ModelMessage) -> None:
     (restored,) = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json([message]))
     assert FORMAT.read(restored).meaning_digest == FORMAT.read(message).meaning_digest or isinstance(

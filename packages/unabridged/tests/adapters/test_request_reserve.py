@@ -13,6 +13,7 @@ import pytest
 import unabridged
 from engine_case import rounds
 from gateway_case import gateway
+from rows import rows
 from sdk_loops import Chat, Contents, Messages, Responses, client_of
 from unabridged import Compactor, Settings, SettingsError, WontFit
 from unabridged_testing.loopback import Loopback, LoopbackReply, count_tokens
@@ -88,8 +89,8 @@ def sizes(provider: Any) -> list[int]:
     return [count_tokens([body[name] for name in shown if name in body]) for body in asked]
 
 
-@pytest.mark.parametrize("door", ["wrap", "gateway"])
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@rows("door", ["wrap", "gateway"])
+@rows("way", WAYS.values(), ids=WAYS)
 def test_what_a_request_asks_for_is_left_free(door: str, way: Way, tmp_path: Path) -> None:
     with opened(door, way, tmp_path) as (client, provider):
         way.api.plain(client, way.body(way.conversation(), 100))
@@ -100,9 +101,9 @@ def test_what_a_request_asks_for_is_left_free(door: str, way: Way, tmp_path: Pat
     assert provider.too_long == []
 
 
-@pytest.mark.parametrize("door", ["wrap", "gateway"])
-@pytest.mark.parametrize("asked", [WINDOW - 1, WINDOW, 20_000])
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@rows("door", ["wrap", "gateway"])
+@rows("asked", [WINDOW - 1, WINDOW, 20_000])
+@rows("way", WAYS.values(), ids=WAYS)
 def test_an_answer_that_leaves_no_room_is_the_providers_to_refuse(
     door: str, asked: int, way: Way, tmp_path: Path
 ) -> None:
@@ -111,7 +112,7 @@ def test_an_answer_that_leaves_no_room_is_the_providers_to_refuse(
     assert len(sizes(provider)) == 1, "it was sent, and the provider took it"
 
 
-@pytest.mark.parametrize("odd", [None, 0, -1, True, "many", 1.5, [], {"type": "integer"}])
+@rows("odd", [None, 0, -1, True, "many", 1.5, [], {"type": "integer"}])
 def test_an_odd_max_tokens_is_passed_through_by_the_gateway(odd: Any, tmp_path: Path) -> None:
     import httpx
 
@@ -122,8 +123,8 @@ def test_an_odd_max_tokens_is_passed_through_by_the_gateway(odd: Any, tmp_path: 
     assert json.loads(case.provider.asked[0].content)["max_tokens"] == odd
 
 
-@pytest.mark.parametrize("what", ["fit", "compact", "plan"])
-@pytest.mark.parametrize("odd", [0, -1, True, "many", 1.5])
+@rows("what", ["fit", "compact", "plan"])
+@rows("odd", [0, -1, True, "many", 1.5])
 def test_an_odd_max_tokens_is_refused_by_the_library(what: str, odd: Any) -> None:
     with (
         Compactor(window=WINDOW, archive="memory:") as engine,

@@ -13,6 +13,7 @@ import pytest
 
 import unabridged
 from places import ROOT
+from rows import rows
 from unabridged_testing.loopback import Loopback, LoopbackReply
 
 PAGE = ROOT / "docs" / "sdk.md"
@@ -36,7 +37,7 @@ def script(calls: int) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("index", range(len(BLOCKS)))
+@rows("index", range(len(BLOCKS)))
 def test_the_code_on_the_page_runs(index: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = BLOCKS[index]
     loops = "read_log" in code

@@ -15,6 +15,7 @@ from google.genai import errors
 import effort
 import sdk_loops
 import unabridged
+from rows import rows
 from sdk_loops import TASK, BetaMessages, Chat, Contents, Messages, Responses, client_of, working
 from unabridged_testing.loopback import Loopback
 
@@ -48,9 +49,9 @@ def loop(api: Any, name: str, provider: Loopback, *, asynchronous: bool, streami
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize(("api", "client"), APIS, ids=NAMES)
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@rows(("api", "client"), APIS, ids=NAMES)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
+@rows("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_loop_far_beyond_the_window_has_no_request_refused(
     api: Any, client: str, asynchronous: bool, streaming: bool
 ) -> None:
@@ -64,9 +65,9 @@ def test_a_loop_far_beyond_the_window_has_no_request_refused(
     assert all(TASK in json.dumps(request) for request in provider.requests)
 
 
-@pytest.mark.parametrize(("api", "client"), ALL, ids=ALL_NAMES)
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
-@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+@rows(("api", "client"), ALL, ids=ALL_NAMES)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
+@rows("asynchronous", [False, True], ids=["sync", "async"])
 def test_a_window_smaller_than_was_thought_costs_one_refusal_and_is_learned(
     api: Any, client: str, streaming: bool, asynchronous: bool
 ) -> None:
@@ -77,8 +78,8 @@ def test_a_window_smaller_than_was_thought_costs_one_refusal_and_is_learned(
     assert len(provider.requests) == 31
 
 
-@pytest.mark.parametrize(("api", "client"), ALL, ids=ALL_NAMES)
-@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
+@rows(("api", "client"), ALL, ids=ALL_NAMES)
+@rows("streaming", [False, True], ids=["plain", "streaming"])
 def test_without_wrap_the_same_loop_overflows(api: Any, client: str, streaming: bool) -> None:
     refusals = (openai.OpenAIError, anthropic.AnthropicError, errors.APIError, RuntimeError)
     provider = Loopback(working(30), window=WINDOW)

@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningItem
 
 import unabridged
+from rows import rows
 from unabridged import IllegalConversation
 from unabridged.formats import FORMATS
 from unabridged_testing import conversations
@@ -71,9 +72,7 @@ class Foreign:
     name: str
 
 
-@pytest.mark.parametrize(
-    "text", ["", "no JSON", "[1", '{"role": "user"}', "3", '[{"$unabridged": "object"}]', "\ud800"]
-)
+@rows("text", ["", "no JSON", "[1", '{"role": "user"}', "3", '[{"$unabridged": "object"}]', "\ud800"])
 def test_what_dump_did_not_write_is_refused(text: str) -> None:
     with pytest.raises(IllegalConversation, match="dump"):
         unabridged.load(text)

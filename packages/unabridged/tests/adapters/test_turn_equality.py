@@ -10,6 +10,7 @@ import pytest
 from google.adk.flows.llm_flows.contents import _copy_content_for_request
 from google.genai import types
 
+from rows import rows
 from unabridged import Compactor
 from unabridged.formats.equality import flatten_turns
 
@@ -95,8 +96,8 @@ def test_copies_are_known_to_be_equal_and_changed_ones_never_are(copied: Callabl
         assert not known_turns.is_equal_to(changed), change.__name__
 
 
-@pytest.mark.parametrize("copied", COPIES)
-@pytest.mark.parametrize("change", CHANGES)
+@rows("copied", COPIES)
+@rows("change", CHANGES)
 def test_a_change_in_a_list_built_anew_is_counted_as_in_one_that_was_never_seen(
     copied: Callable[[Contents], Contents], change: Callable[[Contents], None]
 ) -> None:

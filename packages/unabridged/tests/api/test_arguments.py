@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError, UnabridgedError
 
@@ -41,7 +42,7 @@ def test_every_argument_is_tried() -> None:
     assert set(WRONG) == set(inspect.signature(Compactor.__init__).parameters) - {"self"}
 
 
-@pytest.mark.parametrize("name", WRONG)
+@rows("name", WRONG)
 def test_an_argument_of_a_wrong_type_is_said_by_its_name(name: str) -> None:
     beside: dict[str, Any] = {"archive": "memory:", "window": 32_000}
     if name in {"model_window", "fallback", "fallback_window"}:
@@ -59,7 +60,7 @@ def test_settings_as_a_dict_are_told_what_to_write() -> None:
         Compactor(archive="memory:", settings=wrong)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "values"),
     [
         ("deadline", ("5", None, -1, float("nan"), float("inf"), True)),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.settings import FALLBACK_WINDOW, Settings, resolve_limits
@@ -59,7 +60,7 @@ def test_no_trigger_means_never() -> None:
     assert find_trigger_reason(resolve_limits(Settings(trigger=[]), 1_000), RequestSize(10**9, 10**9)) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "wrong",
     [
         {"trigger": ("tokens", True)},
@@ -146,8 +147,8 @@ def test_a_keep_that_a_window_puts_above_the_trigger_is_lowered_with_one_warning
     assert sum("are kept" in text for text in caplog.messages) <= 1
 
 
-@pytest.mark.parametrize("tokens", [10, 1_000, 60_000, 170_000])
-@pytest.mark.parametrize("window", [8_000, 200_000, 1_000_000, None])
+@rows("tokens", [10, 1_000, 60_000, 170_000])
+@rows("window", [8_000, 200_000, 1_000_000, None])
 def test_the_default_keep_is_a_tenth_of_the_window_or_a_third_of_a_trigger_that_is_lower(
     tokens: int, window: int | None
 ) -> None:
@@ -173,7 +174,7 @@ def test_a_keep_above_two_thirds_of_a_trigger_in_messages_gives_one_warning(capl
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("trigger", "window", "budget"),
     [
         (("tokens", 60_000), 60_000, 75_000),

@@ -17,6 +17,7 @@ from archive_child import NAMESPACE, compaction, state
 from archive_support import new_place, open_store
 from patience import PATIENCE
 from places import HELPERS
+from rows import rows
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import base_sql, directory
 
@@ -33,7 +34,7 @@ def child(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[b
     return subprocess.run([sys.executable, CHILD, *arguments], capture_output=True, timeout=timeout, check=False)
 
 
-@pytest.mark.parametrize(("store", "step"), [(store, step) for store, steps in STEPS.items() for step in steps])
+@rows(("store", "step"), [(store, step) for store, steps in STEPS.items() for step in steps])
 def test_a_crash_at_any_step_leaves_the_old_or_the_new_state(store: str, step: str, tmp_path: Path) -> None:
     # R37 R38
     place = new_place(store, tmp_path)

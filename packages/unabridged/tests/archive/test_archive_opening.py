@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
+from rows import rows
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.address import folder_from_url, folder_url
@@ -36,7 +37,7 @@ def test_every_form_opens_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {path.name for path in tmp_path.iterdir()} == {"agent.db", "b.db", "folder", "a", "other"}
 
 
-@pytest.mark.parametrize(
+@rows(
     "url",
     ["sqlite:///{}/missing/x/a.db", "sqlite:///missing/a.db", "dir://{}/missing/x", "dir:missing/x",
      "sqlite:///{}/missing/a.db?bodies=memory://", "sqlite:///{}/a_file/a.db", "dir://{}/a_file/x"],
@@ -77,7 +78,7 @@ def test_the_default_is_a_file_in_the_users_data_folder(tmp_path: Path, monkeypa
     assert len(list(tmp_path.rglob("archive.db"))) == 1
 
 
-@pytest.mark.parametrize(
+@rows(
     "url",
     ["", "agent.db", "/var/agent.db", "mysql://x", "sqlite:", "sqlite://", "sqlite:///", "sqlite:///:memory:",
      "sqlite://agent.db", "dir:", "dir:/", "dir:///", "dir:///a\0b", "memory", "http://x", "redis://user:secret@host"],
@@ -88,7 +89,7 @@ def test_anything_else_is_refused_with_what_would_do(url: str) -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "path"),
     [("dir:x", "x"), ("dir:a/b", "a/b"), ("dir:./x", "./x"), ("dir:../x", "../x"), ("dir:~/x", "~/x"),
      ("dir:/srv/x", "/srv/x"), ("dir:///srv/x", "/srv/x"), ("dir:////srv/x", "/srv/x"), ("dir:///C:/x", "/C:/x")],
@@ -97,7 +98,7 @@ def test_a_folder_is_named_as_in_a_file_url(url: str, path: str) -> None:
     assert folder_from_url(url, windows=False) == path
 
 
-@pytest.mark.parametrize(
+@rows(
     ("url", "path"),
     [("dir:x", "x"), ("dir:C:/x", "C:/x"), ("dir:///C:/x", "C:/x"), ("dir:/C:/x", "C:/x"),
      ("dir:///c:/a/C:/b", "c:/a/C:/b"), ("dir:///srv/x", "/srv/x"), ("dir:////server/share/x", "//server/share/x")],

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive_support import new_place, open_store
+from rows import rows
 from unabridged.archive import search, words
 from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Archive, Part, Scope
@@ -65,7 +66,7 @@ def turns(query: str, texts: list[str]) -> list[int]:
 QUERIES = TEXTS | TEXTS.map(lambda text: f'"{text}"') | st.text(max_size=10)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "terms"),
     [
         ("src/app/getUser.py", "src/app/getuser.py app/getuser.py getuser.py src app getuser py get user"),
@@ -100,7 +101,7 @@ def test_bulk_data_is_one_short_term() -> None:
     assert [len(term) for term in count_terms("aB3" * 1000)] == [MAX_TOKEN_CHARACTERS, len(CUT_MARK)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "names", "phrases"),
     [
         ("alpha Beta alpha", (QueryName("alpha"), QueryName("beta")), ()),
@@ -315,9 +316,7 @@ def test_a_short_message_is_packed_smaller_than_it_is() -> None:
     assert len(pack.pack(body)) < len(body) / 2
 
 
-@pytest.mark.parametrize(
-    "packed", [b"", b"\3x", b"\1", b"\1\xff\xff\xff", pack.pack(b"x" * 99)[:-2], pack.pack(b"x" * 99) + b"!"]
-)
+@rows("packed", [b"", b"\3x", b"\1", b"\1\xff\xff\xff", pack.pack(b"x" * 99)[:-2], pack.pack(b"x" * 99) + b"!"])
 def test_damaged_bytes_are_refused(packed: bytes) -> None:
     with pytest.raises(ArchiveError):
         pack.unpack(packed)

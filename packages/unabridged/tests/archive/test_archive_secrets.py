@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rows import rows
 from unabridged.archive.secrets import find_secrets, mask
 
 # Made up, and in pieces: a scanner of this repository should not take them for real ones either.
@@ -82,7 +82,7 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "secret"), [(kind, secret) for kind, all_ in SECRETS.items() for secret in all_])
+@rows(("kind", "secret"), [(kind, secret) for kind, all_ in SECRETS.items() for secret in all_])
 def test_every_known_form_is_found_where_it_stands_and_masked(kind: str, secret: str) -> None:
     for text in (secret, f"use {secret}, please", f'{{"x":"{secret}"}}', f"({secret})\n"):
         (span,) = find_secrets(text)
@@ -91,13 +91,13 @@ def test_every_known_form_is_found_where_it_stands_and_masked(kind: str, secret:
         assert mask(text) == text.replace(secret, f"[{kind} withheld]")
 
 
-@pytest.mark.parametrize(("text", "secret"), IN_CONTEXT.items())
+@rows(("text", "secret"), IN_CONTEXT.items())
 def test_what_is_assigned_to_the_name_of_a_secret_is_one(text: str, secret: str) -> None:
     (span,) = find_secrets(text)
     assert text[span.start : span.stop] == secret
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@rows("text", LOOK_ALIKES)
 def test_look_alikes_are_left_alone(text: str) -> None:
     assert find_secrets(text) == []
     assert mask(text) == text

@@ -28,6 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import chat, responses
 
+from rows import rows
 from unabridged.archive.codec import MAX_DEPTH, TYPE_KEY, allow, classes, decode, digest, encode
 from unabridged.errors import ArchiveError
 
@@ -88,7 +89,7 @@ def test_what_comes_back_equals_what_went_in(value: Any) -> None:
     check_exact(value)
 
 
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         "\ud83d\ude00",  # two lone surrogates that must not melt into one character
@@ -183,7 +184,7 @@ SDK_OBJECTS = {
 }
 
 
-@pytest.mark.parametrize("name", SDK_OBJECTS)
+@rows("name", SDK_OBJECTS)
 def test_objects_of_the_sdks_come_back_as_themselves(name: str) -> None:
     message: pydantic.BaseModel = SDK_OBJECTS[name]
     for value, get in (
@@ -355,7 +356,7 @@ OWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", OWN, ids=lambda value: type(value).__qualname__)
+@rows("value", OWN, ids=lambda value: type(value).__qualname__)
 def test_whatever_the_program_itself_defines_comes_back_as_itself(value: Any) -> None:
     back = decode(encode({"content": [value]}))["content"][0]
     assert type(back) is type(value)
@@ -383,7 +384,7 @@ class Oslo(datetime):
     pass
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "data"),
     [
         (labelled(), "x"),
@@ -433,7 +434,7 @@ def test_a_field_that_the_class_no_longer_has_makes_it_data() -> None:
     assert decode(body) == {"told": "n", "mood": Mood.GOOD}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "place"),
     [
         ({"content": [{"text": object()}]}, r"message\['content'\]\[0\]\['text'\]"),
@@ -478,7 +479,7 @@ EVIL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("body", EVIL, ids=lambda body: body[:60])
+@rows("body", EVIL, ids=lambda body: body[:60])
 def test_a_body_is_data_whatever_it_says(body: str) -> None:
     before = set(sys.modules)
     try:

@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 
+from rows import rows
 from sdk_objects import build, classes_of, state
 from unabridged.archive.codec import classes, decode, encode
 
@@ -30,7 +31,7 @@ WRITTEN = {
 """Where SDKs keep classes beside what goes over the wire: themselves in the process that wrote them."""
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@rows("package", PACKAGES)
 def test_every_class_of_the_package_comes_back_exactly(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [kind for kind in classes_of(package) if not inspect.isabstract(kind)]
     assert len(found) >= PACKAGES[package]

@@ -9,6 +9,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,7 @@ from cli_case import SESSION, run
 from conversations import long_chat
 from engine_case import compactor
 from gateway_case import gateway
+from rows import rows
 from unabridged import Compactor
 from unabridged.adapters import kit
 from unabridged.adapters.claude_agent_sdk import ArchiveSessionStore, compaction_callback
@@ -118,6 +120,44 @@ def _by_store(name: Any, archive: Any) -> None:
     asyncio.run(store.append(key, [{"type": "x", "uuid": "1"}]))
 
 
+def _conversation_of_pydantic_ai(name: Any, archive: Any, *, by: str = "conversation_id") -> None:
+    from pydantic_ai import Agent  # slow
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+    from pydantic_ai.models.test import TestModel
+
+    from unabridged.adapters.pydantic_ai import Compaction
+
+    history: list[ModelMessage] = [
+        ModelRequest([UserPromptPart(said["content"])]) if said["role"] == "user" else ModelResponse([TextPart("Yes.")])
+        for said in TALK
+    ]
+    thread: dict[str, Any] = {"thread": lambda _: name} if by == "thread" else {}
+    agent = Agent(TestModel(), capabilities=[Compaction(window=2_000, archive=archive, model=None, **thread)])
+    more = {} if thread else {"conversation_id": name}
+    asyncio.run(agent.run("And now?", message_history=history, **more))
+
+
+def _session_of_openai_agents(name: Any, archive: Any) -> None:
+    from agents import SQLiteSession  # slow
+
+    from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
+
+    inner = SQLiteSession("t")
+    inner.session_id = name
+    session = CompactingSession(inner, CompactingProvider(window=4_000, archive=archive, model=None))
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=session.session_id)
+
+
+def _session_of_adk(name: Any, archive: Any) -> None:
+    from google.adk.sessions import Session  # slow
+
+    from unabridged.adapters.google_adk import CompactionPlugin
+
+    session = Session.model_construct(id=name, app_name="a", user_id="u")
+    scope = CompactionPlugin(window=4_000, archive=archive, model=None, namespace="default").scope(session)
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=scope.thread)
+
+
 THREADS: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: Compactor(window=4_000, archive=archive).fit(TALK, thread=name),
     "compact": lambda name, archive: Compactor(window=4_000, archive=archive).compact(TALK, thread=name),
@@ -127,6 +167,10 @@ THREADS: dict[str, Callable[[Any, Any], object]] = {
     "with thread": _in_context,
     "Strands": _strands,
     "Engine.request": _by_request,
+    "Pydantic AI": _conversation_of_pydantic_ai,
+    "Pydantic AI, thread=": partial(_conversation_of_pydantic_ai, by="thread"),
+    "OpenAI Agents": _session_of_openai_agents,
+    "Google ADK": _session_of_adk,
 }
 NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: compactor(archive=archive).fit(TALK, thread="t", namespace=name),
@@ -146,8 +190,8 @@ def open_door(what: str, door: str) -> Callable[[Any, Any], object]:
     return (THREADS if what == "thread" else NAMESPACES)[door]
 
 
-@pytest.mark.parametrize("kind", TAKEN)
-@pytest.mark.parametrize(("what", "door"), DOORS)
+@rows("kind", TAKEN)
+@rows(("what", "door"), DOORS)
 def test_a_name_is_the_same_text_through_every_door(what: str, door: str, kind: str) -> None:
     archive = MemoryArchive()
     name, text = TAKEN[kind]
@@ -156,14 +200,32 @@ def test_a_name_is_the_same_text_through_every_door(what: str, door: str, kind: 
     assert what == "namespace" or [*archive.threads("default")] == [text]
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize(("what", "door"), DOORS)
+@rows("kind", REFUSED)
+@rows(("what", "door"), DOORS)
 def test_what_is_no_name_is_refused_by_every_door_and_nothing_is_stored(what: str, door: str, kind: str) -> None:
     archive = MemoryArchive()
     with pytest.raises(SettingsError, match="1 to 512 bytes"):
         open_door(what, door)(REFUSED[kind], archive)
     assert not archive.namespaces()
     assert not archive.notes()
+
+
+@pytest.mark.parametrize("field", ["project_key", "session_id", "subpath"])
+def test_the_session_store_of_the_claude_agent_sdk_takes_the_same_names(field: str) -> None:
+    archive = MemoryArchive()
+    store = ArchiveSessionStore(archive)
+    key: Any = {"project_key": "p", "session_id": "s", "subpath": "x"}
+    for kind, name in REFUSED.items():
+        if (field, kind) == ("subpath", "empty"):  # the session itself
+            continue
+        with pytest.raises(SettingsError, match=f"^{field} .*1 to 512 bytes"):
+            asyncio.run(store.append({**key, field: name}, [{"type": "x", "uuid": "1"}]))
+    assert not archive.namespaces()
+    for name, text in TAKEN.values():
+        if (field, name) == ("subpath", 0):
+            continue
+        asyncio.run(store.append({**key, field: name}, [{"type": "x", "uuid": "1"}]))
+        assert asyncio.run(store.load({**key, field: text})) == [{"type": "x", "uuid": "1"}]
 
 
 READS: dict[str, Callable[[Compactor, Any], object]] = {
@@ -185,8 +247,8 @@ READS: dict[str, Callable[[Compactor, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.parametrize("method", READS)
+@rows("kind", REFUSED)
+@rows("method", READS)
 def test_what_is_no_name_is_refused_by_what_reads_too(method: str, kind: str) -> None:
     with compactor() as engine, pytest.raises(SettingsError, match=r"1 to 512 bytes|must be text"):
         READS[method](engine, REFUSED[kind])
@@ -210,8 +272,8 @@ def test_every_method_finds_what_was_stored_under_a_number_or_an_id(kind: str) -
 # -- the command line and the gateway ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", ["--thread", "--namespace"])
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 513])
+@rows("option", ["--thread", "--namespace"])
+@rows("name", ["", "a\nb", "x" * 513])
 def test_the_command_line_refuses_what_is_no_name(option: str, name: str, tmp_path: Path) -> None:
     archive = f"sqlite:///{tmp_path / 'a.db'}"
     made = run("compact", SESSION, "--window", "8k", "--archive", archive, "-o", tmp_path / "o.json", option, name)
@@ -252,8 +314,8 @@ def test_the_gateways_namespace_is_a_name(tmp_path: Path) -> None:
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["namespaces", "threads", "leases", "notes"])
-@pytest.mark.parametrize("value", [7, 1.5, "text"])
+@rows("table", ["namespaces", "threads", "leases", "notes"])
+@rows("value", [7, 1.5, "text"])
 def test_the_tables_of_sqlite_refuse_a_name_of_another_type(table: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Compactor(window=4_000, archive=f"sqlite:///{path}") as engine:
@@ -282,8 +344,8 @@ INSERTS: dict[str, Callable[[str, Any], tuple[str, list[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("value", [7, 1.5, True])
-@pytest.mark.parametrize("column", ["namespaces (name)", "leases (namespace)", "leases (thread)", "notes (namespace)"])
+@rows("value", [7, 1.5, True])
+@rows("column", ["namespaces (name)", "leases (namespace)", "leases (thread)", "notes (namespace)"])
 def test_the_tables_of_postgres_refuse_a_name_of_another_type(column: str, value: Any) -> None:
     url, schema = postgres_url(), new_schema()
     with closing(open_postgres(url, schema=schema)) as archive, psycopg.connect(url) as connection:
@@ -303,3 +365,4 @@ def test_a_sub_agents_thread_has_a_legal_name_whatever_its_messages_say() -> Non
     for first in ("a\nb", "x" * 600, "\ud800"):
         assert check_name(name_sub_thread("t", first)).startswith("t/")
     assert name_sub_thread("t", "x" * 600) != name_sub_thread("t", "y" * 600)
+    assert name_sub_thread("x" * MAX_NAME_BYTES, "m1") == "x" * MAX_NAME_BYTES

@@ -15,6 +15,7 @@ import pytest
 
 from conversations import long_chat, user
 from engine_case import compactor
+from rows import rows
 from unabridged import Compactor
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
@@ -144,7 +145,7 @@ def test_what_is_older_is_forgotten_and_the_rest_still_replays(older_than: Any) 
     assert not archive.verify()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "says"),
     [
         ({}, "without any it would be everything"),

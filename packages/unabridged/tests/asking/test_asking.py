@@ -9,6 +9,7 @@ import openai
 import pytest
 
 from provider_errors import openai_error
+from rows import rows
 from summaries import BOTH, GOOD, Ran, block, ends, quick, run, run_async, summary_of
 from unabridged.asking.ask import Ask, AskFailed, Reply
 from unabridged.asking.asker import Asker
@@ -81,8 +82,8 @@ async def asking_async(_ask: Ask) -> Reply:
 
 
 # R20
-@pytest.mark.parametrize("ran", BOTH)
-@pytest.mark.parametrize("model", [plain, plain_async, asking, asking_async, returns_coroutine])
+@rows("ran", BOTH)
+@rows("model", [plain, plain_async, asking, asking_async, returns_coroutine])
 def test_any_callable_can_be_the_summariser(model: Any, ran: Ran) -> None:
     summary = summary_of(model, ran=ran)
     assert summary.text == GOOD
@@ -112,8 +113,8 @@ def test_a_model_that_returns_neither_text_nor_reply_fails_with_a_remedy() -> No
 
 
 # R34
-@pytest.mark.parametrize("ran", BOTH)
-@pytest.mark.parametrize("error", [LIMITED, BROKEN, CUT, TimeoutError("slow"), ConnectionResetError()])
+@rows("ran", BOTH)
+@rows("error", [LIMITED, BROKEN, CUT, TimeoutError("slow"), ConnectionResetError()])
 def test_what_may_pass_is_tried_again(error: Exception, ran: Ran) -> None:
     scripted = ScriptedModel([error, error, ends(GOOD)])
     for model in callers(scripted):
@@ -131,8 +132,8 @@ def test_what_would_fail_again_is_not_tried_again(ran: Ran) -> None:
 
 
 # R33
-@pytest.mark.parametrize("ran", BOTH)
-@pytest.mark.parametrize(
+@rows("ran", BOTH)
+@rows(
     ("error", "why"),
     [(LIMITED, "unavailable"), (BROKEN, "unavailable"), (CUT, "unavailable"), (TimeoutError(), "timeout")],
 )

@@ -18,6 +18,7 @@ from openai.types.responses import Response
 
 from conversations import assistant, user
 from patience import PATIENCE
+from rows import rows
 from summaries import quick
 from unabridged import Compactor, Settings
 from unabridged.asking import model_calls
@@ -80,8 +81,8 @@ def raising(error: BaseException, way: str) -> Callable[[Ask], Any]:
     return {"sync": plainly, "async": waiting, "returned": returned}[way]
 
 
-@pytest.mark.parametrize("way", ["sync", "async", "returned"])
-@pytest.mark.parametrize("error", KINDS, ids=lambda error: type(error).__name__)
+@rows("way", ["sync", "async", "returned"])
+@rows("error", KINDS, ids=lambda error: type(error).__name__)
 def test_whatever_a_summariser_raises_ends_that_summary_and_nothing_else(error: BaseException, way: str) -> None:
     began = time.monotonic()
     assert fitted(raising(error, way), FITS).messages == TALK
@@ -91,7 +92,7 @@ def test_whatever_a_summariser_raises_ends_that_summary_and_nothing_else(error: 
     assert time.monotonic() - began < PATIENCE, "and nobody waited for the deadline"
 
 
-@pytest.mark.parametrize("error", [kind for kind in KINDS if not isinstance(kind, KeyboardInterrupt)])
+@rows("error", [kind for kind in KINDS if not isinstance(kind, KeyboardInterrupt)])
 def test_the_callers_own_event_loop_survives_it_too(error: BaseException) -> None:
     async def main() -> str:
         with Compactor(raising(error, "async"), window=OVER, archive="memory:", settings=QUICK) as engine:
@@ -208,7 +209,7 @@ READ: list[tuple[Any, Reply]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "read"), READ, ids=range(len(READ)))
+@rows(("said", "read"), READ, ids=range(len(READ)))
 def test_a_reply_may_be_as_an_sdk_has_it(said: Any, read: Reply) -> None:
     assert read_reply(said, "m") == read
 

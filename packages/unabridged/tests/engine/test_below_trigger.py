@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, user
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
 from unabridged.settings import Clear, Prices
@@ -56,8 +57,8 @@ def bulky(rounds: int, words: int = 400) -> list[Any]:
     return [user("Read all."), *(m for i in range(rounds) for m in anthropic_round(f"read{i}", f"line {i} " * words))]
 
 
-@pytest.mark.parametrize("agent", AGENTS)
-@pytest.mark.parametrize("thread", [None, "t"])
+@rows("agent", AGENTS)
+@rows("thread", [None, "t"])
 def test_bulky_results_stay_whole_however_often_they_are_sent(agent: str | None, thread: str | None) -> None:
     # R8
     with Compactor(agent=agent, window=200_000, archive="memory:", format="anthropic") as engine:
@@ -99,8 +100,8 @@ def test_clearing_below_the_trigger_is_an_option_and_says_what_it_needs(caplog: 
     assert all("Settings(recall=True)" in text for text in warned)
 
 
-@pytest.mark.parametrize("rounds", [3, 30, 300])
-@pytest.mark.parametrize("clear", [None, Clear()], ids=["no clearing", "clearing"])
+@rows("rounds", [3, 30, 300])
+@rows("clear", [None, Clear()], ids=["no clearing", "clearing"])
 def test_plan_says_what_fit_does(rounds: int, clear: Clear | None) -> None:
     # R8
     for messages in (

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from conversations import chat_round, user
+from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
@@ -90,7 +91,7 @@ def counting(lie: float) -> Callable[[list[Any], Any], int]:
     return lambda messages, tools: int(lie * (len(str(messages)) + len(str(tools or ""))) / 4)
 
 
-@pytest.mark.parametrize("case", CASES)
+@rows("case", CASES)
 def test_over_200_turns_summaries_and_calls_are_bounded(case: str) -> None:
     found, compactor = CASES[case]()
     compactor.close()

@@ -22,8 +22,9 @@ from conversations import (
     system,
     user,
 )
-from effort import ALL
+from effort import examples
 from engine_case import chat_of, compactor, rounds
+from rows import rows
 from unabridged import Settings, check
 from unabridged.archive.protocol import Scope
 from unabridged.archive.secrets import mask
@@ -255,7 +256,7 @@ def test_the_form_alternate_puts_nothing_in_where_the_tail_begins_with_the_assis
     assert_the_tail_follows(messages, tail)
 
 
-@settings(max_examples=60 if ALL else 20, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(
     st.lists(st.integers(1, 120), min_size=30, max_size=80),
     st.sampled_from(["alternate", "pair"]),
@@ -286,8 +287,8 @@ def test_two_turns_of_one_side_never_follow_each_other_where_turns_alternate(
 # --- a trigger in messages --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [0, 1, 60, 600])
-@pytest.mark.parametrize("model", [None, lambda _: "They filed the green folder, and nothing else is left to decide."])
+@rows("words", [0, 1, 60, 600])
+@rows("model", [None, lambda _: "They filed the green folder, and nothing else is left to decide."])
 def test_a_trigger_in_messages_leaves_the_summary_and_what_is_kept_whatever_their_size(words: int, model: Any) -> None:
     # R35
     messages = [user(f"Message {i}." + " Please file the green folder." * words) for i in range(1, 6)]

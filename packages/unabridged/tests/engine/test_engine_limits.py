@@ -10,6 +10,7 @@ import pytest
 
 from conversations import assistant, chat_round, long_chat, system, user
 from engine_case import chat_of, compactor, rounds
+from rows import rows
 from unabridged import Settings, WontFit, check
 from unabridged.archive.protocol import Part, Record
 from unabridged.archive.stores.memory import MemoryArchive
@@ -122,9 +123,9 @@ def test_off_means_no_change_on_any_path() -> None:
     assert engine.plan(messages, thread="t").plan is None
 
 
-@pytest.mark.parametrize("trigger", [None, []], ids=str)
-@pytest.mark.parametrize("background", [None, 0.1], ids=["clearing", "background"])
-@pytest.mark.parametrize("agent", ["gpt-4.1", "claude-sonnet-4-5"])
+@rows("trigger", [None, []], ids=str)
+@rows("background", [None, 0.1], ids=["clearing", "background"])
+@rows("agent", ["gpt-4.1", "claude-sonnet-4-5"])
 def test_no_trigger_means_that_fit_changes_nothing_at_any_size_on_any_path(
     trigger: Any, background: float | None, agent: str
 ) -> None:

@@ -13,6 +13,7 @@ import openai
 import pytest
 
 from conversations import assistant, long_chat, user
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.asking.replies import reply_of
@@ -348,8 +349,8 @@ CASES: dict[str, tuple[tuple[Any, ...], tuple[Any, ...], list[int], int]] = {
 
 
 # R31, R34
-@pytest.mark.parametrize("waits", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("case", CASES)
+@rows("waits", [False, True], ids=["sync", "async"])
+@rows("case", CASES)
 def test_each_model_that_failed_is_told_once_whoever_answered(
     case: str, waits: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,7 +366,7 @@ def test_each_model_that_failed_is_told_once_whoever_answered(
 
 
 # R31, R34
-@pytest.mark.parametrize("case", CASES)
+@rows("case", CASES)
 def test_each_model_that_failed_in_the_background_is_told_once(case: str) -> None:
     first, second, wasted, good = CASES[case]
     events: list[Event] = []
@@ -462,8 +463,8 @@ def test_what_failed_is_paid_at_the_prices_of_its_own_model(caplog: pytest.LogCa
     assert paid["claude-opus-4-5"] > paid["gpt-5-mini"] > 0
 
 
-@pytest.mark.parametrize("ends_with", ["a reply", "nothing", "an error"])
-@pytest.mark.parametrize("window", [None, 2_500], ids=["one ask", "chunks"])
+@rows("ends_with", ["a reply", "nothing", "an error"])
+@rows("window", [None, 2_500], ids=["one ask", "chunks"])
 def test_an_async_summariser_that_blocks_the_event_loop_past_the_deadline_is_asked_once(
     ends_with: str, window: int | None
 ) -> None:

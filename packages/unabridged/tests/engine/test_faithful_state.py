@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from rows import rows
 from unabridged import Compactor, Settings, SettingsError, WontFit, check
 from unabridged.archive import Scope
 from unabridged.archive.secrets import mask
@@ -104,8 +105,8 @@ async def deaf(_: str) -> str:
 PROVIDERS = {"raises": failing, "hangs": late, "blocks": blocking, "blocks a loop": deaf, "no text": lambda _: 42}
 
 
-@pytest.mark.parametrize("asks", ["fit", "afit"])
-@pytest.mark.parametrize("name", PROVIDERS)
+@rows("asks", ["fit", "afit"])
+@rows("name", PROVIDERS)
 def test_a_provider_that_fails_is_an_event_and_the_summary_goes_without_it(name: str, asks: str) -> None:
     if (name, asks) == ("blocks a loop", "afit"):
         pytest.skip("it is the caller's own loop that it blocks")
@@ -275,7 +276,7 @@ def test_pins_that_leave_no_room_are_said_with_numbers() -> None:
         compactor.fit(long_chat(80), thread="t")
 
 
-@pytest.mark.parametrize("pins", ["never use tabs", ["a"], ("",), (" ",), (1,), None])
+@rows("pins", ["never use tabs", ["a"], ("",), (" ",), (1,), None])
 def test_wrong_pins_are_refused_when_settings_are_built(pins: Any) -> None:
     # R5
     with pytest.raises(SettingsError, match="pins must be a tuple of texts"):

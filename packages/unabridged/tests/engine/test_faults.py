@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
 from unabridged.archive.codec import digest, encode
 from unabridged.asking.ask import Ask, Reply
@@ -94,8 +95,8 @@ def failures(events: list[Event]) -> list[tuple[str, type[BaseException]]]:
     return [(event.stage, type(event.error)) for event in events if isinstance(event, Failed)]
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("fault", FAULTS)
+@rows("later", [False, True], ids=["sync", "async"])
+@rows("fault", FAULTS)
 def test_while_it_fits_history_is_the_same_and_when_it_does_not_the_rules_take_over(fault: str, later: bool) -> None:
     # R33, R34, R36
     events: list[Event] = []

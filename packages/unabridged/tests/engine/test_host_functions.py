@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, user
+from rows import rows
 from unabridged import Compactor, Settings, check
 from unabridged.engine.hooks import Hooks
 from unabridged.errors import FunctionFailed, SettingsError
@@ -78,7 +79,7 @@ def cases() -> list[Any]:
     return [pytest.param(name, function, id=f"{name}: {what}") for name, function, what in found]
 
 
-@pytest.mark.parametrize(("name", "function"), cases())
+@rows(("name", "function"), cases())
 def test_a_function_that_fails_is_told_by_its_name_and_nothing_is_lost(name: str, function: Any) -> None:
     for window in (FITS, OVER):
         events: list[Event] = []
@@ -106,7 +107,7 @@ def test_a_function_that_fails_is_told_by_its_name_and_nothing_is_lost(name: str
         assert given == TALK
 
 
-@pytest.mark.parametrize("name", sorted(ASYNC))
+@rows("name", sorted(ASYNC))
 def test_an_async_function_or_none_at_all_is_refused_at_once(name: str) -> None:
     async def waits(*_: Any) -> Any:
         return None
@@ -116,7 +117,7 @@ def test_an_async_function_or_none_at_all_is_refused_at_once(name: str) -> None:
             made(name, unusable, FITS, [])
 
 
-@pytest.mark.parametrize("name", ["pin", "redact", "origin", "prepare", "finalize", "counter"])
+@rows("name", ["pin", "redact", "origin", "prepare", "finalize", "counter"])
 def test_a_function_that_returns_something_to_await_is_told_too(name: str) -> None:
     events: list[Event] = []
     with warnings.catch_warnings():

@@ -13,6 +13,7 @@ from conversations import user
 from effort import examples
 from engine_case import compactor, rounds
 from odd_values import ODD, places, put
+from rows import rows
 from unabridged import IllegalConversation, UnabridgedError, check, repair
 from unabridged.formats import FORMATS, get_format
 from unabridged_testing import Shape, make_conversation, shapes
@@ -71,7 +72,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("format_", "odd", "said"), REFUSED)
+@rows(("format_", "odd", "said"), REFUSED)
 def test_what_is_no_message_is_named_by_its_index_and_what_was_found(format_: str, odd: Any, said: str) -> None:
     messages = [get_format(format_).text("user", "hello"), odd]
     with compactor(format=format_) as engine:

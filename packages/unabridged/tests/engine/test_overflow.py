@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from google.genai import errors as google_errors
 from pydantic_ai.exceptions import ModelContextWindowExceededError, ModelHTTPError
 
 from provider_errors import anthropic_error, openai_error
+from rows import rows
 from unabridged.asking.overflow import Overflow, is_overflow
 
 CHAT = (
@@ -144,7 +144,7 @@ SHAPES: list[tuple[object, Overflow]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "overflow"), SHAPES, ids=range(len(SHAPES)))
+@rows(("answer", "overflow"), SHAPES, ids=range(len(SHAPES)))
 def test_each_provider_is_understood_in_its_own_shape(answer: object, overflow: Overflow) -> None:
     assert is_overflow(answer) == overflow
 
@@ -173,7 +173,7 @@ def test_a_body_given_as_text_or_bytes_is_read() -> None:
     assert is_overflow(ModelHTTPError(400, "gpt-5", body)) == Overflow(128_000, 130_512)
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         openai_error(429, message=TPM, type="tokens", code="rate_limit_exceeded"),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
+from rows import rows
 from unabridged import Compaction, Compactor, Settings, WontFit, check
 from unabridged.asking.learned_limits import LearnedLimits, find_lower_limits
 from unabridged.asking.overflow import Overflow
@@ -215,8 +216,8 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("shape", SHAPES)
+@rows("provider", PROVIDERS)
+@rows("shape", SHAPES)
 def test_without_numbers_the_second_request_is_at_most_half_and_goes_through(provider: str, shape: str) -> None:
     """A provider that counts characters takes half of what it is sent first, and says nothing of it."""
     _, ask, _, answer = PROVIDERS[provider]
@@ -293,8 +294,8 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
     assert refusals <= 1
 
 
-@pytest.mark.parametrize("established", [0, 9])
-@pytest.mark.parametrize("lie", [1.3, 2.7, 6.0])
+@rows("established", [0, 9])
+@rows("lie", [1.3, 2.7, 6.0])
 def test_what_the_provider_counted_is_applied_once_whatever_is_reported_later(lie: float, established: int) -> None:
     """The limit is in its tokens: its count calibrates ours, and is not taken off the limit as well."""
     with Compactor(window=120_000, archive="memory:") as compactor:
@@ -323,9 +324,9 @@ def test_what_the_provider_counted_is_applied_once_whatever_is_reported_later(li
 LIMIT_ONLY = "This model's maximum context length is 22000 tokens. Please reduce the length of the messages."
 
 
-@pytest.mark.parametrize("said", ["prompt is too long", LIMIT_ONLY], ids=["nothing told", "limit told"])
-@pytest.mark.parametrize("ratio", [0.5, 0.8, 1.0, 1.2, 1.7])
-@pytest.mark.parametrize("early", [0, 9])
+@rows("said", ["prompt is too long", LIMIT_ONLY], ids=["nothing told", "limit told"])
+@rows("ratio", [0.5, 0.8, 1.0, 1.2, 1.7])
+@rows("early", [0, 9])
 def test_a_refusal_without_a_count_is_kept_in_our_own_tokens_whatever_is_reported_later(
     ratio: float, early: int, said: str
 ) -> None:

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, chat_round, converse_round, gemini_round, responses_round
+from effort import ALL
 from engine_case import compactor
 from properties_case import EXAMPLES, compactor_for, profile, same
+from rows import rows
 from unabridged import Compactor, Settings, WontFit, check
 from unabridged.formats import FORMATS, Format
 from unabridged.legality import NO_RESULT
@@ -46,9 +48,9 @@ def answers_to_each_call(format_: Format, messages: list[Any]) -> Counter[str]:
     return Counter(answer.call_id for message in messages for answer in format_.read(message).answers)
 
 
-@pytest.mark.parametrize("how", ["carried", "resent"])
-@pytest.mark.parametrize("door", ["fit", "compact"])
-@pytest.mark.parametrize("format_", ROUNDS)
+@rows("how", ["carried", "resent"])
+@rows("door", ["fit", "compact"])
+@rows("format_", ROUNDS)
 def test_calls_at_the_end_get_no_stand_ins_and_their_results_make_the_list_legal(
     format_: str, door: str, how: str
 ) -> None:
@@ -125,8 +127,12 @@ def grown_by_one_message(conversation: Conversation, format_: str, window: int, 
     return found
 
 
-@pytest.mark.parametrize("carried", [True, False], ids=["carried", "resent"])
-@pytest.mark.parametrize("format_", FORMATS)
+RESENT = ("openai-chat", "anthropic")
+EVERY_PREFIX = [(format_, carried) for carried in (True, False) for format_ in (FORMATS if carried or ALL else RESENT)]
+"""One format with results of their own and one with results in a turn are enough for the way that carries nothing."""
+
+
+@pytest.mark.parametrize(("format_", "carried"), EVERY_PREFIX)
 def test_fitted_at_every_prefix_no_call_ever_has_two_results(format_: str, carried: bool) -> None:
     compacted_while_waiting = 0
 

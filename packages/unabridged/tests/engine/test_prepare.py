@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, user
+from rows import rows
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
 from unabridged.engine.hooks import Hooks
@@ -103,9 +104,9 @@ class Writer:
 
 
 # R30, R35
-@pytest.mark.parametrize("waits", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("reply", [PROSE, DIGEST, None], ids=["longer", "the same", "no model"])
-@pytest.mark.parametrize("name", PREPARED)
+@rows("waits", [False, True], ids=["sync", "async"])
+@rows("reply", [PROSE, DIGEST, None], ids=["longer", "the same", "no model"])
+@rows("name", PREPARED)
 def test_what_the_hook_shows_never_blocks_a_compaction(name: str, reply: str | None, waits: bool) -> None:
     for window in (FITS, OVER):
         events: list[Event] = []

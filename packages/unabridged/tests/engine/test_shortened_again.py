@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conversations import anthropic_round, chat_round, converse_round, gemini_round, responses_round
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.formats import FORMATS
@@ -43,8 +44,8 @@ def sizes_told(format_: str, place: str, long: str) -> list[list[int]]:
     return told
 
 
-@pytest.mark.parametrize("place", ["person", "result", "arguments"])
-@pytest.mark.parametrize("format_", ROUNDS)
+@rows("place", ["person", "result", "arguments"])
+@rows("format_", ROUNDS)
 def test_the_note_tells_the_size_of_the_original(format_: str, place: str) -> None:
     first, second = sizes_told(format_, place, text(40_000))
     assert len(first) == 1

@@ -8,13 +8,14 @@ import pytest
 
 from conversations import long_chat
 from engine_case import compactor, rounds
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.settings import resolve_limits
 
 
-@pytest.mark.parametrize("share", [0.2, 0.35, 0.5, 0.7])
-@pytest.mark.parametrize("messages", [long_chat(400), rounds(160)], ids=["talk", "rounds"])
+@rows("share", [0.2, 0.35, 0.5, 0.7])
+@rows("messages", [long_chat(400), rounds(160)], ids=["talk", "rounds"])
 def test_a_compaction_fills_the_window_to_the_target(share: float, messages: list[Any]) -> None:
     window = 16_000
     settings = Settings(target=("fraction", share), clear=None)
@@ -62,7 +63,7 @@ def test_another_target_does_not_pick_up_the_record_of_this_one() -> None:
     assert fifth.fit(messages, thread="t").tokens_after < half.fit(messages, thread="t").tokens_after
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "says"),
     [
         ({"target": ("fraction", 0.9)}, "target must be below the trigger"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged.engine.trigger import (
     MADE_EARLY,
     WAITING_REASON,
@@ -37,7 +38,7 @@ def situation(tokens: int = 1_200, **options: Any) -> TriggerInput:
     return TriggerInput(**{**usual, **options})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "expected"),
     [
         ({}, Decision("compact", REASON)),
@@ -57,7 +58,7 @@ def test_what_is_done_now(options: dict[str, Any], expected: Decision) -> None:
     assert decide(situation(**options)) == expected
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "action"),
     [
         ({"tokens": 800}, "begin"),
@@ -101,7 +102,7 @@ def test_a_look_is_due_when_enough_is_new_or_the_cache_has_expired(
     assert decide(now).action == action
 
 
-@pytest.mark.parametrize(
+@rows(
     ("trigger", "to_go"),
     [
         (("messages", 30), [0, 10, 10]),

@@ -11,6 +11,7 @@ import pytest
 
 from conversations import long_chat
 from engine_case import compactor
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.asking.ask import Ask, Reply
 from unabridged.errors import SettingsError
@@ -56,14 +57,14 @@ def test_neither_window_nor_agent_is_said_once_too() -> None:
     assert "agent=" in ran.stderr
 
 
-@pytest.mark.parametrize("window", [0, -1, 63, True, False, 8_000.0, "8000", "", [], float("nan")])
+@rows("window", [0, -1, 63, True, False, 8_000.0, "8000", "", [], float("nan")])
 def test_a_window_that_is_none_is_refused(window: Any) -> None:
     for options in ({}, {"agent": "gpt-5"}):
         with pytest.raises(SettingsError, match="window must be a whole number"):
             made(window=window, **options)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "known_as"),
     [
         ("gemini-3-flash", "gemini-3-flash-preview"),
@@ -155,8 +156,8 @@ def test_a_stand_in_that_is_too_small_is_not_asked_what_a_reply_was_rejected_for
     assert not stand_in.windows
 
 
-@pytest.mark.parametrize("which", ["model", "fallback"])
-@pytest.mark.parametrize("size", [0, -5, True, 6_000.0, "6000", 63])
+@rows("which", ["model", "fallback"])
+@rows("size", [0, -5, True, 6_000.0, "6000", 63])
 def test_a_window_of_a_summariser_that_is_none_is_refused(which: str, size: Any) -> None:
     with pytest.raises(SettingsError, match=f"{which}_window must be a whole number"):
         made(model=Small(), fallback=Small(), window=8_000, **{f"{which}_window": size})

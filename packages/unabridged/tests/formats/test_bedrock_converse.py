@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from conversations import converse_round, user
 from legal_case import Case, judge
+from rows import rows
 from unabridged import Compactor
 from unabridged.archive import codec
 from unabridged.formats import FORMATS, Slot, detect_message_format
@@ -70,7 +71,7 @@ def test_what_goes_in_and_what_comes_out_is_what_the_sdk_of_aws_takes(shape: Sha
         assert faults(compactor.fit(messages).messages) == ""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("message", "expected"),
     [
         (said("user", "Look:", PICTURE), {"text": "Look:", "media": (Media("image", "image/png", PIXEL),)}),
@@ -148,7 +149,7 @@ def test_blocks_that_are_named_by_their_key_are_known_for_converse(messages: lis
 CLAUDE, OLDER = "us.anthropic.claude-sonnet-4-6-v1:0", "anthropic.claude-3-7-sonnet-20250219-v1:0"
 
 
-@pytest.mark.parametrize(
+@rows(
     "case",
     [
         Case("turns that alternate", [USER, CALLED, said("user", result(), "And?"), DONE]),

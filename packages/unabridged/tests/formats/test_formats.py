@@ -11,6 +11,7 @@ from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
+from rows import rows
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Slot, detect_message_format, get_format
 from unabridged.formats.anthropic import Anthropic
@@ -51,7 +52,7 @@ MESSAGE_ITEM = ResponseOutputMessage.model_validate(
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("messages", "name"),
     [
         ([user("a"), assistant("b")], "openai-chat"),
@@ -154,7 +155,7 @@ EDITABLE: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "message"), EDITABLE)
+@rows(("name", "message"), EDITABLE)
 def test_an_edit_changes_just_what_it_says_and_leaves_the_original_alone(name: str, message: Any) -> None:
     format_ = FORMATS[name]
     before = format_.read(message)
@@ -166,7 +167,7 @@ def test_an_edit_changes_just_what_it_says_and_leaves_the_original_alone(name: s
     assert format_.read(restored) == before
 
 
-@pytest.mark.parametrize(("name", "message"), EDITABLE)
+@rows(("name", "message"), EDITABLE)
 def test_an_edit_that_changes_nothing_gives_the_same_object(name: str, message: Any) -> None:
     assert FORMATS[name].edit(message, lambda _slot, text: text) is message
 

@@ -6,10 +6,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import unabridged
 import workspace
+from rows import rows
 from unabridged.formats import FORMATS, PROVIDERS
 
 ROOT = Path(unabridged.__file__).parent
@@ -39,7 +38,7 @@ def parts() -> Iterator[str]:
     yield from (path.name for source in workspace.SOURCES for path in source.glob("unabridged_*"))
 
 
-@pytest.mark.parametrize("part", [*parts()])
+@rows("part", [*parts()])
 def test_no_other_part_compares_a_providers_name(part: str) -> None:
     (source,) = (source for source in workspace.SOURCES if (source / part).exists())
     for path in [source / part] if part.endswith(".py") else sorted((source / part).rglob("*.py")):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive_support import Store
+from rows import rows
 from unabridged import Compactor, Settings, WontFit
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
@@ -78,7 +79,7 @@ def live(store: Store, shape: Shape, seed: int, thread: str) -> None:
         assert part.hash in store.archive.bodies(scope, [part.hash])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "format_"),
     [
         *(("memory", format_) for format_ in FORMATS),

@@ -14,11 +14,12 @@ from archive_support import Store
 from effort import ALL
 from engine_case import rounds
 from lives import EVERY, ROUNDS, Life, Messages, as_plain, said_by
+from rows import rows
 from unabridged import ArchiveError, Compactor, Settings, WontFit
 from unabridged.adapters.langchain.format import LangChain
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "lives", "format_"),
     [("memory", 16 if ALL else 6, name) for name in EVERY]
     + [(kind, 3, "anthropic") for kind in ("sqlite", "directory", "postgres")],
@@ -60,8 +61,8 @@ def compacted(archive: Any, **options: Any) -> Messages:
     return Compactor(window=3_000, archive=archive).fit(TALK, **with_name).messages
 
 
-@pytest.mark.parametrize("take_back", ["replay", "undo"])
-@pytest.mark.parametrize(
+@rows("take_back", ["replay", "undo"])
+@rows(
     ("where", "spoil"),
     [
         ({"thread": "another"}, None),
@@ -203,8 +204,8 @@ def test_a_list_resent_without_a_name_is_found_again_by_another_process(tmp_path
         assert len(other.threads()) == 1
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite", "directory"])
-@pytest.mark.parametrize("format_", EVERY)
+@rows("kind", ["memory", "sqlite", "directory"])
+@rows("format_", EVERY)
 def test_a_list_that_was_only_looked_behind_goes_on_and_replays_exactly(
     kind: str, format_: str, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from legal_case import Case, judge
+from rows import rows
 from unabridged.errors import IllegalConversation
 from unabridged.legality import NO_RESULT, check, repair
 
@@ -239,14 +240,14 @@ LEGAL = [
 ]
 
 
-@pytest.mark.parametrize("case", [*PAIRS, *TEXTS, *PLACES, *THINKING], ids=str)
+@rows("case", [*PAIRS, *TEXTS, *PLACES, *THINKING], ids=str)
 def test_anthropic_refuses_and_repair_mends(case: Case) -> None:
     # R14
     assert case.expected
     judge(case, "anthropic")
 
 
-@pytest.mark.parametrize("case", LEGAL, ids=str)
+@rows("case", LEGAL, ids=str)
 def test_anthropic_takes_as_it_is(case: Case) -> None:
     assert not case.expected
     judge(case, "anthropic")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from legal_case import Case, judge
+from rows import rows
 from unabridged.legality import NO_RESULT, check, repair
 
 SYSTEM = {"role": "system", "content": "Be brief."}
@@ -126,14 +126,14 @@ LEGAL = [
 ]
 
 
-@pytest.mark.parametrize("case", ILLEGAL, ids=str)
+@rows("case", ILLEGAL, ids=str)
 def test_chat_refuses_and_repair_mends(case: Case) -> None:
     # R14
     assert case.expected
     judge(case, "openai-chat")
 
 
-@pytest.mark.parametrize("case", LEGAL, ids=str)
+@rows("case", LEGAL, ids=str)
 def test_chat_takes_as_it_is(case: Case) -> None:
     assert not case.expected
     judge(case, "openai-chat")

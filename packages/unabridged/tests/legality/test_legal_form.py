@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations import user
+from effort import examples
 from engine_case import compactor, rounds
+from rows import rows
 from unabridged import IllegalConversation, check, repair
 from unabridged.formats import FORMATS
 from unabridged.legality import PROVIDERS
@@ -136,12 +138,12 @@ def without(messages: list[Any], path: tuple[Any, ...]) -> list[Any]:
     return changed
 
 
-@pytest.mark.parametrize(("format_", "messages"), [row[:2] for row in REQUIRED])
+@rows(("format_", "messages"), [row[:2] for row in REQUIRED])
 def test_a_conversation_with_all_that_is_required_is_taken(format_: str, messages: list[Any]) -> None:
     assert check(messages, format=format_) == []
 
 
-@pytest.mark.parametrize(("format_", "messages", "path"), MISSING, ids=lambda value: str(value)[:40])
+@rows(("format_", "messages", "path"), MISSING, ids=lambda value: str(value)[:40])
 def test_a_required_field_that_is_not_there_is_found(format_: str, messages: list[Any], path: tuple[Any, ...]) -> None:
     broken = without(messages, path)
     found = check(broken, format=format_)
@@ -153,7 +155,7 @@ def test_a_required_field_that_is_not_there_is_found(format_: str, messages: lis
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_an_unknown_role_anywhere_is_found_for_every_provider(format_: str) -> None:
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
     @given(shapes(format_), st.integers(0, 10**6), st.sampled_from(ROLES), st.sampled_from([None, *PROVIDERS]))
     def holds(shape: Shape, at: int, role: str, provider: str | None) -> None:
         messages = make_conversation(shape).messages

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from legal_case import Case, judge
+from rows import rows
 from unabridged.legality import check_views, repair
 from unabridged.messages import Answer, Call, View
 
@@ -159,20 +160,20 @@ def _format(case: Case) -> Case:
     return Case(case.name, case.messages, case.expected, case.model, case.format or "openai-chat")
 
 
-@pytest.mark.parametrize("case", ILLEGAL, ids=str)
+@rows("case", ILLEGAL, ids=str)
 def test_gemini_refuses_and_repair_mends(case: Case) -> None:
     # R14
     assert case.expected
     judge(_format(case), "gemini")
 
 
-@pytest.mark.parametrize("case", LEGAL, ids=str)
+@rows("case", LEGAL, ids=str)
 def test_gemini_takes_as_it_is(case: Case) -> None:
     assert not case.expected
     judge(_format(case), "gemini")
 
 
-@pytest.mark.parametrize("case", UNEVEN, ids=str)
+@rows("case", UNEVEN, ids=str)
 def test_strict_templates_refuse_and_repair_mends(case: Case) -> None:
     assert case.expected
     judge(_format(case), "strict")

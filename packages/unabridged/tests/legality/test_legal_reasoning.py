@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged.formats import get_format
 from unabridged.formats.anthropic import parse_claude_version
 from unabridged.formats.base import ThinkingRule
@@ -27,7 +28,7 @@ CALL = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
 RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("model", "version", "rule"),
     [
         ("claude-fable-5-1", (5, 1), "bound"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from unabridged.authorship import assign_origins
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import FORMATS
@@ -16,8 +17,8 @@ DONE = {"role": "assistant", "content": "Done."}
 SYSTEM = {"role": "system", "content": "Be brief."}
 
 
-@pytest.mark.parametrize("format_", FORMATS)
-@pytest.mark.parametrize("provider", PROVIDERS)
+@rows("format_", FORMATS)
+@rows("provider", PROVIDERS)
 def test_an_empty_conversation_is_refused_and_cannot_be_mended(provider: str, format_: str) -> None:
     assert [finding.rule for finding in check([], provider, format=format_)] == ["empty-conversation"]
     with pytest.raises(IllegalConversation, match="add a user message"):

@@ -8,6 +8,7 @@ import pytest
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseReasoningItem
 
 from legal_case import Case, judge
+from rows import rows
 from unabridged.legality import NO_RESULT, repair
 
 USER = {"role": "user", "content": "Read both files."}
@@ -146,14 +147,14 @@ LEGAL = [
 ]
 
 
-@pytest.mark.parametrize("case", ILLEGAL, ids=str)
+@rows("case", ILLEGAL, ids=str)
 def test_responses_refuses_and_repair_mends(case: Case) -> None:
     # R14
     assert case.expected
     judge(case, "openai-responses")
 
 
-@pytest.mark.parametrize("case", LEGAL, ids=str)
+@rows("case", LEGAL, ids=str)
 def test_responses_takes_as_it_is(case: Case) -> None:
     assert not case.expected
     judge(case, "openai-responses")

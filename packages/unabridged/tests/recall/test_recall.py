@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, user
+from effort import examples
 from places import ROOT
 from planted import compacted, conversation, facts, look_up, read_whole
+from rows import rows
 from unabridged import Compactor, recall
 from unabridged.archive import codec
 from unabridged.archive.opening import open_archive
@@ -285,7 +287,7 @@ def test_hostile_queries_and_references_are_answered(store: str, tmp_path: Path)
 
 
 @given(st.text(), st.one_of(st.none(), st.text(), st.integers(), st.dictionaries(st.text(max_size=8), st.integers())))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_no_arguments_make_a_tool_raise(text: str, odd: Any) -> None:
     agent = AGENT
     for name in ("search_history", "read_history", text):
@@ -302,7 +304,7 @@ def test_no_arguments_make_a_tool_raise(text: str, odd: Any) -> None:
 AGENT = tools(archived(user("one"), assistant("two 12 a b c")), HERE)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "arguments", "line"),
     [
         ("search_history", {}, "needs `query`"),

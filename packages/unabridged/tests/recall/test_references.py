@@ -14,6 +14,7 @@ import pytest
 from cli_case import SESSION, run
 from conversations import long_chat, user
 from engine_case import compactor, texts
+from rows import rows
 from unabridged import Compactor, Settings, recall
 from unabridged.archive import codec, open_archive
 from unabridged.archive.protocol import Scope
@@ -142,7 +143,7 @@ def test_a_put_in_message_is_read_by_its_hash() -> None:
     assert "a summary said" in tools(archive, Scope("n", "t")).call("read_history", {"ref": digest})
 
 
-@pytest.mark.parametrize("ref", ["", "12-zz", "nonsense", "sha256:00", "0-0123456789", "x" * 500, "12 or 13", "../t"])
+@rows("ref", ["", "12-zz", "nonsense", "sha256:00", "0-0123456789", "x" * 500, "12 or 13", "../t"])
 def test_what_leads_nowhere_says_what_would(ref: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     engine = Compactor(window=4_000, archive=url, namespace="n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,25 @@ def test_the_inspector_gives_each_thread_page_by_page_and_looks_for_them_once() 
     assert sorted(set(seen)) == names
     assert asked == ["zirconium"]
     assert json.dumps(answer)
+
+
+def test_a_page_of_threads_is_one_search_and_each_passage_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryArchive()
+    names = filled(store)
+    asked: Counter[str] = Counter()
+    for name in ("search", "search_each", "search_namespace", "threads_with", "parts"):
+        plain = getattr(store, name)
+
+        def count(*given: Any, name: str = name, plain: Any = plain, **more: Any) -> Any:
+            asked[name] += 1
+            return plain(*given, **more)
+
+        monkeypatch.setattr(store, name, count)
+    found = lookup.search_each_thread(store, [Scope("n", name) for name in names], "zirconium", 3)
+    assert len(found) == len(names)
+    assert set(asked) == {"search_each", "parts"}
+    assert asked["search_each"] == 1
+    assert asked["parts"] <= 10 + 3, "one a passage: ten threads have one, the large one three"
 
 
 @pytest.mark.parametrize("query", ['"zirconium valve"', '"valve zirconium"', "zirconium nowhere"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from places import HELPERS, ROOT
+from rows import rows
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import get_format
 from unabridged.legality import check
@@ -40,7 +41,7 @@ def told(loaded: Loaded) -> list[str]:
 # --- plain files ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "text", "kind"),
     [
         ("a bare list", json.dumps(SAID), "json"),
@@ -254,7 +255,7 @@ def test_pi_files_of_the_first_version_are_read_in_a_row() -> None:
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@rows(
     ("content", "message"),
     [
         (b"", "is empty: there is no conversation in it"),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from places import HELPERS
+from rows import rows
 from unabridged import Compactor
 from unabridged.formats import get_format
 from unabridged.legality import check, repair
@@ -56,14 +57,14 @@ def chain(path: Path, kind: str) -> list[dict[str, Any]]:
     return found[::-1]
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_a_session_that_did_not_change_is_written_byte_for_byte(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     save(loaded, loaded.messages, tmp_path / "out.jsonl")
     assert (tmp_path / "out.jsonl").read_bytes() == (FILES / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_a_compacted_session_reads_as_summary_and_tail(name: str, tmp_path: Path) -> None:
     before = (FILES / name).read_bytes()
     loaded = load(FILES / name)
@@ -80,7 +81,7 @@ def test_a_compacted_session_reads_as_summary_and_tail(name: str, tmp_path: Path
     assert (FILES / name).read_bytes() == before
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_every_line_that_was_read_is_there_and_what_is_new_stands_behind_them(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     save(loaded, halved(loaded), tmp_path / "out.jsonl")
@@ -89,7 +90,7 @@ def test_every_line_that_was_read_is_there_and_what_is_new_stands_behind_them(na
     assert len(new) > len(old)
 
 
-@pytest.mark.parametrize("name", [name for name in SESSIONS if not name.startswith("codex")])
+@rows("name", [name for name in SESSIONS if not name.startswith("codex")])
 def test_a_message_that_stays_is_told_in_the_words_of_its_own_lines(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     wanted = halved(loaded)
@@ -161,7 +162,7 @@ def test_any_tail_with_any_earlier_requests_reads_back_in_order(
         assert [entry[parent] for entry in fresh[1:]] == [entry[own] for entry in fresh[:-1]]
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_three_compactions_in_a_row_each_leave_one_summary(name: str, tmp_path: Path) -> None:
     path = FILES / name
     for turn in range(3):
@@ -174,7 +175,7 @@ def test_three_compactions_in_a_row_each_leave_one_summary(name: str, tmp_path: 
     assert [view.text for view in said(load(path))].count("Summary 2") == 1
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_a_cleared_result_is_read_back_cleared(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     format_ = get_format(loaded.format)
@@ -208,7 +209,7 @@ def test_thinking_that_had_to_go_is_gone_and_the_chain_holds(tmp_path: Path) -> 
     assert len(chain(tmp_path / "out.jsonl", "claude-code")) > 10
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_a_repaired_session_reads_back_legal(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     mended = repair(loaded.messages, format=loaded.format).messages
@@ -218,7 +219,7 @@ def test_a_repaired_session_reads_back_legal(name: str, tmp_path: Path) -> None:
     assert check(again.messages, format=loaded.format) == []
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_messages_may_be_dropped_without_a_summary(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     wanted = [*loaded.messages[:1], *loaded.messages[len(loaded.messages) // 2 :]]
@@ -226,7 +227,7 @@ def test_messages_may_be_dropped_without_a_summary(name: str, tmp_path: Path) ->
     assert said(load(tmp_path / "out.jsonl")) == said(loaded, wanted)
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_a_cut_off_last_line_is_not_written_again(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes((FILES / name).read_bytes() + b'{"type":"assis')
@@ -284,7 +285,7 @@ def test_the_compaction_of_pi_stands_before_copies_of_what_it_kept_where_that_is
     assert made["firstKeptEntryId"] not in {entry["id"] for entry in whole}
 
 
-@pytest.mark.parametrize("name", SESSIONS)
+@rows("name", SESSIONS)
 def test_what_the_engine_makes_of_a_session_reads_back_legal(name: str, tmp_path: Path) -> None:
     loaded = load(FILES / name)
     with Compactor(window=2000, archive="memory:", format=loaded.format, origin=loaded.origin_of()) as compactor:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
-
 from ledger_case import answers, calls, observation, person, says
+from rows import rows
 from unabridged.messages import View
 from unabridged.summary.actions import find_tool_uses, find_written_action, read_call_effect
 from unabridged.summary.gather import gather_ledger
@@ -15,7 +14,7 @@ from unabridged.summary.outcomes import read_outcome
 from unabridged.summary.shell import read_command
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tool", "arguments", "deed", "path"),
     [
         ("read", '{"path": "src/a.py"}', "read", "src/a.py"),
@@ -47,9 +46,7 @@ def test_a_tool_is_understood_by_its_name_and_arguments(tool: str, arguments: st
         assert deed in {asked.deed, touched[path]}
 
 
-@pytest.mark.parametrize(
-    "arguments", ["", "{", "null", "[1, 2]", '{"path": 3}', '{"a": {"b": [null, true]}}', "\x00", "[" * 5_000]
-)
+@rows("arguments", ["", "{", "null", "[1, 2]", '{"path": 3}', '{"a": {"b": [null, true]}}', "\x00", "[" * 5_000])
 def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
     for tool in ("edit_file", "bash", ""):
         asked = read_call_effect(arguments, tool)
@@ -57,7 +54,7 @@ def test_odd_arguments_are_read_without_complaint(arguments: str) -> None:
         assert not asked.touched  # nothing in them names a file
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "deed", "touched"),
     [
         ("cat src/a.py | head -5", "read", {"src/a.py": "read"}),
@@ -78,7 +75,7 @@ def test_a_shell_command_is_read_for_its_deeds(command: str, deed: str, touched:
     assert (read.deed, dict(read.touched)) == (deed, touched)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "tool", "arguments"),
     [
         ("I look.\n\n<command>\nopen src/a.py\n</command>", "shell", "open src/a.py"),
@@ -131,7 +128,7 @@ def test_in_a_text_protocol_an_edit_goes_to_the_file_that_is_open() -> None:
     assert dict(file.deeds) == {"read": 1, "change": 1}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "deed", "line", "status"),
     [
         ("<returncode>1</returncode>\n<output>\nx\nValueError: bad\n</output>", "run", "ValueError: bad", "exit 1"),

@@ -12,6 +12,7 @@ import pytest
 
 from conversations import assistant, chat_round, user
 from provider_errors import openai_error
+from rows import rows
 from summaries import (
     BOTH,
     GOOD,
@@ -114,8 +115,8 @@ def alone(own: str, sent: str) -> bool:
 
 
 # R55
-@pytest.mark.parametrize("own", OWN)
-@pytest.mark.parametrize("ran", BOTH)
+@rows("own", OWN)
+@rows("ran", BOTH)
 def test_nothing_of_ours_is_added_to_a_prompt_of_the_callers_own(own: str, ran: Ran) -> None:
     following = [(90 + i, view) for i, view in enumerate(talk(2))]
     more: dict[str, Any] = {"instruction": own, "prior": "The goal was speed.", "ledger": KNOWN, "following": following}
@@ -211,7 +212,7 @@ def test_the_summarys_own_tokens_are_reserved() -> None:
 
 
 # R24, R51
-@pytest.mark.parametrize(
+@rows(
     ("window", "chosen", "reserve"),
     [
         (200_000, {}, 4_096),
@@ -437,8 +438,8 @@ NAMED = {"whitespace": "empty", "refusal-stop": "refusal"}
 
 
 # R33 R36
-@pytest.mark.parametrize("ran", BOTH)
-@pytest.mark.parametrize("fault", REPLIES)
+@rows("ran", BOTH)
+@rows("fault", REPLIES)
 def test_a_reply_with_a_fault_never_becomes_the_summary(fault: str, ran: Ran) -> None:
     scripted = ScriptedModel([REPLIES[fault]], forever=True)
     given = block()
@@ -453,7 +454,7 @@ def test_a_reply_with_a_fault_never_becomes_the_summary(fault: str, ran: Ran) ->
     assert repr(given.brief.views) == before
 
 
-@pytest.mark.parametrize("fault", REPLIES)
+@rows("fault", REPLIES)
 def test_a_fault_is_named_and_the_second_reply_may_be_right(fault: str) -> None:
     scripted = ScriptedModel([REPLIES[fault], ends(GOOD)])
     summary = summary_of(scripted)
@@ -522,7 +523,7 @@ def found(reply: str, views: Sequence[View], known: Sequence[Rule] = ()) -> tupl
     return [rule.text for rule in rules], list(notes)
 
 
-@pytest.mark.parametrize("mark", ["{}", "- {}", "* **{}**", "1. “{}”", '- [0] "{}"', "• «{}»", "  + `{}`"])
+@rows("mark", ["{}", "- {}", "* **{}**", "1. “{}”", '- [0] "{}"', "• «{}»", "  + `{}`"])
 def test_a_rule_is_a_whole_sentence_of_a_person_however_the_reply_marks_it(mark: str) -> None:
     views = [person(f"Count the stations. {RULE} Tell me the levels."), *talk(2)]
     assert found(f"### Standing rules\n{mark.format(RULE)}", views) == ([RULE], [])
@@ -534,7 +535,7 @@ def test_a_rule_keeps_the_persons_own_language_and_signs() -> None:
     assert found(f"### Standing rules\n- {said.removesuffix('!')}.", views) == ([said], [])
 
 
-@pytest.mark.parametrize(
+@rows(
     "listed",
     [
         "Never edit anything",  # a part of it
@@ -567,7 +568,7 @@ OTHERS: dict[str, list[View]] = {
 }
 
 
-@pytest.mark.parametrize("where", OTHERS)
+@rows("where", OTHERS)
 def test_what_is_not_a_persons_own_sentence_is_no_rule(where: str) -> None:
     rules, notes = found(f"### Standing rules\n- {RULE}", [*OTHERS[where], *talk(2)])
     assert rules == []
@@ -597,7 +598,7 @@ def test_a_rule_ends_with_newer_words_of_a_person_that_the_reply_quotes(line: st
     assert found(f"### Standing rules\n{line}", views, known) == (["Always ask first."], [])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "since"),
     [
         ("older", "Count them all."),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from conversations import chat_round, user
 from engine_case import texts
 from ledger_case import answers, calls, count, person, round_of
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.messages import View
 from unabridged.summary.actions import find_tool_uses
@@ -77,9 +76,7 @@ def test_an_edit_that_ended_in_an_error_makes_no_check_due() -> None:
     assert "not since the one in message 5" in told(*EDIT, *ran("go test ./..."), *EDIT)
 
 
-@pytest.mark.parametrize(
-    "command", ["git checkout test", "cat test", "pip install pytest", "echo test", "ls build", "grep -rn test src"]
-)
+@rows("command", ["git checkout test", "cat test", "pip install pytest", "echo test", "ls build", "grep -rn test src"])
 def test_what_merely_names_a_check_is_none(command: str) -> None:
     assert told(*EDIT, *ran(command)) == ""
 

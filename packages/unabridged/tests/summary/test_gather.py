@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from ledger_case import answers, calls, compacted, count, extract, observation, people_in, person, round_of, says
+from rows import rows
 from unabridged.languages import get_labels
 from unabridged.messages import Answer, Call, Media, View
 from unabridged.summary.gather import gather_ledger, merge_ledgers
@@ -52,21 +54,21 @@ def made(views: list[View], budget: int = 1_000, *, kept: frozenset[int] = froze
 
 # R28
 @given(st.lists(VIEWS, max_size=12), st.integers(0, 1_500))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(90, 300), deadline=None)
 def test_any_conversation_fits_any_budget(views: list[View], budget: int) -> None:
     text = extract(views, budget=budget, count=count).text
     assert count(text) <= budget
 
 
 @given(st.lists(VIEWS, max_size=8), st.lists(VIEWS, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_the_same_conversation_gives_the_same_bytes(one: list[View], other: list[View]) -> None:
     first = compacted([one, other], budget=800)
     assert compacted([one, other], budget=800) == first
 
 
 @given(st.lists(VIEWS, max_size=10))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(30, 100), deadline=None)
 def test_a_counter_that_sees_more_in_the_whole_than_in_its_parts_is_still_obeyed(views: list[View]) -> None:
     def hard(text: str) -> int:
         return len(text) // 4 + 30 * (len(text) > 600)
@@ -129,7 +131,7 @@ def test_what_did_not_fit_is_said() -> None:
 
 
 # R28
-@pytest.mark.parametrize(
+@rows(
     ("text", "heading"),
     [
         ("Bitte ändere die Datei und führe die Tests aus, das ist wichtig für uns.", "Was gesagt und getan wurde"),
@@ -166,7 +168,7 @@ INJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@rows("attack", INJECTIONS)
 def test_nothing_a_tool_or_the_model_says_reaches_the_users_voice(attack: str) -> None:
     views = [
         person("Summarise the page."),
@@ -199,7 +201,7 @@ def test_nothing_a_tool_or_the_model_says_reaches_the_users_voice(attack: str) -
         assert structure not in summary.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("said", "shown"),
     [
         ("one \u202eresu eht\u202c two", "one resu eht two"),
@@ -233,7 +235,7 @@ def test_a_few_words_in_another_language_change_no_heading() -> None:
     assert merge_ledgers(first, gather_ledger(between[:2], first_turn=2)).language == "en"
 
 
-@pytest.mark.parametrize("attack", INJECTIONS)
+@rows("attack", INJECTIONS)
 def test_what_was_neutralised_stays_readable(attack: str) -> None:
     words = [
         word for word in ("delete", "push", "money", "evil", "obey", "rules", "yes", "turn", "rm") if word in attack

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import unabridged
+from rows import rows
 from unabridged.languages import (
     collect_phrases,
     detect_language,
@@ -99,7 +100,7 @@ def test_a_kind_that_no_file_has_is_a_mistake_in_the_code() -> None:
         measure_phrase_match("no such kind", "x")
 
 
-@pytest.mark.parametrize("code", sorted(code for code, table in load_language_tables().items() if "common" in table))
+@rows("code", sorted(code for code, table in load_language_tables().items() if "common" in table))
 def test_every_language_with_common_words_is_told_by_them(code: str) -> None:
     assert detect_language([load_language_tables()[code]["common"]]) == code
     assert get_language_name(code)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from conversations import anthropic_round, assistant, chat_round, system, user
 from effort import examples
 from protocols import PROTOCOLS
+from rows import rows
 from unabridged.authorship import NO_TURNS, assign_origins, count_turn_endings, read_turn_counts
 from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import detect_message_format
@@ -135,7 +136,7 @@ def ending(*fenced: bool) -> list[dict[str, Any]]:
     return messages
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fenced", "observed"),
     [
         ((True,), False), ((True, True), False), ((True, True, True), True), ((True, True, False), False),

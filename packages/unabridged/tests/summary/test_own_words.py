@@ -10,6 +10,7 @@ import pytest
 
 from conversations import chat_round, said_in, user
 from ledger_case import people_in, person
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.authorship import assign_origins, find_own_sentences, remove_host_words
 from unabridged.authorship.frames import load_frame_table
@@ -119,7 +120,7 @@ def listed(payload: str) -> list[str]:
 # -- a person's own sentences, and the rules among them ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@rows("name", WRAPPERS)
 def test_of_what_stands_beside_a_persons_words_nothing_is_their_own_sentence_and_theirs_are_found(name: str) -> None:
     for payload, turn in turns(WRAPPERS[name]):
         own = list(find_own_sentences(turn))
@@ -141,7 +142,7 @@ def test_what_has_no_end_of_its_own_is_not_the_persons_to_the_end() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@rows("name", WRAPPERS)
 def test_a_model_can_make_no_rule_of_what_a_person_holds_up_or_a_host_put_there(name: str) -> None:
     for payload, turn in turns(WRAPPERS[name]):
         rules, notes = find_rules(listed(payload), said_by(turn), ())
@@ -205,7 +206,7 @@ def test_a_rule_is_carried_until_words_of_a_newer_message_of_a_person_are_quoted
         assert len(notes) == 1
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@rows("name", WRAPPERS)
 def test_no_rule_is_lifted_with_words_that_a_person_holds_up_or_a_host_put_there(name: str) -> None:
     for payload, turn in turns(WRAPPERS[name]):
         lifts = [f'No longer "{RULE}" since "{piece}"' for piece in (*words(payload), *split_sentences(payload))]
@@ -258,7 +259,7 @@ def test_a_turn_of_nothing_but_the_hosts_is_the_hosts() -> None:
     assert not any(map(is_host_text, people))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("turn", "own"),
     [
         ("Fix it.\n<environment_details>\n# Time\n</environment_details>", "Fix it."),

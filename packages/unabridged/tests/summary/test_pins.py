@@ -12,6 +12,7 @@ from openai import OpenAI
 
 from cli_case import run
 from conversations import assistant, user
+from rows import rows
 from unabridged import Compactor, wrap
 from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.adapters.langchain import SummarizationMiddleware
@@ -103,7 +104,7 @@ def test_pins_are_copied_with_their_thread_and_with_no_other() -> None:
     assert [list(compactor(all_).pins(thread=thread)) for thread in ("t", "u")] == [["pinned to t"], ["pinned to u"]]
 
 
-@pytest.mark.parametrize("text", ["", "  \n", None, 7, b"x", "x" * (LONGEST_PIN + 1)])
+@rows("text", ["", "  \n", None, 7, b"x", "x" * (LONGEST_PIN + 1)])
 def test_what_is_no_pin_is_refused_and_nothing_is_stored(text: Any) -> None:
     with compactor() as engine:
         with pytest.raises(SettingsError):

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
-
 from conversations import assistant, user
 from ledger_case import people_in, section
 from protocols import PROTOCOLS, Protocol
+from rows import rows
 from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
@@ -74,7 +73,7 @@ def says_nothing_evil(archive: MemoryArchive, fitted: list[Any]) -> int:
     return len(made)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@rows("name", PROTOCOLS)
 def test_no_output_of_any_protocol_is_a_persons_turn(name: str) -> None:
     for rounds, at in ((1, {0: 0}), (1, {0: 3}), (2, {0: 1}), (2, {1: 2}), (3, {0: 0}), (4, {0: 0, 3: 3}), (40, AT)):
         found = origins(conversation(PROTOCOLS[name], rounds, at))
@@ -88,8 +87,8 @@ def test_only_a_fence_needs_more_than_one_round_to_tell() -> None:
     assert len(ALONE) > 30
 
 
-@pytest.mark.parametrize("carries", [True, False], ids=["carried", "resent"])
-@pytest.mark.parametrize("name", PROTOCOLS)
+@rows("carries", [True, False], ids=["carried", "resent"])
+@rows("name", PROTOCOLS)
 def test_no_output_is_quoted_as_a_persons_however_often_it_is_compacted(name: str, *, carries: bool) -> None:
     messages = conversation(PROTOCOLS[name])
     archive = MemoryArchive()
@@ -103,9 +102,7 @@ def test_no_output_is_quoted_as_a_persons_however_often_it_is_compacted(name: st
     assert says_nothing_evil(archive, kept) > 1, "it was compacted again and again"
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, protocol in PROTOCOLS.items() if protocol.wrap("x").startswith(FRAMED)]
-)
+@rows("name", [name for name, protocol in PROTOCOLS.items() if protocol.wrap("x").startswith(FRAMED)])
 def test_an_output_in_a_known_frame_stays_one_when_the_action_before_it_was_edited(name: str) -> None:
     messages = conversation(PROTOCOLS[name], 20, {0: 0, 9: 3})
     messages[19] = assistant("(the action was taken out)")
@@ -189,7 +186,7 @@ def test_a_person_who_is_shown_code_is_heard_whatever_they_say() -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("shown", [shown for shown in SHOWN if not ends_in_fence(shown)])
+@rows("shown", [shown for shown in SHOWN if not ends_in_fence(shown)])
 def test_a_person_who_is_shown_code_inside_a_message_is_heard_every_time(shown: str) -> None:
     messages = [user("Help me with the importer.")]
     for said in SAID:

@@ -11,6 +11,7 @@ from cli_case import DESK, SESSION
 from conversations import chat_round, long_chat, user
 from engine_case import texts
 from ledger_case import people_in
+from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import get_labels
@@ -121,7 +122,7 @@ def test_all_of_them_left_out_leaves_prose_rules_and_what_people_said(whole: dic
         assert numbers(left) == numbers(whole[case]), "the same messages of people, also where nothing else is told"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("without", "says"),
     [
         (("rules",), "always stands"),

@@ -6,10 +6,9 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from conversations import assistant, chat_round, user
 from ledger_case import answers, calls, count, extract, person, round_of, run, says, section, sections
+from rows import rows
 from unabridged import Settings
 from unabridged.languages import get_labels, load_language_tables
 from unabridged.marks import find_view_record_ids, format_summary_turn, is_generated_turn, list_separator_texts
@@ -114,8 +113,8 @@ def test_no_label_of_a_summary_turn_calls_anything_open_finished_answered_or_wit
     assert "was done for it" in get_labels("en")["done_for"]
 
 
-@pytest.mark.parametrize("form", ["user", "pair", "alternate"])
-@pytest.mark.parametrize("by_model", [False, True])
+@rows("form", ["user", "pair", "alternate"])
+@rows("by_model", [False, True])
 def test_no_summary_turn_gives_a_message_of_a_person_a_state(form: Any, by_model: bool) -> None:
     ends = ["It is in place now.", "Which one do you mean?", "", "I could not find it."]
     asked = ["Mend the door.", "Stop, leave it.", "Never mind the window.", "Have you seen the key?", "Thanks."]
@@ -192,7 +191,7 @@ def test_a_date_does_not_end_a_sentence() -> None:
 
 
 # R29
-@pytest.mark.parametrize("code", sorted(load_language_tables()))
+@rows("code", sorted(load_language_tables()))
 def test_the_header_speaks_the_conversations_language_and_is_recognised_in_each(code: str) -> None:
     text = format_summary_turn("0123456789ab", "body", 0, 12, code)
     view = View("user", "person", text)

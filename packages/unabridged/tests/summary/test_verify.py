@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rows import rows
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
 from unabridged.languages import detect_language_surely
@@ -34,7 +35,7 @@ def test_a_sound_summary_has_no_problem() -> None:
 
 
 # R33
-@pytest.mark.parametrize(
+@rows(
     ("reply", "name"),
     [
         (ends(""), "empty"),
@@ -62,7 +63,7 @@ def test_what_is_not_a_summary_is_named(reply: Reply, name: str) -> None:
 
 
 # R36
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         "Previous conversation was too long to summarize.",
@@ -131,7 +132,7 @@ def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
     assert extract_visible_text(f"<summary>\n{GOOD}\n</summary>") == GOOD
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "text"),
     [
         (

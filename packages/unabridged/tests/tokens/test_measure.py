@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
+from rows import rows
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
 from unabridged.messages import Answer, Call, Media, Reasoning, View
@@ -126,7 +127,7 @@ class Odd:
         return "a tool of a kind nobody has seen"
 
 
-@pytest.mark.parametrize("tool", [TOOL, Odd(), print, builtins.len, {"when": object()}, {1: {2, 3}}, "search", 7])
+@rows("tool", [TOOL, Odd(), print, builtins.len, {"when": object()}, {1: {2, 3}}, "search", 7])
 def test_any_kind_of_tool_counts_for_something(tool: Any) -> None:
     assert Meter(model="gpt-5").overhead(None, [tool]) > 20
 

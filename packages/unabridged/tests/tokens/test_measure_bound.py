@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
 import noise
+from effort import examples
 from places import HELPERS
+from rows import rows
 from unabridged import Compactor
 from unabridged.formats.base import Family
 from unabridged.tokens.estimate import ERROR_BOUND, HIGH, HIGH_UNKNOWN, estimate
@@ -95,7 +97,7 @@ def piece_of(cut: tuple[str, int, float, int]) -> str:
     return text[start : start + size]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(90, 300), deadline=None)
 @given(st.lists(any_cut, min_size=1, max_size=8), st.sampled_from(["", " ", "\n", "\n\n", ", ", "```\n"]))
 def test_no_mixture_of_languages_and_noise_is_far_too_low(cuts: list[tuple[str, int, float, int]], glue: str) -> None:
     text = glue.join(map(piece_of, cuts))
@@ -124,9 +126,7 @@ def pasted(text: str) -> str:
     return (text + "\n") * (1 + 1_500 // len(text))
 
 
-@pytest.mark.parametrize(
-    "name", ["dna", "digit grid", "progress bars", "one character", "emoji", "Lao", "Welsh", "Indonesian", "Odia"]
-)
+@rows("name", ["dna", "digit grid", "progress bars", "one character", "emoji", "Lao", "Welsh", "Indonesian", "Odia"])
 def test_what_fit_returns_is_within_the_budget_by_a_real_tokenizer(name: str) -> None:
     compactor = Compactor(agent="gpt-5", window=16_000, archive="memory:")
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Hello."}]

@@ -12,6 +12,7 @@ from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
 from openai.types.responses import ResponseUsage
 
+from rows import rows
 from unabridged.tokens.calibrate import Calibration, Usage, parse_usage
 from unabridged.tokens.meter import Meter
 
@@ -58,7 +59,7 @@ def test_anthropic_usage_has_cached_input_beside_the_rest_and_it_is_added() -> N
     assert parse_usage(AnthropicUsage(input_tokens=12, output_tokens=70)) == Usage(12, output=70)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("report", "usage"),
     [
         (
@@ -97,7 +98,7 @@ def test_a_whole_response_will_do() -> None:
     assert parse_usage(Usage(7)) == Usage(7)
 
 
-@pytest.mark.parametrize(
+@rows(
     "report",
     [
         None,
@@ -137,14 +138,14 @@ def test_one_report_below_the_estimate_is_not_enough_to_lower_it() -> None:
 
 
 # R11
-@pytest.mark.parametrize("ratio", [0.3, 0.6, 0.8, 1.0, 1.2, 1.7])
+@rows("ratio", [0.3, 0.6, 0.8, 1.0, 1.2, 1.7])
 def test_consistent_reports_move_it_all_the_way_both_ways(ratio: float) -> None:
     assert after(ratio, ratio, ratio) == pytest.approx(ratio)
 
 
 # R11
-@pytest.mark.parametrize("odd", [0.0001, 0.1, 2.0, 10.0, 500.0])
-@pytest.mark.parametrize("place", range(6))
+@rows("odd", [0.0001, 0.1, 2.0, 10.0, 500.0])
+@rows("place", range(6))
 def test_one_odd_report_does_not_swing_it(odd: float, place: int) -> None:
     ratios = [0.8, 0.82, 0.79, 0.81, 0.8]
     ratios.insert(place, odd)
@@ -177,8 +178,8 @@ def test_reports_without_a_number_teach_nothing() -> None:
     assert calibration.factor == 1.0
 
 
-@pytest.mark.parametrize("ratio", [1.1, 1.7, 2.7, 9.0])
-@pytest.mark.parametrize("before", [(), (1.0,) * 9, (0.8, 0.8)], ids=["new", "established", "low"])
+@rows("ratio", [1.1, 1.7, 2.7, 9.0])
+@rows("before", [(), (1.0,) * 9, (0.8, 0.8)], ids=["new", "established", "low"])
 def test_a_refusal_that_tells_its_count_is_believed_at_once_and_stays(ratio: float, before: tuple[float, ...]) -> None:
     calibration = Calibration()
     for report in before:
@@ -242,7 +243,7 @@ def test_what_was_learned_of_other_counts_is_not_taken_over() -> None:
     assert Calibration.from_json(calibration.to_json(meters[0].key), same.key).factor == pytest.approx(1.4)
 
 
-@pytest.mark.parametrize(
+@rows(
     "stored",
     [None, {}, [], "k", 7, {"key": "k"}, {"key": "k", "ratios": None}, {"key": "k", "ratios": "1.4"}, {"ratios": [1.4]}]
     + [{"key": "k", "ratios": [odd]} for odd in (0, -1, True, None, "1.4", [1.4], float("nan"), float("inf"), 10**400)],

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toktok import batch_count  # type: ignore[import-untyped]
 
+from effort import examples
 from places import HELPERS
+from rows import rows
 from unabridged.formats.base import Family
 from unabridged.tokens.estimate import estimate
 
@@ -30,15 +32,15 @@ def error(text: str, family: Family, real: int) -> float:
 
 
 # R10
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("corpus", NAMED)
+@rows("family", FAMILIES)
+@rows("corpus", NAMED)
 def test_the_estimate_of_a_corpus_is_at_most_5_percent_low_and_40_percent_high(corpus: str, family: Family) -> None:
     assert -0.05 <= error(TEXTS[corpus], family, COUNTS[corpus][family]) <= 0.40
 
 
 # R10
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("corpus", EXTRA)
+@rows("family", FAMILIES)
+@rows("corpus", EXTRA)
 def test_other_languages_and_emoji_are_never_far_off(corpus: str, family: Family) -> None:
     assert -0.05 <= error(TEXTS[corpus], family, COUNTS[corpus][family]) <= 0.40
 
@@ -50,8 +52,8 @@ def test_a_quarter_token_a_character_would_not_pass(corpus: str) -> None:
 
 
 # R10
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("corpus", NAMED)
+@rows("family", FAMILIES)
+@rows("corpus", NAMED)
 def test_pieces_of_a_corpus_stray_little_further_than_the_whole(corpus: str, family: Family) -> None:
     for start, stop, *real in COUNTS[corpus]["slices"]:
         piece = TEXTS[corpus][start:stop]
@@ -59,7 +61,7 @@ def test_pieces_of_a_corpus_stray_little_further_than_the_whole(corpus: str, fam
 
 
 # R10
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(90, 300), deadline=None)
 @given(st.sampled_from(NAMED), st.floats(0, 1), st.integers(200, 3_000))
 def test_any_piece_of_200_characters_or_more_is_close_to_o200k(corpus: str, place: float, size: int) -> None:
     text = TEXTS[corpus]
@@ -69,7 +71,7 @@ def test_any_piece_of_200_characters_or_more_is_close_to_o200k(corpus: str, plac
 
 
 # R10
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(30, 100), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMED), st.floats(0, 1)), min_size=4, max_size=8))
 def test_a_mixture_of_kinds_in_one_text_is_no_harder(cuts: list[tuple[str, float]]) -> None:
     starts = [(TEXTS[corpus], int(place * (len(TEXTS[corpus]) - 200))) for corpus, place in cuts]
@@ -109,8 +111,6 @@ def test_the_same_text_always_has_the_same_estimate_however_much_came_between() 
     assert {name: estimate(text, "claude") for name, text in TEXTS.items()} == first
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 300_000, " " * 300_000, "-" * 300_000, "A" * 300_000, "é" * 300_000, "漢" * 9_999]
-)
+@rows("text", ["a" * 300_000, " " * 300_000, "-" * 300_000, "A" * 300_000, "é" * 300_000, "漢" * 9_999])
 def test_a_very_long_run_of_one_character_is_counted_too(text: str) -> None:
     assert 0 < estimate(text, "openai") < 2 * len(text)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rows import rows
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
 from unabridged.messages import Media
@@ -56,7 +57,7 @@ def cost(media: Media, model: str) -> int:
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         png(640, 480),
@@ -77,9 +78,7 @@ def test_the_size_of_an_image_is_read_from_its_head(data: bytes) -> None:
     assert read_image_size(base64.encodebytes(data).decode()) == (640, 480)
 
 
-@pytest.mark.parametrize(
-    "source", ["", "https://example.org/a.png", "file-abc", in_base64(FILLING), "data:,", "\ud800"]
-)
+@rows("source", ["", "https://example.org/a.png", "file-abc", in_base64(FILLING), "data:,", "\ud800"])
 def test_what_is_not_an_image_in_base64_has_no_size(source: str) -> None:
     assert read_image_size(source) is None
 
@@ -95,7 +94,7 @@ def test_a_broken_image_never_raises(data: bytes, head: bytes, text: str) -> Non
 
 
 # R12
-@pytest.mark.parametrize(
+@rows(
     ("model", "size", "detail", "tokens"),
     [
         ("gpt-4o", (1024, 1024), "high", 765),
@@ -124,7 +123,7 @@ def test_an_image_costs_what_its_provider_charges(model: str, size: tuple[int, i
 
 
 # R12
-@pytest.mark.parametrize(
+@rows(
     ("model", "most"),
     [
         ("gpt-4o", 1_445),

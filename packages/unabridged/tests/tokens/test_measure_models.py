@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unabridged.tokens.models
+from rows import rows
 from unabridged import Compactor
 from unabridged.formats import FORMATS
 from unabridged.formats.base import Family
@@ -29,7 +30,7 @@ def test_the_window_of_a_model_that_is_not_known_is_32_768() -> None:
     assert FALLBACK_WINDOW == 32_768
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "known_as"),
     [
         ("gpt-5-mini", "gpt-5-mini"),
@@ -65,12 +66,12 @@ def test_a_model_is_found_however_it_is_spelled(name: str, known_as: str) -> Non
     assert info(name).name == known_as
 
 
-@pytest.mark.parametrize("name", [None, "", " ", "my-model", "gpt", "claude", "x:y", ":", "/", "gpt-99", "llama3.1"])
+@rows("name", [None, "", " ", "my-model", "gpt", "claude", "x:y", ":", "/", "gpt-99", "llama3.1"])
 def test_a_name_that_says_too_little_finds_nothing(name: str | None) -> None:
     assert find_model_info(name) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "window"),
     [
         ("claude-opus-5-5", 1_000_000),
@@ -99,7 +100,7 @@ def unknown_versions() -> list[tuple[str, str]]:
     return [(f"{name}-77", name) for name in TABLE if len(name) > 3]
 
 
-@pytest.mark.parametrize(("name", "known_as"), unknown_versions())
+@rows(("name", "known_as"), unknown_versions())
 def test_an_unknown_version_has_the_smallest_window_of_its_name_and_that_is_said_once(
     name: str, known_as: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -141,7 +142,7 @@ def test_a_version_that_is_known_is_exact_whatever_stands_behind_it(name: str) -
     assert info(name).exact
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "family"),
     [
         ("gpt-4o-mini", "openai"),

@@ -240,6 +240,10 @@ class CallRunner:
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)
             cache.attempts.failed_why, cache.attempts.failed_at = str(error), call.estimate
             return call.build_unchanged_result(str(error))
+        except BaseException as error:
+            if not isinstance(error, Exception):  # a signal, whose handler raises wherever it comes
+                cache.forget()
+            raise
         finally:
             cache.lock.release()
 

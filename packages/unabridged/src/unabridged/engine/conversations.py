@@ -174,6 +174,10 @@ class ConversationCache:
     message_count: int = 0
     """How many messages were passed in with the last call."""
 
+    def forget(self) -> None:
+        """Forget what was measured and tried: what was half changed is good for nothing."""
+        self.measured, self.attempts, self.resent = MeasuredList(), Attempts(), None
+
     def detect_format(self, messages: list[Message]) -> Format:
         """Return the format of the conversation; only what is new is looked at, until one message gives it away."""
         format_, known = self.measured.format, len(self.measured.messages)

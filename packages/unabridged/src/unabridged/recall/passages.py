@@ -82,6 +82,8 @@ class _PassageBuilder:
         self._width, self._beside = min(max(room // 6, 120), 500), min(max(room // 20, 60), 500)
         """Characters that are shown of a result and of its neighbours."""
         self._left = room - _count_weighted_characters(Found(query).head()) - 60
+        self._near: dict[tuple[int, str], Sequence[Part]] = {}
+        """What was read around each hit."""
         self._shown: dict[tuple[int, str], _Passage] = {}
         """Where a message is shown in full, by turn and hash: a turn may have several versions, in branches."""
 
@@ -139,12 +141,16 @@ class _PassageBuilder:
 
     def read_around(self, hit: Hit, before: int = 1, after: int = 2) -> Sequence[Part]:
         """Return the hit's own part and its neighbours: one before, two after, since answers follow questions."""
+        if (known := self._near.get((hit.turn, hit.hash))) is not None:
+            return known
         first, last = max(hit.turn - before, 0), hit.turn + after + 1
         near = list(self._archive.parts(self._scope, first, last))
         archived = {(part.turn, part.hash) for part in near}
         near += [part for part in self._live if first <= part.turn < last and (part.turn, part.hash) not in archived]
         near.sort(key=lambda part: part.turn)
-        return [part for part in self._select_same_branch(near, hit) if part.turn != hit.turn or part.hash == hit.hash]
+        near = [part for part in self._select_same_branch(near, hit) if part.turn != hit.turn or part.hash == hit.hash]
+        self._near[hit.turn, hit.hash] = near
+        return near
 
     def _select_same_branch(self, near: Sequence[Part], hit: Hit) -> Sequence[Part]:
         """Return, of several versions of a neighbour, those that left the context together with the hit."""

@@ -64,7 +64,7 @@ async function show() {
     main.append(...draft.childNodes);
     shown = { ...shown, ...made };
     made?.attached?.();
-    document.title = visible(`${made?.title ?? (route.view === "search" ? `search ${route.query}` : "threads")} · unabridged`).slice(0, 120);
+    document.title = `${visible(made?.title ?? (route.view === "search" ? `search ${route.query}` : "threads")).slice(0, 100)} · unabridged`;
   } catch (error) {
     if (left.aborted) return;
     route.view = "error";
@@ -74,7 +74,10 @@ async function show() {
       el("p", { class: "actions" }, el("button", { type: "button", id: "again", onclick: () => go(location.hash, "", true) }, "Try again"), el("a", { href: "#/" }, "All threads"))));
   }
   main.dataset.view = route.view;
-  if (document.activeElement === document.body || focus) ((focus && byId(focus)) || main.querySelector("h1"))?.focus({ preventScroll: true });
+  if (document.activeElement === document.body || focus) {
+    const target = (focus && byId(focus)) || shown.keyboard || main.querySelector("h1");
+    target?.focus({ preventScroll: target !== shown.keyboard });
+  }
 }
 
 function drawTop(route) {

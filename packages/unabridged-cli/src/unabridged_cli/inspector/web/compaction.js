@@ -7,6 +7,8 @@ import { tabBar } from "./thread.js";
 import { VirtualList } from "./virtual.js";
 
 const FATES = ["stayed", "cleared", "shortened", "changed", "went", "put in"];
+// What became of the turns on a receipt, where none went.
+const DONE = { clearing: "were cleared", shortening: "were shortened", repair: "were changed" };
 const cls = (fate) => fate.replace(" ", "-");
 
 // Rows of the two lists beside each other: what stayed, or was exchanged, on one line.
@@ -50,7 +52,7 @@ function cards(record) {
   tokens.insertBefore(bars, tokens.lastElementChild);
   return el("div", { class: "cards" },
     tokens,
-    card("Messages", `${number(receipt.messages_before)} → ${number(receipt.messages_after)}`, `turns ${spans(receipt.turns)} went${receipt.edited.length ? `; ${spans(receipt.edited)} shortened` : ""}`),
+    card("Messages", `${number(receipt.messages_before)} → ${number(receipt.messages_after)}`, `turns ${spans(receipt.turns)} ${DONE[record.kind] ?? "went"}${receipt.edited.length ? `; ${spans(receipt.edited)} cleared or shortened` : ""}`),
     card("Summariser", receipt.summariser, cost.length ? cost.join(", ") : "it took nothing: no model was asked"),
     card("Cache", `${cache.exact ? "≈" : "≤"} ${number(cache.rewritten)} written anew`,
       (cache.kept ? `The first ${count(cache.kept, "message")} stay${cache.kept === 1 ? "s" : ""} byte for byte. ` : "Nothing before it stays as it was. ") +
@@ -62,7 +64,7 @@ function receiptTable(record) {
   const { receipt } = record;
   const rows = [
     ["why", receipt.reason], ["when", moment(record.created)], ["kind", record.kind], ["record", record.id], ["prior", record.prior ?? "none"],
-    ["turns that went", spans(receipt.turns)], ["turns shortened", spans(receipt.edited)], ["tokens", `${number(receipt.tokens_before)} → ${number(receipt.tokens_after)}`],
+    [`turns that ${DONE[record.kind] ?? "went"}`, spans(receipt.turns)], ["also cleared or shortened", spans(receipt.edited)], ["tokens", `${number(receipt.tokens_before)} → ${number(receipt.tokens_after)}`],
     ["messages", `${number(receipt.messages_before)} → ${number(receipt.messages_after)}`], ["summariser", receipt.summariser],
     ...Object.entries(receipt.cost).map(([name, value]) => [`cost: ${name.replaceAll("_", " ")}`, String(value)]),
     ...receipt.mended.map((text) => ["mended", text]), ...receipt.notes.map((text) => ["note", text]), ["archive", receipt.archive],
@@ -85,7 +87,7 @@ export async function showCompaction(main, { route, go }) {
   const tabs = [["sides", "Before and after"], ...(record.summary ? [["summary", "Summary turn"]] : []), ["receipt", "Receipt"]];
   const chosen = tabs.some(([name]) => name === route.tab) ? route.tab : "sides";
   const here = `#/t/${route.thread}/c/${encoded(record.id)}`;
-  const panel = el("div", { id: "panel", class: "panel", role: "tabpanel", "aria-labelledby": `tab-${chosen}` });
+  const panel = el("div", { id: "panel", class: "panel", role: "tabpanel", "aria-labelledby": `tab-${chosen}`, tabindex: chosen === "receipt" && "0" });
 
   function sides() {
     const list = new VirtualList({
@@ -154,7 +156,7 @@ export async function showCompaction(main, { route, go }) {
     el("div", { class: "page compaction" },
       el("div", { class: "title" },
         el("div", { class: "names" },
-          el("p", { class: "crumb" }, ...(source.frozen ? [] : [el("a", { href: "#/" }, "‹ All threads"), " "]), el("a", { href: `#/t/${route.thread}` }, `‹ ${name.slice(0, 120)}`)),
+          el("p", { class: "crumb" }, ...(source.frozen ? [] : [el("a", { href: "#/" }, "‹ All threads"), " "]), el("a", { href: `#/t/${route.thread}` }, "‹ ", el("bdi", {}, name.slice(0, 120)))),
           el("h1", { tabindex: "-1" }, `${place}: ${record.kind}`),
           el("p", { class: "facts" }, `${moment(record.created)} · at turn ${number(record.turn)} · ${record.receipt.reason} · record ${record.id}`)),
         el("div", { class: "actions" },

@@ -1,8 +1,9 @@
 // Elements, and the only way to make them: text is text, whatever it says.
 
-// What can't be seen, or turns text around: shown by its number, so that nothing hides.
+// What can't be seen, or turns text around: shown by its number, so that nothing hides. A joiner between signs that are not
+// ASCII is part of how they are written: of one emoji out of several, or of a word of Persian.
 const UNSEEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/gu;
+  /(?<=^|[\u0000-\u007f\u200b-\u200f])[\u200c\u200d]|[\u200c\u200d](?=$|[\u0000-\u007f\u200b-\u200f])|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/gu;
 
 export function visible(text) {
   return String(text)
@@ -18,7 +19,7 @@ function fill(node, attributes, children) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : visible(value));
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(2)) {
     if (child === null || child === undefined || child === false) continue;
     node.append(child instanceof Node ? child : visible(child));
   }
@@ -61,6 +62,11 @@ export function naming({ name, words, session }) {
 // A text as a part of an address.
 export function encoded(text) {
   return encodeURIComponent(text.toWellFormed?.() ?? text);
+}
+
+// Facts in a line: a name that is written from right to left keeps its letters to itself.
+export function joined(facts) {
+  return facts.filter(Boolean).map((fact, i) => [i ? " · " : "", el("bdi", {}, fact)]);
 }
 
 const NUMBERS = new Intl.NumberFormat("en-US");

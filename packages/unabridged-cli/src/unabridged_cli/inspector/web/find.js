@@ -1,5 +1,5 @@
 // Search over all threads: what is found is shown while the rest is searched, each passage in its place.
-import { announce, count, el, encoded, moment, naming, number } from "./dom.js";
+import { announce, count, el, encoded, joined, moment, naming, number } from "./dom.js";
 import { marked } from "./messages.js";
 import { source } from "./source.js";
 
@@ -9,7 +9,7 @@ export function showSearch(main, { route, left }) {
   const query = route.query;
   const told = el("p", { class: "facts", id: "found-told" });
   const results = el("ol", { class: "results" });
-  const more = el("button", { type: "button", hidden: true, onclick: () => go() }, "Search on");
+  const more = el("button", { type: "button", hidden: true, onclick: () => go() });
   let next = 0;
   let found = 0;
   let atLeast = false;
@@ -17,6 +17,7 @@ export function showSearch(main, { route, left }) {
 
   async function go() {
     more.hidden = true;
+    more.textContent = "Search on";
     const enough = found + ENOUGH;
     while (next !== null && found < enough && !left.aborted) {
       let answer;
@@ -25,6 +26,7 @@ export function showSearch(main, { route, left }) {
       } catch (error) {
         if (left.aborted) return;
         told.textContent = `${error.title}. ${error.message}`;
+        more.textContent = "Try again";
         more.hidden = false;
         announce(told.textContent);
         return;
@@ -36,7 +38,7 @@ export function showSearch(main, { route, left }) {
       told.textContent = `${atLeast ? "at least " : ""}${count(found, "passage")} in ${number(answer.searched)} of ${answer.exact === false ? "at least " : ""}${count(answer.total, "thread")}${next === null ? "" : ", searching…"}`;
     }
     if (left.aborted) return;
-    if (next === null && !found) told.textContent = `Nothing that left a context matches. Search is literal: try one telling word. ${told.textContent}.`;
+    if (next === null && !found) told.textContent = "No archived message matches. Search is literal: try one telling word.";
     told.textContent = told.textContent.replace(", searching…", ", so far");
     more.hidden = next === null;
     announce(told.textContent);
@@ -47,12 +49,12 @@ export function showSearch(main, { route, left }) {
 
 function item(hit, query) {
   const place = `#/t/${hit.thread}/m/${hit.turn}/${encoded(query)}`;
-  const beside = (side) => hit[side] && el("p", { class: "beside" }, hit[side].text);
+  const beside = (side) => hit[side] && el("p", { class: "beside", dir: "auto" }, hit[side].text);
   const text = `${hit.offset ? "…" : ""}${hit.excerpt.replace(/\s+/g, " ").trim()}${hit.offset + hit.excerpt.length < hit.length ? "…" : ""}`;
   const { title, under } = naming(hit);
   return el("li", {},
     el("h2", {}, el("a", { href: place }, title)),
-    el("p", { class: "facts" }, [hit.session && under, `namespace ${hit.namespace}`, `turn ${number(hit.turn)}`, `used ${moment(hit.used)}`].filter(Boolean).join(" · ")),
+    el("p", { class: "facts" }, joined([hit.session && under, `namespace ${hit.namespace}`, `turn ${number(hit.turn)}`, `used ${moment(hit.used)}`])),
     beside("before"),
     el("div", { class: "passage" }, el("span", { class: `chip ${hit.origin}` }, hit.whose), marked(el("span", { class: "excerpt" }), text, query)),
     beside("after"),

@@ -29,7 +29,7 @@ export function showThreads(main, { go, about }) {
       const made = found.compactions === null ? "compactions not counted" : count(found.compactions, "compaction");
       row.append(
         el("span", { class: "name", title: found.name },
-          el("span", { class: "called" }, title), el("span", { class: "under" }, under),
+          el("span", { class: "called", dir: "auto" }, title), el("span", { class: "under", dir: "auto" }, under),
           el("span", { class: "under narrow" }, `${moment(found.used)} · ${made} · ${count(found.messages, "message")}`)),
         el("span", { class: "space" }, found.namespace),
         el("span", { class: "num" }, number(found.compactions)),
@@ -116,5 +116,5 @@ export function showThreads(main, { go, about }) {
       columns, list.node, empty,
     ),
   );
-  return load();
+  return load().then(() => ({ keyboard: list.active >= 0 && list.node }));
 }

@@ -173,7 +173,7 @@ export function fillLine(row, place, message, extra) {
   row.append(
     turn,
     el("span", { class: `chip ${extra ? "cleared" : message.origin}` }, name),
-    el("span", { class: "text" }, message.text || "(no text)"),
+    el("span", { class: "text", dir: "auto" }, message.text || "(no text)"),
     el("span", { class: "size" }, number(message.length)),
   );
   row.setAttribute("aria-label", visible(`${place.turn >= 0 ? `turn ${place.turn}, ` : ""}${name}: ${message.text}`));

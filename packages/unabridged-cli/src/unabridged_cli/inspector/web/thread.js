@@ -1,7 +1,7 @@
 // One thread: its chart, a slider to any point of it, its compactions, and its messages.
 import { perform } from "./actions.js";
 import { Chart } from "./chart.js";
-import { announce, bytes, complain, count, el, encoded, moment, naming, number, visible } from "./dom.js";
+import { announce, bytes, complain, count, el, encoded, joined, moment, naming, number, visible } from "./dom.js";
 import { forgetPlace } from "./list.js";
 import { MessageList, MessageStore, Reader, turnPlaces } from "./messages.js";
 import { source } from "./source.js";
@@ -50,9 +50,9 @@ function head(thread, about, reload, go) {
   return el("div", { class: "title" },
     el("div", { class: "names" },
       !source.frozen && el("p", { class: "crumb" }, el("a", { href: "#/", id: "back" }, "‹ All threads")),
-      el("h1", { tabindex: "-1", title: title.slice(0, 400) }, title),
-      (session || under) && el("p", { class: "facts" }, session ? `${under.slice(0, under.lastIndexOf(" · "))} · ${thread.name}` : `It begins: ${under}`),
-      el("p", { class: "facts" }, facts.join(" · "))),
+      el("h1", { tabindex: "-1" }, title),
+      (session || under) && el("p", { class: "facts" }, session ? joined([under.slice(0, under.lastIndexOf(" · ")), thread.name]) : ["It begins: ", el("bdi", {}, under)]),
+      el("p", { class: "facts" }, joined(facts))),
     el("div", { class: "actions" }, button("export", "Export…", !source.frozen), button("undo", "Undo…", may && thread.compactions.some((one) => !one.client)), button("forget", "Forget…", may)),
   );
 }
@@ -68,6 +68,8 @@ function limitsOf(thread) {
 
 // Compactions that the first view waits for; the others of a long thread come behind it.
 const FIRST = 24;
+// The compaction that was chosen last: who comes back from it finds it so.
+let lastChosen = "";
 
 export async function showThread(main, { route, go, about, replace, left }) {
   const chosen = route.turn !== undefined ? "whole" : route.tab ?? "compactions";
@@ -91,6 +93,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
   const panel = el("div", { id: "panel", class: "panel", role: "tabpanel", "aria-labelledby": `tab-${chosen}` });
   const shown = { compactions: showCompactions, context: showContext, whole: showWhole, trial: showTrialTab };
   let follow = () => {};
+  let keyboard = false;
 
   function standing(turn) {
     let found = null;
@@ -104,12 +107,29 @@ export async function showThread(main, { route, go, about, replace, left }) {
     if (chosen === "compactions" || chosen === "trial") go(`#/t/${thread.id}/context/${turn}`);
   }
 
+  function nextTurn(step) {
+    const turn = Number(slider.value);
+    const turns = thread.compactions.map((one) => one.turn);
+    return step > 0 ? turns.find((one) => one > turn) : turns.findLast((one) => one < turn);
+  }
+
+  function jump(step) {
+    const turn = nextTurn(step);
+    if (turn !== undefined) move(turn);
+  }
+
+  const stepper = (id, step, title, words) => el("button", { type: "button", id, title, onclick: () => jump(step) }, words);
+  const previous = stepper("previous", -1, "the compaction before ([)", "‹ compaction");
+  const next = stepper("next", 1, "the compaction after (])", "compaction ›");
+
   function slide() {
     const turn = Number(slider.value);
     const record = standing(turn);
     const words = record ? `after compaction ${thread.compactions.indexOf(record) + 1} of ${thread.compactions.length}` : "before any compaction";
     where.textContent = `turn ${number(turn)}, ${words}`;
     slider.setAttribute("aria-valuetext", where.textContent);
+    previous.setAttribute("aria-disabled", nextTurn(-1) === undefined);
+    next.setAttribute("aria-disabled", nextTurn(1) === undefined);
     chart.setCursor(turn);
     follow(turn, record);
   }
@@ -122,8 +142,10 @@ export async function showThread(main, { route, go, about, replace, left }) {
     chart.box.replaceWith(drawn.box);
     chart = drawn;
     if (chosen === "compactions") {
+      const inside = panel.contains(document.activeElement);
       panel.replaceChildren();
       showCompactions();
+      if (inside) panel.querySelector(".virtual").focus();
     }
     follow = () => {};
     slide();
@@ -171,10 +193,16 @@ export async function showThread(main, { route, go, about, replace, left }) {
         );
         row.setAttribute("aria-label", visible(`compaction ${place}, ${kind} at turn ${one.turn}: ${number(one.before)} to ${number(one.after)} tokens, ${reason}, ${moment(one.created)}`));
       },
-      open: (index, opened) => opened && go(placeOf(thread, rows[index])),
+      open: (index, opened) => {
+        lastChosen = placeOf(thread, rows[index]);
+        if (opened) go(lastChosen);
+      },
     });
+    list.active = rows.findIndex((one) => placeOf(thread, one) === lastChosen);
     if (rows.length) panel.append(list.node);
     list.setCount(rows.length);
+    keyboard = list.active >= 0 && list.node;
+    if (keyboard) requestAnimationFrame(() => list.show(list.active, true));
     if (thread.others.length) {
       panel.append(el("details", { class: "others" }, el("summary", {}, `${count(thread.others.length, "note")} of the hooks`),
         el("ul", {}, ...thread.others.slice(-200).reverse().map((one) => el("li", {}, `${moment(one.created)} ${one.kind}: ${one.reason}`)))));
@@ -239,26 +267,20 @@ export async function showThread(main, { route, go, about, replace, left }) {
     showTrial(panel, thread, limits);
   }
 
-  const jump = (step) => {
-    const turn = Number(slider.value);
-    const turns = thread.compactions.map((one) => one.turn);
-    const next = step > 0 ? turns.find((one) => one > turn) : turns.findLast((one) => one < turn);
-    if (next !== undefined) move(next);
-  };
+  const compacted = thread.compactions.length > 0;
+  const known = compacted || thread.tokens > 0; // else there is nothing to draw
   main.append(
     el("div", { class: "page thread" },
       head(thread, about, () => go(location.hash, "", true), go),
       chosen !== "trial" && el("section", { class: "timeline", "aria-label": "Timeline" },
-        el("div", { class: "legend" },
+        known && el("div", { class: "legend" },
           el("span", { class: "key line" }, thread.session?.own ? "tokens in the context, estimated" : "tokens in the context"),
           el("span", { class: "key drop" }, thread.session?.own ? `a compaction by ${thread.session.client}` : "a compaction"),
           limits?.trigger && el("span", { class: "key trigger" }, `trigger ${number(limits.trigger)}`),
           limits?.budget && el("span", { class: "key budget" }, `budget ${number(limits.budget)}`)),
-        chart.box,
+        known && chart.box,
         el("div", { class: "slider" }, el("label", { for: "slider", class: "unseen" }, "Point of the conversation"), slider),
-        el("div", { class: "slider-told" },
-          el("button", { type: "button", id: "previous", title: "the compaction before ([)", onclick: () => jump(-1) }, "‹ compaction"), where,
-          el("button", { type: "button", id: "next", title: "the compaction after (])", onclick: () => jump(1) }, "compaction ›")),
+        el("div", { class: "slider-told" }, compacted && previous, where, compacted && next),
       ),
       tabBar(TABS.filter(([name]) => name !== "trial" || !source.frozen), chosen, (name) => go(name === "context" ? `#/t/${thread.id}/context/${slider.value}` : `#/t/${thread.id}/${name}`, `tab-${name}`)),
       panel,
@@ -266,7 +288,7 @@ export async function showThread(main, { route, go, about, replace, left }) {
   );
   shown[chosen]();
   if (route.turn !== undefined) announce(`turn ${route.turn}`);
-  return { step: jump, title: naming(thread).title, attached: () => (slide(), thread.more && !all && complete().catch(() => {})) };
+  return { step: jump, keyboard, title: naming(thread).title, attached: () => (slide(), thread.more && !all && complete().catch(() => {})) };
 }
 
 function bar(one, thread) {

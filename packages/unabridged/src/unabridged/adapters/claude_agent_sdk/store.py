@@ -91,7 +91,8 @@ class ArchiveSessionStore:
 
     def _scope(self, key: Key) -> Scope:
         """Return the thread of a session: its names, quoted, so that no two keys share one."""
-        names = [key["project_key"], key["session_id"], *([key["subpath"]] if key.get("subpath") else [])]
+        fields = ["project_key", "session_id", *(["subpath"] if key.get("subpath") else [])]
+        names = [check_name(key[field], field) for field in fields]
         return Scope(self._namespace, check_name("/".join(quote(name, safe="") for name in names)))
 
     def _append(self, scope: Scope, entries: list[Entry], is_main: bool) -> None:

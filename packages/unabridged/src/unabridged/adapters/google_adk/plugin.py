@@ -195,7 +195,7 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
     def scope(self, session: Session, agent: str = "", branch: str = "") -> Scope:
         """Return where the archive keeps a session, or what a sub-agent saw of it in its branch."""
         namespace = self._namespace(session) if callable(self._namespace) else self._namespace
-        thread = "/".join(part for part in (session.id, agent, branch) if part)
+        thread = "/".join(part for part in (check_name(session.id, "session.id"), agent, branch) if part)
         return Scope(check_name(namespace, "namespace"), check_name(thread))
 
     # -- a request ----------------------------------------------------------------------------------------------------

@@ -26,11 +26,12 @@ def current_thread() -> str | None:
 def name_sub_thread(thread: str, first_id: str | None, remembered_name: object = None) -> str:
     """Return a name for a sub-agent's conversation in its parent's thread: remembered, else by its first message.
 
-    Only names inside the run's own thread are believed: what is remembered in messages may come from anyone.
+    Only names inside the run's own thread are believed: what is remembered in messages may come from anyone. A thread
+    whose name is too long to be added to is shared.
     """
     if not first_id:
         return thread
     if isinstance(remembered_name, str) and remembered_name.startswith(f"{thread}/") and is_name(remembered_name):
         return remembered_name
-    name = f"{thread}/{first_id}"
-    return name if is_name(name) else f"{thread}/{hashlib.sha256(first_id.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    digest = hashlib.sha256(first_id.encode("utf-8", "replace")).hexdigest()[:16]
+    return next(filter(is_name, (f"{thread}/{first_id}", f"{thread}/{digest}")), thread)

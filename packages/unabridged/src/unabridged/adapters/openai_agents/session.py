@@ -50,9 +50,9 @@ class CompactingSession(SessionABC):
     def __init__(self, underlying_session: Session, provider: CompactingProvider) -> None:
         _refuse_unsupported(underlying_session)
         self.underlying_session = underlying_session
-        self.session_id = underlying_session.session_id
+        self.session_id = check_name(underlying_session.session_id, "session_id")
         self._runs = provider.runs
-        self._scope = Scope(self._runs.namespace, check_name(self.session_id))
+        self._scope = Scope(self._runs.namespace, self.session_id)
         self._runs.register_session(self.session_id)
 
     @property

@@ -35,7 +35,7 @@ from unabridged.adapters.pydantic_ai.carried_parts import (
 )
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.summariser import add_focus, make_own_model, to_summariser
-from unabridged.archive.names import Name, optional_name
+from unabridged.archive.names import Name, check_name
 from unabridged.formats.fields import are_same_objects
 from unabridged.results import Compaction as Fitted
 
@@ -199,8 +199,9 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         return kit.Agent(model.model_name, getattr(model, "context_window", None), recall)
 
     def _find_thread(self, ctx: RunContext[Any]) -> str | None:
-        own = optional_name(self.thread(ctx)) if self.thread is not None else None
-        return own or getattr(ctx, "conversation_id", None) or kit.current_thread()
+        own = self.thread(ctx) if self.thread is not None else None
+        name = getattr(ctx, "conversation_id", None) if own is None else own
+        return kit.current_thread() if name is None else check_name(name)
 
     async def _run_traced(self, ctx: RunContext[Any], steps: kit.Steps[Fitted]) -> Fitted:
         """Carry out the work; add what the summariser used to the run's usage, and events to the framework's span."""

@@ -265,9 +265,19 @@ def _make_private(path: Path) -> None:
         os.close(descriptor)
         try:
             with suppress(FileExistsError):
-                os.link(name, path)
+                _link(name, path)
         finally:
             Path(name).unlink()
+
+
+def _link(name: str, path: Path) -> None:
+    """Give the empty file its name; where files cannot have two names, make it under that name."""
+    try:
+        os.link(name, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, mode=0o600))
 
 
 def _check_header(path: Path) -> None:
