@@ -87,10 +87,11 @@ class MeasuredList:
             known, view = self.views[i], read_at(i, self.messages[i], format_)
             if view == known:
                 continue
-            self.views[i] = same_words = known.said_by(view.origin)
-            if view != same_words:  # more than whose words they are, which takes no tokens
+            if view == (same_words := known.said_by(view.origin)):  # whose words they are takes no tokens
+                self.views[i] = same_words
+            else:
+                self._measure(i, view, meter)  # first: where the counter fails, it is read and counted again
                 self.views[i] = view
-                self._measure(i, meter)
         self.checked = len(self.views)
         return list(self.views)
 
@@ -108,10 +109,10 @@ class MeasuredList:
         self.messages, self.contents = list(working.messages), contents_of(working.messages)
         self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
 
-    def _measure(self, index: int, meter: Meter) -> None:
-        """Count a message that was changed and read anew; what a provider drops counts for nothing."""
-        is_dropped = any(view.resets for view in self.views[index + 1 :])
-        tokens = 0 if is_dropped else meter.message(self.views[index], self.messages[index])
+    def _measure(self, index: int, view: View, meter: Meter) -> None:
+        """Count a message that was changed and reads like this now; what a provider drops counts for nothing."""
+        is_dropped = any(later.resets for later in self.views[index + 1 :])
+        tokens = 0 if is_dropped else meter.message(view, self.messages[index])
         self.total += tokens - self.sizes[index]
         self.sizes[index] = tokens
 
