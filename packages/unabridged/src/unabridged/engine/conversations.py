@@ -21,7 +21,7 @@ from unabridged.engine.resent_list import ResentList, remember_result
 from unabridged.engine.state import State
 from unabridged.engine.trigger import Attempts
 from unabridged.formats import FORMATS, detect
-from unabridged.formats.base import Format, Message, read_at, require_list
+from unabridged.formats.base import Format, Message, read_all, read_at, require_list
 from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
 from unabridged.marks import marked_ids
@@ -69,16 +69,16 @@ class MeasuredList:
         if self.flat is not None and new:
             more = flatten_turns(new)
             self.flat = self.flat.add(more) if more is not None else None
-        for message, content in zip(new, contents_of(new), strict=True):
-            view = read_at(len(self.messages), message, format_)
-            tokens = meter.message(view, message)
-            if view.resets:  # the provider drops what stands before
-                self.sizes, self.total = [0] * len(self.sizes), 0
-            self.messages.append(message)
-            self.contents.append(content)
-            self.views.append(view)
-            self.sizes.append(tokens)
-            self.total += tokens
+        views = read_all(new, format_, self.fresh)
+        sizes = list(map(meter.message, views, new))
+        self.messages += new
+        self.contents += contents_of(new)
+        self.views += views
+        self.sizes += sizes
+        self.total += sum(sizes)
+        if (start := max((i for i, view in enumerate(views, self.fresh) if view.resets), default=0)) > 0:
+            self.sizes[:start] = [0] * start  # the provider drops what stands before
+            self.total = sum(self.sizes)
         return self.total
 
     def read(self, format_: Format, meter: Meter) -> list[View]:

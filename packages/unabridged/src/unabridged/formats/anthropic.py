@@ -40,7 +40,7 @@ from unabridged.formats.rules import (
     refuse_each,
     says_nothing,
 )
-from unabridged.messages import Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
@@ -484,11 +484,16 @@ class _ClaudeBlocks(Content):
     def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
         kind = None if isinstance(part, str) else kind_of(part)
-        if kind == "tool_use":
+        if kind == "text":
+            self.say(text_at(part, "text"))
+        elif kind == "tool_use":
             self.calls.append(Call(id_at(part, "id"), text_at(part, "name"), as_json(get(part, "input") or {})))
         elif kind == "tool_result":
-            inner = Content().add_all(get(part, "content"))
-            self.add_answer(id_at(part, "tool_use_id"), inner, is_error=bool(get(part, "is_error")))
+            id_, content, is_error = id_at(part, "tool_use_id"), get(part, "content"), bool(get(part, "is_error"))
+            if isinstance(content, str):
+                self.answers.append(Answer(id_, content, is_error))
+            else:
+                self.add_answer(id_, Content().add_all(content), is_error=is_error)
         elif kind == "thinking":
             self.reasoning.append(Reasoning(text_at(part, "thinking"), text_at(part, "signature")))
         elif kind == "redacted_thinking":
@@ -497,7 +502,7 @@ class _ClaudeBlocks(Content):
             self.opaque = True
             self.resets = self.resets or resets(part)
             self.attach(part)
-        else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
+        else:  # media, and all that nobody says: server tools, search results, whatever comes next
             super().add(part)
 
 

@@ -236,6 +236,14 @@ def read_at(index: int, message: Message, format_: Format) -> View:
         ) from error
 
 
+def read_all(messages: Sequence[Message], format_: Format, first: int = 0) -> list[View]:
+    """Return the view of each message; `first` is the index of the first one."""
+    try:
+        return list(map(format_.read, messages))
+    except Exception:  # noqa: BLE001 - read one by one, to say which it is
+        return [read_at(i, message, format_) for i, message in enumerate(messages, first)]
+
+
 class Reader:
     """Reads messages of one format, each only once."""
 

@@ -23,7 +23,7 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.parts import ROLES, Content, Editor, missing_in_parts, spoken_by
 from unabridged.formats.rules import refuse_each
-from unabridged.messages import Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -92,14 +92,21 @@ class OpenAIChat(Format):
         """Return the view of the message."""
         kind_of(message)
         role, origin = _ROLES.get(text_at(message, "role"), ("user", "host"))
-        content = Content(spoken_by(role)).add_all(get(message, "content"))
+        content, speaker = get(message, "content"), text_at(message, "name") if role == "user" else ""
+        calls, reasoning = (_calls(message), _reasoning(message)) if role == "assistant" else ((), ())
+        if content is None or isinstance(content, str):  # by far the most frequent, and needs no walk
+            if role == "tool":
+                return View(role, origin, "", (), (Answer(_call_id(message), content or ""),))
+            text = content or (text_at(message, "refusal") if role == "assistant" else "")
+            return View(role, origin, text, calls, (), (), reasoning, (), (), speaker)
+        parts = Content(spoken_by(role)).add_all(content)
         if role == "tool":
-            return content.answer_view(_call_id(message))
-        if role == "assistant":
-            if not content.texts:
-                content.say(text_at(message, "refusal"))
-            content.calls, content.reasoning = _calls(message), _reasoning(message)
-        return content.view(role, origin, speaker=text_at(message, "name") if role == "user" else "")
+            return parts.answer_view(_call_id(message))
+        if role == "assistant" and not parts.texts:
+            parts.say(text_at(message, "refusal"))
+        parts.calls += calls
+        parts.reasoning += reasoning
+        return parts.view(role, origin, speaker=speaker)
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a tool message or one with `tool_calls`: this format alone writes them."""
@@ -162,27 +169,29 @@ def _call_id(message: Message) -> str:
     return id_at(message, "tool_call_id")
 
 
-def _reasoning(message: Message) -> list[Reasoning]:
+def _reasoning(message: Message) -> tuple[Reasoning, ...]:
     for key in _REASONING_KEYS:
         value = get(message, key)
-        if isinstance(value, str) and value:
-            return [Reasoning(value)]
-        if isinstance(value, list) and value:
-            return [Reasoning(text_at(item, "text"), text_at(item, "signature")) for item in value]
-    return []
+        if not value:
+            continue
+        if isinstance(value, str):
+            return (Reasoning(value),)
+        if isinstance(value, list):
+            return tuple(Reasoning(text_at(item, "text"), text_at(item, "signature")) for item in value)
+    return ()
 
 
-def _calls(message: Message) -> list[Call]:
+def _calls(message: Message) -> tuple[Call, ...]:
     if function := get(message, "function_call"):
         name = text_at(function, "name")
-        return [Call(LEGACY + name, name, as_json(get(function, "arguments") or ""))]
-    raw_calls, calls = list_at(message, "tool_calls"), list[Call]()
+        return (Call(LEGACY + name, name, as_json(get(function, "arguments") or "")),)
+    calls: list[Call] = []
     try:
-        for call in raw_calls:
-            calls.append(_call(call))
+        for call in list_at(message, "tool_calls"):
+            calls.append(_call(call))  # noqa: PERF401 - the error names how far it came
     except Unreadable as odd:
         raise odd.within(f"tool_calls[{len(calls)}]") from None
-    return calls
+    return tuple(calls)
 
 
 def _call(call: Any) -> Call:

@@ -241,8 +241,7 @@ def _read_other(message: Message, kind: str) -> View:
     role, origin = ROLES.get(text_at(message, "role"), ("user", "host"))
     content = Content(spoken_by(role))
     if kind == "message":
-        content.add_all(get(message, "content"))
-        return content.view(role, origin)
+        return content.add_all(get(message, "content")).view(role, origin)
     if kind in _CALL_FIELDS:
         written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
         content.calls = [Call(_call_id(message), text_at(message, "name") or kind, as_json(_jsonable(written)))]
@@ -255,6 +254,8 @@ def _read_other(message: Message, kind: str) -> View:
 
 def _attach_extra(content: Content, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
+    if isinstance(message, dict) and message.keys().isdisjoint(_EXTRA_FIELDS):
+        return
     extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
         content.attach(extra)

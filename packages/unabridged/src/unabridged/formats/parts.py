@@ -154,27 +154,17 @@ class Content:
     def answer_view(self, call_id: str, *, is_error: bool = False) -> View:
         """Return the view of a tool's message: all that is readable in it answers the call."""
         answers, media = (Answer(call_id, self.every_text, is_error),), tuple(self.media)
-        return View("tool", "tool", "", (), answers, media, sealed=self.sealed, unread=digest_of(self.others))
+        return View("tool", "tool", "", (), answers, media, (), (), (), "", self.sealed, digest_of(self.others))
 
     def view(self, role: Role, origin: Origin, *, speaker: str = "") -> View:
         """Return the view of a message that holds this."""
         texts = self.texts
-        return View(
-            role,
-            origin,
-            "\n".join(texts),
-            tuple(self.calls),
-            tuple(self.answers),
-            tuple(self.media),
-            tuple(self.reasoning),
-            tuple(self.attached),
-            speaker=speaker,
-            sealed=self.sealed,
-            unread=digest_of(self.others),
-            opaque=self.opaque,
-            resets=self.resets,
-            starts=tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else (),
-        )
+        starts = tuple(accumulate(len(text) + 1 for text in texts[:-1])) if len(texts) > 1 else ()
+        return View(  # by place: names would cost half as much again
+            role, origin, "\n".join(texts), tuple(self.calls), tuple(self.answers), tuple(self.media),
+            tuple(self.reasoning), tuple(self.attached), (), speaker, self.sealed, digest_of(self.others), self.opaque,
+            self.resets, False, starts,
+        )  # fmt: skip
 
 
 class Editor(NamedTuple):

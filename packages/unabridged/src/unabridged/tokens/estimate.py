@@ -112,19 +112,27 @@ class _Costs(dict[str, float]):
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """Return about how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
-    if len(text) > _SHORT:
-        return _estimate_new(text, family)
-    return _estimate_short(text, family) if text else 0
+    return estimator_for(family)(text)
 
 
-def _estimate_new(text: str, family: Family) -> int:
+@cache
+def estimator_for(family: Family) -> Callable[[str], int]:
+    """Return `estimate` for this family alone."""
     pieces, words = _costs(family)
-    if "  " in text:
-        return ceil(sum(map(pieces.__getitem__, _cut(text))))
-    return ceil(sum(map(words.__getitem__, text.split(" "))))
 
+    def estimate_any(text: str) -> int:
+        if "  " in text:
+            return ceil(sum(map(pieces.__getitem__, _cut(text))))
+        return ceil(sum(map(words.__getitem__, text.split(" "))))
 
-_estimate_short = lru_cache(maxsize=_REMEMBERED // 2)(_estimate_new)
+    estimate_short = lru_cache(maxsize=_REMEMBERED // 2)(estimate_any)
+
+    def estimate_remembering(text: str) -> int:
+        if len(text) > _SHORT:
+            return estimate_any(text)
+        return estimate_short(text) if text else 0
+
+    return estimate_remembering
 
 
 def _cut(text: str) -> list[str]:
