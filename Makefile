@@ -6,6 +6,7 @@ FLEET_KILLS ?= 200
 SESSIONS ?= 10000
 WHAT ?=
 ROOM ?=
+EXAMPLES ?= $(if $(ALL),,20)
 ALL ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
 VENV := .venv
@@ -44,7 +45,7 @@ test: $(STAMP) ## lint, types, tests; ALL=1 adds what takes long, ROOM=engine ru
 	@$(MAKE) --no-print-directory -j2 $(if $(ROOM),,check) suite
 
 suite: $(STAMP)
-	PYTHONHASHSEED=0 UNABRIDGED_ALL=$(ALL) $(BIN)/python -m pytest -n 3 --dist worksteal $(if $(ROOM),$(wildcard packages/*/tests/$(ROOM) packages/unabridged-$(ROOM)/tests))
+	PYTHONHASHSEED=0 UNABRIDGED_ALL=$(ALL) $(if $(ROOM),UNABRIDGED_EXAMPLES=$(EXAMPLES)) $(BIN)/python -m pytest -n 3 --dist worksteal $(if $(ROOM),$(wildcard packages/*/tests/$(ROOM) packages/unabridged-$(ROOM)/tests))
 
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
 from real_clients.clients import DRIVERS, new_id
 from real_clients.loopback import Loopback, kind_of, serving
 from real_clients.recorded import Outcome, wanted_of
@@ -66,7 +67,7 @@ def test_a_request_is_a_turn_a_compaction_or_an_aside() -> None:
 def post(url: str, body: dict[str, Any]) -> str:
     """Return the answer of this test's server."""
     data, kind = json.dumps(body).encode(), {"content-type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(url, data, kind), timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(urllib.request.Request(url, data, kind), timeout=PATIENCE) as answer:  # noqa: S310
         return str(answer.read().decode())
 
 

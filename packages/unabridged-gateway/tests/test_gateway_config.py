@@ -146,6 +146,7 @@ def test_tokens_come_from_the_file_the_environment_and_flags(tmp_path: Path, mon
         ({"upstream": UPSTREAM, "summariser": "gpt-5"}, "or provider:name such as openai:gpt-5-mini; got 'gpt-5'"),
         ({"upstream": UPSTREAM, "fallback": "open"}, "--fallback must be refuse or credential"),
         ({"upstream": UPSTREAM, "fallback": "credential"}, "set UNABRIDGED_GATEWAY_SECRET"),
+        ({"upstream": UPSTREAM, "fallback": "credential", "secret": SECRET}, "all would share one namespace: give"),
         ({"upstream": UPSTREAM, "secret": "Qx7"}, "at least 16 characters"),
         ({"upstream": UPSTREAM, "token": ["Qx7"]}, "the token of default in --token has 3 characters"),
         ({"upstream": UPSTREAM, "token": [f"a b={TOKEN}"]}, "names a tenant of 3 characters"),

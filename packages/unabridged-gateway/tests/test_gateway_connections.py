@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway_case import say
+from patience import PATIENCE
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.connections import build_connection_class
@@ -32,7 +33,7 @@ class Door:
 
     def ask(self, *pieces: bytes) -> bytes:
         """Send these, and return all that comes back until the connection is closed."""
-        with socket.create_connection(self.address, timeout=20) as connection:
+        with socket.create_connection(self.address, timeout=PATIENCE) as connection:
             said = b""
             try:
                 for piece in pieces:
@@ -138,7 +139,7 @@ def test_a_head_that_comes_slowly_is_not_waited_for_however_much_of_it_comes() -
 
     with (
         door(head_timeout=0.6) as one,
-        socket.create_connection(one.address, timeout=20) as connection,
+        socket.create_connection(one.address, timeout=PATIENCE) as connection,
         pytest.raises(ConnectionError),
     ):
         drip(connection)
@@ -146,7 +147,7 @@ def test_a_head_that_comes_slowly_is_not_waited_for_however_much_of_it_comes() -
 
 def test_a_connection_stays_open_between_requests_and_during_a_long_answer() -> None:
     ping = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-    with door(head_timeout=0.3) as one, socket.create_connection(one.address, timeout=20) as connection:
+    with door(head_timeout=0.3) as one, socket.create_connection(one.address, timeout=PATIENCE) as connection:
         for _ in range(3):
             connection.sendall(ping)
             assert connection.recv(1_000).startswith(b"HTTP/1.1 200 ")

@@ -14,6 +14,7 @@ import pytest
 
 from gateway_case import PATHS, body_of, say
 from gateway_watched import watched
+from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
 from unabridged_gateway.app import Gateway
@@ -78,7 +79,7 @@ def tenants(folder: Path) -> Iterator[tuple[httpx.Client, ProviderApp, str]]:
     with (
         serve_in_thread(provider) as upstream,
         serve_in_thread(Gateway(load_config(path, upstream=upstream, archive=archive))) as url,
-        httpx.Client(base_url=url, timeout=30) as client,
+        httpx.Client(base_url=url, timeout=PATIENCE) as client,
     ):
         yield client, provider, archive
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import httpx
 import pytest
 
 import sdk_loops
+from effort import ALL
 from gateway_case import WINDOW, Case, gateway, worker
 from patience import PATIENCE
 from rows import rows
@@ -75,9 +77,20 @@ def breaks(case: Case) -> int:
     return sum(request.cached_bytes < size for request, size in zip(asked[1:], sizes, strict=False))
 
 
-@rows(("api", "client"), APIS, ids=NAMES)
-@rows("streaming", [False, True], ids=["plain", "streaming"])
-@rows("asynchronous", [False, True], ids=["sync", "async"])
+WAYS = [
+    (*api, asynchronous, streaming)
+    for number, api in enumerate(APIS)
+    for asynchronous, streaming in itertools.product([False, True], repeat=2)
+    if ALL or (asynchronous == streaming) == (number % 2 == 0)
+]
+"""Each SDK by two of its four ways, so that each way is tried by two of them; with ALL=1 by all."""
+
+
+@rows(
+    ("api", "client", "asynchronous", "streaming"),
+    WAYS,
+    ids=lambda value: value if isinstance(value, str | bool) else type(value).__name__,
+)
 def test_a_conversation_far_beyond_the_window_ends_without_a_refusal_and_its_prefix_stands_between_compactions(
     api: Any, client: str, asynchronous: bool, streaming: bool, tmp_path: Path
 ) -> None:

@@ -98,4 +98,4 @@ def finish_background() -> None:
     """Wait for a summary that is being made."""
     for thread in threading.enumerate():
         if thread.name == "unabridged-early":
-            thread.join(20)
+            thread.join(PATIENCE)

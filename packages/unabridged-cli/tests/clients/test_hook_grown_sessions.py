@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from client_machine import CLIENTS, IDS, Machine, machine
+from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
 from unabridged_cli.clients.hook import background, events, grown_sessions
@@ -169,7 +170,7 @@ def test_a_session_that_can_not_be_archived_is_logged_and_tried_again(
 
 def wait_for(done: Any) -> None:
     """Wait until something is done by a process that nobody can wait for."""
-    end = time.monotonic() + 300
+    end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end, log_file_path(os.environ).read_text()
         time.sleep(0.1)

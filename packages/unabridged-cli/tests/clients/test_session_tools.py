@@ -14,6 +14,7 @@ import pytest
 import workspace
 from cli_case import run
 from client_machine import IDS, Machine, machine
+from patience import PATIENCE
 from unabridged.archive.opening import open_archive
 from unabridged_cli.clients.current_session import (
     ToolCaller,
@@ -314,11 +315,11 @@ def test_the_server_answers_for_the_project_that_it_is_started_in(machine: Machi
             found = await client.call_tool("search_history", {"query": "clock.py"})
             return [tool.name for tool in listed.tools], found.content[0].text
 
-    names, text = asyncio.run(asyncio.wait_for(ask("claude-code"), 60))
+    names, text = asyncio.run(asyncio.wait_for(ask("claude-code"), PATIENCE))
     assert names == ["search_history", "read_history", "list_sessions", "list_compactions"]
     assert "Best matches" in text
     for name in ("codex-mcp-client", "another"):
-        assert "which session asks is not certain" in asyncio.run(asyncio.wait_for(ask(name), 60))[1]
+        assert "which session asks is not certain" in asyncio.run(asyncio.wait_for(ask(name), PATIENCE))[1]
 
 
 def test_what_a_hook_archived_and_what_we_compacted_are_both_found_and_never_mixed_up(

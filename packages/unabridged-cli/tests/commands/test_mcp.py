@@ -69,10 +69,12 @@ def places(url: str) -> Iterator[dict[str, Any]]:
 
 
 TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
+MOSTLY_HTTP = pytest.mark.parametrize("transport", [pytest.param("stdio", marks=pytest.mark.long), "http"])
+"""What the server says does not depend on the transport, and over stdio each test starts a server of its own."""
 
 
 def run(steps: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(steps, 90))
+    asyncio.run(asyncio.wait_for(steps, PATIENCE))
 
 
 async def said(client: Any, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
@@ -86,7 +88,7 @@ async def ask_for_all(client: Any, planted: list[Fact]) -> dict[str, str | None]
     loop = asyncio.get_running_loop()
 
     def call(name: str, arguments: dict[str, Any]) -> str:
-        return asyncio.run_coroutine_threadsafe(said(client, name, arguments), loop).result(60)[0]
+        return asyncio.run_coroutine_threadsafe(said(client, name, arguments), loop).result(PATIENCE)[0]
 
     return {fact.subject: await asyncio.to_thread(look_up, call, fact) for fact in planted}
 
@@ -104,7 +106,7 @@ def test_the_official_client_lists_both_tools(places: dict[str, Any], transport:
     run(steps())
 
 
-@TRANSPORTS
+@MOSTLY_HTTP
 def test_an_agent_gets_fifty_facts_over_the_wire(places: dict[str, Any], transport: str) -> None:
     # R39
     async def steps() -> None:
@@ -114,7 +116,7 @@ def test_an_agent_gets_fifty_facts_over_the_wire(places: dict[str, Any], transpo
     run(steps())
 
 
-@TRANSPORTS
+@MOSTLY_HTTP
 def test_what_belongs_to_others_is_out_of_reach(url: str, places: dict[str, Any], transport: str) -> None:
     archive = open_archive(url)
     foreign = {
@@ -144,7 +146,7 @@ def test_what_belongs_to_others_is_out_of_reach(url: str, places: dict[str, Any]
     run(steps())
 
 
-@TRANSPORTS
+@MOSTLY_HTTP
 def test_wrong_and_hostile_calls_are_answered(places: dict[str, Any], transport: str) -> None:
     async def steps() -> None:
         async with mcp.Client(places[transport]) as client:

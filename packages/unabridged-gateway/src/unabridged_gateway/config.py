@@ -169,6 +169,11 @@ class TenantConfig:
                 "fallback = 'credential' needs a secret that all replicas share: set UNABRIDGED_GATEWAY_SECRET to the "
                 "output of `openssl rand -hex 32`"
             )
+        if self.fallback == "credential" and not self.tokens:
+            raise SettingsError(
+                "fallback = 'credential' is for requests without a token beside those with one, and no token is "
+                "configured, so all would share one namespace: give --token or [tenants]"
+            )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

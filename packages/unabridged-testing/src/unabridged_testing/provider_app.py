@@ -36,7 +36,7 @@ COUNTING_PATHS = {
 }
 """The ends of paths that only count: whose requests they count, and the name of the number."""
 
-MALFORMED_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
+MALFORMED_BODY_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """Raised by reading a body that is no request at all."""
 
 
@@ -151,7 +151,7 @@ class ProviderApp(LoopbackProvider):
             return self._list_models(request)
         try:
             return self._answer_model_request(request, json.loads(request.content))
-        except (*MALFORMED_ERRORS, zlib.error) as error:
+        except (*MALFORMED_BODY_ERRORS, zlib.error) as error:
             self.malformed.append(f"{type(error).__name__}: {error}")
             wire = self.wire_at(request.path)
             words = "We could not parse the JSON body of your request."

@@ -1,7 +1,10 @@
-"""The frozen view every part shares: what a message says, whatever its wire format.
+"""The view every part shares: what a message says, whatever its wire format.
 
 A format reads each of the caller's messages into one `View`. Every decision (where to cut, what is legal, what is
 still open) is made on views; the caller's own objects are never converted and back.
+
+Nothing changes a view or its parts, which is why they can be hashed. They are not declared frozen: a frozen dataclass
+takes several times as long to make, and one is made for each message.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ Origin = Literal["person", "model", "tool", "host", "summary"]
 MediaKind = Literal["image", "audio", "video", "document"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Call:
     """One tool call of the model; `arguments` is the JSON text (or, for custom tools, the free text) it wrote."""
 
@@ -40,7 +43,7 @@ class Call:
         return (self.id, self.alias) if self.alias and self.has_id else (self.id,)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Answer:
     """What a tool answered to the call with `call_id`."""
 
@@ -49,7 +52,7 @@ class Answer:
     error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Media:
     """An image, sound or document; `source` is its base64 text, its URL or its provider-side file id."""
 
@@ -60,7 +63,7 @@ class Media:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Reasoning:
     """A block of the model's own thinking; `signature` is what the provider checks (a signature, encrypted content)."""
 
@@ -68,7 +71,7 @@ class Reasoning:
     signature: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class View:
     """What one message says. `text` is in the voice of `origin`; calls are the model's, answers the tools'.
 
@@ -111,7 +114,7 @@ class View:
         The text of system messages is left out: a prompt with a clock in it must not hide a record.
         """
         if not self._meaning:
-            object.__setattr__(self, "_meaning", self._digest() if self.role != "system" else "system")
+            self._meaning = self._digest() if self.role != "system" else "system"
         return self._meaning
 
     def _digest(self) -> str:
@@ -132,13 +135,13 @@ class View:
         if origin == self.origin:
             return self
         view = replace(self, origin=origin)
-        object.__setattr__(view, "_meaning", self.meaning_digest)
+        view._meaning = self.meaning_digest  # noqa: SLF001 - a view of the same message
         return view
 
     def with_inserted(self, own: str, others: tuple[str, ...]) -> View:
         """Return the same message, of which only `own` is in the voice of its origin; it still means what it meant."""
         view = replace(self, text=own, inserted=others, block_starts=())
-        object.__setattr__(view, "_meaning", self.meaning_digest)
+        view._meaning = self.meaning_digest  # noqa: SLF001 - a view of the same message
         return view
 
     def whole_text(self) -> str:

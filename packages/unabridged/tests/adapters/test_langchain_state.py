@@ -55,9 +55,15 @@ def run(own: SummarizationMiddleware, model: ScriptedChat, *, later: bool = Fals
     return agent
 
 
-@rows("tell", [moody, moody_later])
-@rows("later", [False, True], ids=["sync", "async"])
-@rows("state", ["replaced", "kept"])
+@rows(
+    ("tell", "later", "state"),
+    [
+        (moody, False, "replaced"),
+        (moody, True, "kept"),
+        (moody_later, False, "kept"),
+        (moody_later, True, "replaced"),
+    ],
+)
 def test_every_summary_turn_tells_what_the_graphs_state_is_then(tell: Any, later: bool, state: Any) -> None:
     model = agent_model(60, 4_000)
     run(ours(host_state=tell, state=state), model, later=later)

@@ -31,6 +31,7 @@ from strands.models.openai import OpenAIModel as StrandsOpenAIModel
 
 from doors import door_named
 from own_model_case import OTHER, TALK, TURNS, WRITTEN, Brain, note, said
+from patience import PATIENCE
 from rows import rows
 from unabridged import Settings
 from unabridged.adapters.google_adk import CompactionPlugin
@@ -175,7 +176,7 @@ def test_a_summary_that_is_begun_early_is_written_by_the_agents_model_too(name: 
             session.say(said(i))
             for worker in threading.enumerate():
                 if worker.name == "unabridged-early":
-                    worker.join(60)
+                    worker.join(PATIENCE)
             made = receipts(tmp_path)
             if made:
                 break

@@ -109,5 +109,5 @@ def test_a_call_in_a_loop_that_is_closed_under_it_fails_at_once() -> None:
     work = _run_in_loop(coroutine, loop)
     loop.close()
     with pytest.raises(RuntimeError, match="has ended"):
-        work.result(5)
+        work.result(PATIENCE)
     coroutine.close()

@@ -9,6 +9,7 @@ from contextlib import closing
 import psycopg
 
 from archive_support import new_schema, postgres_url
+from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import Record
@@ -116,7 +117,7 @@ def test_a_server_that_is_not_there_is_left_alone_for_a_moment() -> None:
         assert len(errors) == 1, "and says the same"
         archive.close()
         server.shutdown(socket.SHUT_RDWR)
-    refusing.join(10)
+    refusing.join(PATIENCE)
 
 
 def test_tables_that_are_gone_are_made_again() -> None:

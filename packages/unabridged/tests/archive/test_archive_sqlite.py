@@ -257,11 +257,11 @@ def test_writers_of_one_process_take_turns_without_waiting_for_long(tmp_path: Pa
     def hold() -> None:
         with database.write(*TEST_SCOPE):
             entered.set()
-            leave.wait(10)
+            leave.wait(PATIENCE)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    entered.wait(10)
+    entered.wait(PATIENCE)
 
     def write() -> None:
         with database.write(*TEST_SCOPE):

@@ -8,6 +8,7 @@ from typing import Any
 import openai
 import pytest
 
+from patience import PATIENCE
 from provider_errors import openai_error
 from rows import rows
 from summaries import BOTH, GOOD, Ran, block, ends, quick, run, run_async, summary_of
@@ -295,9 +296,9 @@ def test_cancelling_ends_the_wait_while_the_model_still_hangs(stuck: Stuck, ran:
         stuck.asked.clear()
         asker = quick(model, deadline=600)
         thread, found = in_thread(lambda asker=asker: ran(summarise(*block()), asker))  # type: ignore[misc] # bound now
-        assert stuck.asked.wait(30)
+        assert stuck.asked.wait(PATIENCE)
         asker.cancel()
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
         (error,) = found
         assert isinstance(error, AskFailed)
@@ -314,9 +315,9 @@ def test_cancelling_ends_a_pause_between_two_tries_too() -> None:
 
     asker = quick(failing, back_off=300, deadline=6_000)
     thread, found = in_thread(lambda: Exchange(asker).ask(ASK))
-    assert tried.wait(30)
+    assert tried.wait(PATIENCE)
     asker.cancel()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert [error.why for error in found if isinstance(error, AskFailed)] == ["cancelled"]
 
 
@@ -337,11 +338,11 @@ def test_one_threads_wait_does_not_stall_another(stuck: Stuck) -> None:
 
     asker = quick(half_stuck, deadline=600)
     thread, _ = in_thread(lambda: Exchange(asker).ask(Ask(instruction="hang")))
-    assert stuck.asked.wait(30)
+    assert stuck.asked.wait(PATIENCE)
     assert [run(summarise(*block()), asker).text for _ in range(3)] == [GOOD] * 3
     assert thread.is_alive()
     asker.cancel()
-    thread.join(30)
+    thread.join(PATIENCE)
 
 
 def test_other_tasks_run_while_a_blocking_model_is_asked(stuck: Stuck) -> None:

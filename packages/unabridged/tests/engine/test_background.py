@@ -13,6 +13,7 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
+from patience import PATIENCE
 from unabridged import Compactor, Settings
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
@@ -57,7 +58,7 @@ def grow(engine: Compactor, upto: int, messages: list[Any] | None = None) -> lis
 
 
 def settle(engine: Compactor, thread: str) -> None:
-    engine._runner.background.wait(Scope(engine._namespace, thread), 20)  # noqa: SLF001 - waits for the background work itself
+    engine._runner.background.wait(Scope(engine._namespace, thread), PATIENCE)  # noqa: SLF001 - waits for the background work itself
 
 
 def test_a_summary_is_made_near_the_trigger_and_swapped_in_at_it_without_a_wait() -> None:
@@ -134,7 +135,7 @@ def test_one_of_two_processes_makes_it() -> None:
     engines = [Compactor(gate, window=4_000, archive=archive, settings=settings, namespace="n") for _ in range(2)]
     near = grow(engines[0], int(0.8 * engines[0].limits.tokens_below_trigger))
     engines[0].fit(near, thread="t")
-    assert gate.asked.wait(20)
+    assert gate.asked.wait(PATIENCE)
     engines[1].fit(near, thread="t")
     settle(engines[1], "t")  # ends while the other one still waits for its model
     assert (len(gate.asks), gate.answered) == (1, 0)
@@ -241,7 +242,7 @@ def test_a_conversation_that_nobody_named_is_summarised_by_one_of_two_processes(
     ):
         near = grow(here, int(0.8 * here.limits.tokens_below_trigger))
         here.fit(near)
-        assert one.asked.wait(20)
+        assert one.asked.wait(PATIENCE)
         there.fit([user("Something else.")])
         there.fit([*near, assistant("Yes."), user("And then?")])
         one.open.set()
@@ -256,7 +257,7 @@ def test_of_two_processes_that_compact_the_same_the_first_decides_what_both_send
     archive, both = MemoryArchive(), threading.Barrier(2)
 
     def write(name: str, _: Ask) -> Reply:
-        both.wait(20)
+        both.wait(PATIENCE)
         return Reply(f"{PROSE} That is what {name} wrote.", "end", model=name)
 
     def compact(name: str) -> list[Any]:

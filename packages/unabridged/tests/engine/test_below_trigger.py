@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, user
+from effort import examples
 from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.formats import FORMATS
@@ -26,7 +27,7 @@ def is_below(engine: Compactor, tokens: int) -> bool:
 
 
 @pytest.mark.parametrize("format_name", sorted(FORMATS))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10, 25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),
     agent=st.sampled_from(AGENTS),

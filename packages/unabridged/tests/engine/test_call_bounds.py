@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from conversations import chat_round, user
+from effort import ALL
 from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
 
 PROSE = "They went through many files, one after another, and settled each of them as it came up in turn."
-TURNS = 200
+TURNS = 200 if ALL else 100
 FRAME = 300
 """Tokens of the request itself and of the header, end line and acknowledgment of a summary turn."""
 NEAR = Settings(trigger=("tokens", 8_000), keep=("tokens", 7_500), clear=None)
@@ -92,7 +93,7 @@ def counting(lie: float) -> Callable[[list[Any], Any], int]:
 
 
 @rows("case", CASES)
-def test_over_200_turns_summaries_and_calls_are_bounded(case: str) -> None:
+def test_over_many_turns_summaries_and_calls_are_bounded(case: str) -> None:
     found, compactor = CASES[case]()
     compactor.close()
     most = most_summaries(found, compactor)

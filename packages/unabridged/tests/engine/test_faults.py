@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from patience import PATIENCE
 from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
 from unabridged.archive.codec import digest, encode
@@ -147,12 +148,12 @@ def test_cancelling_ends_the_wait_and_another_thread_never_waits(stuck: Stuck) -
         done: list[Compaction] = []
         waiting = threading.Thread(target=lambda: done.append(compactor.fit(messages, thread="t")))
         waiting.start()
-        assert stuck.asked.wait(20)
+        assert stuck.asked.wait(PATIENCE)
         hello = [user("hello")]
         assert compactor.fit(hello, thread="another").messages is hello
         assert not done  # the first still waits
         compactor.cancel()
-        waiting.join(20)
+        waiting.join(PATIENCE)
         assert [fitted.messages for fitted in done] == [messages]
         assert stuck.answered == 0
 

@@ -9,6 +9,7 @@ from typing import Any
 from conversations import anthropic_round, chat_round, converse_round, gemini_round, responses_round
 from effort import examples
 from engine_case import compactor, rounds
+from unabridged import Compactor
 from unabridged.archive.protocol import Scope
 from unabridged.formats.base import Message
 from unabridged.formats.openai_chat import OpenAIChat
@@ -135,3 +136,24 @@ def test_a_counter_is_asked_once_for_each_message_though_it_is_read_later() -> N
     engine.compact(messages, thread="t")
     times = Counter(map(id, asked))
     assert {times[id(message)] for message in messages} == {1}
+
+
+def test_a_counter_that_failed_at_a_changed_message_is_asked_again() -> None:
+    fails = False
+
+    def count(messages: list[Any], tools: Any) -> int:
+        del tools
+        if fails:
+            raise RuntimeError("down")
+        return len(str(messages)) // 4
+
+    messages = rounds(12, size=90)
+    engine = Compactor(window=60_000, archive="memory:", counter=count)
+    engine.fit(messages[:3], thread="t")
+    messages[1]["tool_calls"][0]["function"]["arguments"] = '{"path": "' + "elsewhere/" * 300 + '"}'
+    fails = True
+    assert engine.compact(messages[:3], thread="t") is None
+    fails = False
+    assert engine.compact(messages[:3], thread="t") is None, "there is nothing to be gained"
+    measured = engine._runner.caches.get(Scope("default", "t")).measured  # noqa: SLF001 - what the engine remembers
+    assert measured.total == sum(measured.sizes) == sum(count([one], None) for one in messages[:3])

@@ -68,7 +68,7 @@ class Exchange:
             try:
                 reply = yield from self._try_model(place, ask, is_last=number == len(order) - 1)
             except AskFailed as error:
-                error.others = _select_asked(failed)
+                error.others = _select_errors_of_asked_models(failed)
                 if error.why == "cancelled" or error.overflow is not None:
                     raise
                 self._failed_models.add(place)
@@ -76,7 +76,7 @@ class Exchange:
                 failed.append(error)
                 continue
             self.asker.record_success(place)
-            reply = replace(reply, place=place, failed=_select_asked(failed))
+            reply = replace(reply, place=place, failed=_select_errors_of_asked_models(failed))
             if not failed:
                 return reply
             instead = f"{reply.model} was asked instead"
@@ -86,10 +86,10 @@ class Exchange:
             model = self.asker.models[small[0]]
             message = f"{model.name} takes {model.window:,} tokens, fewer than this ask needs"
             too_long = AskFailed("too-long", message, Overflow(model.window))
-            too_long.others = _select_asked(failed)
+            too_long.others = _select_errors_of_asked_models(failed)
             raise too_long from (failed[-1] if failed else None)
         if failed:
-            raise (_select_asked(failed) or failed)[-1]
+            raise (_select_errors_of_asked_models(failed) or failed)[-1]
         raise AskFailed("cool-down", self.asker.describe_cool_down(self.asker.seconds_until_ready))
 
     def _order_models(self, ask: Ask) -> list[int]:
@@ -184,6 +184,6 @@ class Exchange:
             self.asker.abandon_call(work)
 
 
-def _select_asked(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
+def _select_errors_of_asked_models(failed: Sequence[AskFailed]) -> tuple[AskFailed, ...]:
     """Return the errors of models that were asked, without those for which no time was left."""
     return tuple(error for error in failed if error.place is not None)

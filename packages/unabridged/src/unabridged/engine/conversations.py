@@ -21,7 +21,7 @@ from unabridged.engine.resent_list import ResentList, build_resent_list
 from unabridged.engine.state import State
 from unabridged.engine.trigger import Attempts
 from unabridged.formats import FORMATS, detect_message_format
-from unabridged.formats.base import Format, Message, read_message_at, require_list
+from unabridged.formats.base import Format, Message, read_all_messages, read_message_at, require_list
 from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
 from unabridged.marks import find_view_record_ids
@@ -69,16 +69,16 @@ class MeasuredList:
         if self.flat is not None and new:
             more = flatten_turns(new)
             self.flat = self.flat.add(more) if more is not None else None
-        for message, content in zip(new, list_contents(new), strict=True):
-            view = read_message_at(len(self.messages), message, format_)
-            tokens = meter.message(view, message)
-            if view.resets:  # the provider drops what stands before
-                self.sizes, self.total = [0] * len(self.sizes), 0
-            self.messages.append(message)
-            self.contents.append(content)
-            self.views.append(view)
-            self.sizes.append(tokens)
-            self.total += tokens
+        views = read_all_messages(new, format_, self.fresh)
+        sizes = list(map(meter.message, views, new))
+        self.messages += new
+        self.contents += list_contents(new)
+        self.views += views
+        self.sizes += sizes
+        self.total += sum(sizes)
+        if (start := max((i for i, view in enumerate(views, self.fresh) if view.resets), default=0)) > 0:
+            self.sizes[:start] = [0] * start  # the provider drops what stands before
+            self.total = sum(self.sizes)
         return self.total
 
     def read(self, format_: Format, meter: Meter) -> list[View]:
@@ -87,10 +87,11 @@ class MeasuredList:
             known, view = self.views[i], read_message_at(i, self.messages[i], format_)
             if view == known:
                 continue
-            self.views[i] = same_words = known.with_origin(view.origin)
-            if view != same_words:  # more than whose words they are, which takes no tokens
+            if view == (same_words := known.with_origin(view.origin)):  # whose words they are takes no tokens
+                self.views[i] = same_words
+            else:
+                self._measure(i, view, meter)  # first: where the counter fails, it is read and counted again
                 self.views[i] = view
-                self._measure(i, meter)
         self.checked = len(self.views)
         return list(self.views)
 
@@ -108,10 +109,10 @@ class MeasuredList:
         self.messages, self.contents = list(working.messages), list_contents(working.messages)
         self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
 
-    def _measure(self, index: int, meter: Meter) -> None:
-        """Count a message that was changed and read anew; what a provider drops counts for nothing."""
-        is_dropped = any(view.resets for view in self.views[index + 1 :])
-        tokens = 0 if is_dropped else meter.message(self.views[index], self.messages[index])
+    def _measure(self, index: int, view: View, meter: Meter) -> None:
+        """Count a message that was changed and reads like this now; what a provider drops counts for nothing."""
+        is_dropped = any(later.resets for later in self.views[index + 1 :])
+        tokens = 0 if is_dropped else meter.message(view, self.messages[index])
         self.total += tokens - self.sizes[index]
         self.sizes[index] = tokens
 

@@ -40,7 +40,7 @@ from unabridged.formats.rules import (
     is_silent_view,
     remove_messages,
 )
-from unabridged.messages import Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
 _ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
@@ -491,13 +491,22 @@ class _ClaudeBlocks(MessageContent):
     def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
         kind = None if isinstance(part, str) else read_type(part)
-        if kind == "tool_use":
+        if kind == "text":
+            self.add_text(read_text_field(part, "text"))
+        elif kind == "tool_use":
             self.calls.append(
                 Call(read_id_field(part, "id"), read_text_field(part, "name"), as_json(get(part, "input") or {}))
             )
         elif kind == "tool_result":
-            inner = MessageContent().add_all(get(part, "content"))
-            self.add_answer(read_id_field(part, "tool_use_id"), inner, is_error=bool(get(part, "is_error")))
+            id_, content, is_error = (
+                read_id_field(part, "tool_use_id"),
+                get(part, "content"),
+                bool(get(part, "is_error")),
+            )
+            if isinstance(content, str):
+                self.answers.append(Answer(id_, content, is_error))
+            else:
+                self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
         elif kind == "thinking":
             self.reasoning.append(Reasoning(read_text_field(part, "thinking"), read_text_field(part, "signature")))
         elif kind == "redacted_thinking":
@@ -506,7 +515,7 @@ class _ClaudeBlocks(MessageContent):
             self.opaque = True
             self.resets = self.resets or is_provider_compaction(part)
             self.add_attached(part)
-        else:  # text, media, and all that nobody says: server tools, search results, whatever comes next
+        else:  # media, and all that nobody says: server tools, search results, whatever comes next
             super().add(part)
 
 

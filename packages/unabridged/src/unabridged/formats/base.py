@@ -216,11 +216,11 @@ class Format(Protocol):
         """Return the messages made of these units; one that comes through whole is the object it was in `messages`."""
         return [unit.raw for unit in units]
 
-    def with_calls(self, raw: Any, ids: Sequence[str | None]) -> Any:
+    def with_call_ids(self, raw: Any, ids: Sequence[str | None]) -> Any:
         """Return a unit with these ids for its calls, those with None left out; None when nothing remains."""
         ...
 
-    def with_address(self, raw: Any, id_: str) -> Any:
+    def with_answered_id(self, raw: Any, id_: str) -> Any:
         """Return a unit that is a result, now to this call."""
         ...
 
@@ -234,6 +234,14 @@ def read_message_at(index: int, message: Message, format_: Format) -> View:
         raise IllegalConversation(
             f"message {index} can't be read as {format_.name}: {found}. Correct it or leave it out; nothing was changed"
         ) from error
+
+
+def read_all_messages(messages: Sequence[Message], format_: Format, first: int = 0) -> list[View]:
+    """Return the view of each message; `first` is the index of the first one."""
+    try:
+        return list(map(format_.read, messages))
+    except Exception:  # noqa: BLE001 - read one by one, to say which it is
+        return [read_message_at(i, message, format_) for i, message in enumerate(messages, first)]
 
 
 class MessageReader:

@@ -97,7 +97,7 @@ class BlockFormat(Format, Protocol):
         same = are_same_objects(blocks, self.blocks(messages[first]))
         return messages[first] if same else self.with_blocks(messages[first], blocks)
 
-    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+    def with_call_ids(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """Return the message with these ids for its calls; None when nothing but thinking remains."""
         new_ids, blocks = iter(ids), []
         for block in self.blocks(raw):
@@ -108,7 +108,7 @@ class BlockFormat(Format, Protocol):
         spoken = [block for block in blocks if not self.is_thinking(block)]
         return self.with_blocks(raw, blocks) if self.has_content(spoken) else None
 
-    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
+    def with_answered_id(self, raw: list[Any], id_: str) -> list[Any]:
         """Return the result, to this call."""
         return [self.with_result_id(block, id_) for block in raw]
 

@@ -23,7 +23,7 @@ from unabridged.formats.fields import (
 )
 from unabridged.formats.parts import ROLES, Editor, MessageContent, find_fields_missing_in_parts, find_spoken_types
 from unabridged.formats.rules import build_message_rule
-from unabridged.messages import Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -96,14 +96,21 @@ class OpenAIChat(Format):
         """Return the view of the message."""
         read_type(message)
         role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
-        content = MessageContent(find_spoken_types(role)).add_all(get(message, "content"))
+        content, speaker = get(message, "content"), read_text_field(message, "name") if role == "user" else ""
+        calls, reasoning = (_read_calls(message), _read_reasoning(message)) if role == "assistant" else ((), ())
+        if content is None or isinstance(content, str):  # by far the most frequent, and needs no walk
+            if role == "tool":
+                return View(role, origin, "", (), (Answer(_read_call_id(message), content or ""),))
+            text = content or (read_text_field(message, "refusal") if role == "assistant" else "")
+            return View(role, origin, text, calls, (), (), reasoning, (), (), speaker)
+        parts = MessageContent(find_spoken_types(role)).add_all(content)
         if role == "tool":
-            return content.build_answer_view(_read_call_id(message))
-        if role == "assistant":
-            if not content.texts:
-                content.add_text(read_text_field(message, "refusal"))
-            content.calls, content.reasoning = _read_calls(message), _read_reasoning(message)
-        return content.build_view(role, origin, speaker=read_text_field(message, "name") if role == "user" else "")
+            return parts.build_answer_view(_read_call_id(message))
+        if role == "assistant" and not parts.texts:
+            parts.add_text(read_text_field(message, "refusal"))
+        parts.calls += calls
+        parts.reasoning += reasoning
+        return parts.build_view(role, origin, speaker=speaker)
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a tool message or one with `tool_calls`: this format alone writes them."""
@@ -149,12 +156,12 @@ class OpenAIChat(Format):
         view = self.read(kept)
         return kept if view.text or view.calls or view.media or view.attached else None
 
-    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+    def with_call_ids(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """Return the message with these ids for its calls; None when nothing remains."""
         calls = [with_field(call, "id", id_) for call, id_ in zip(get(raw, "tool_calls"), ids, strict=True) if id_]
         return _clean_message({**to_plain_dict(raw), "tool_calls": calls})
 
-    def with_address(self, raw: Message, id_: str) -> Message:
+    def with_answered_id(self, raw: Message, id_: str) -> Message:
         """Return the result, to this call."""
         return {**to_plain_dict(raw), "tool_call_id": id_}
 
@@ -166,27 +173,29 @@ def _read_call_id(message: Message) -> str:
     return read_id_field(message, "tool_call_id")
 
 
-def _read_reasoning(message: Message) -> list[Reasoning]:
+def _read_reasoning(message: Message) -> tuple[Reasoning, ...]:
     for key in _REASONING_KEYS:
         value = get(message, key)
-        if isinstance(value, str) and value:
-            return [Reasoning(value)]
-        if isinstance(value, list) and value:
-            return [Reasoning(read_text_field(item, "text"), read_text_field(item, "signature")) for item in value]
-    return []
+        if not value:
+            continue
+        if isinstance(value, str):
+            return (Reasoning(value),)
+        if isinstance(value, list):
+            return tuple(Reasoning(read_text_field(item, "text"), read_text_field(item, "signature")) for item in value)
+    return ()
 
 
-def _read_calls(message: Message) -> list[Call]:
+def _read_calls(message: Message) -> tuple[Call, ...]:
     if function := get(message, "function_call"):
         name = read_text_field(function, "name")
-        return [Call(LEGACY_CALL_PREFIX + name, name, as_json(get(function, "arguments") or ""))]
-    raw_calls, calls = read_list_field(message, "tool_calls"), list[Call]()
+        return (Call(LEGACY_CALL_PREFIX + name, name, as_json(get(function, "arguments") or "")),)
+    calls: list[Call] = []
     try:
-        for call in raw_calls:
-            calls.append(_read_call(call))
+        for call in read_list_field(message, "tool_calls"):
+            calls.append(_read_call(call))  # noqa: PERF401 - the error names how far it came
     except Unreadable as odd:
         raise odd.with_outer_place(f"tool_calls[{len(calls)}]") from None
-    return calls
+    return tuple(calls)
 
 
 def _read_call(call: Any) -> Call:

@@ -213,13 +213,13 @@ class OpenAIResponses(Format):
         tool = {"type": "function", "name": name, "description": description, "parameters": parameters}
         return {**tool, "strict": False}
 
-    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+    def with_call_ids(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """Return the item with another call_id and without its `id`, which the provider knows with the old one."""
         if ids[0] is None:
             return None
         return {key: value for key, value in {**to_plain_dict(raw), "call_id": ids[0]}.items() if key != "id"}
 
-    def with_address(self, raw: Message, id_: str) -> Message:
+    def with_answered_id(self, raw: Message, id_: str) -> Message:
         """Return the output, to this call."""
         return {**to_plain_dict(raw), "id" if get(raw, "type") == "local_shell_call_output" else "call_id": id_}
 
@@ -259,8 +259,7 @@ def _read_other_item(message: Message, kind: str) -> View:
     role, origin = ROLES.get(read_text_field(message, "role"), ("user", "host"))
     content = MessageContent(find_spoken_types(role))
     if kind == "message":
-        content.add_all(get(message, "content"))
-        return content.build_view(role, origin)
+        return content.add_all(get(message, "content")).build_view(role, origin)
     if kind in _CALL_FIELDS:
         written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
         content.calls = [
@@ -275,6 +274,8 @@ def _read_other_item(message: Message, kind: str) -> View:
 
 def _attach_extra(content: MessageContent, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
+    if isinstance(message, dict) and message.keys().isdisjoint(_EXTRA_FIELDS):
+        return
     extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
         content.add_attached(extra)

@@ -154,7 +154,7 @@ def _set_call_ids(unit: RepairUnit, slots: Sequence[_CallSlot], fmt: Format) -> 
     ids = [None if slot.dropped else slot.id for slot in slots]
     if ids == [call.id for call in unit.calls]:
         return unit
-    raw = fmt.with_calls(unit.raw, ids)
+    raw = fmt.with_call_ids(unit.raw, ids)
     return None if raw is None else replace(unit, raw=raw)
 
 
@@ -162,7 +162,7 @@ def _set_answered_call(unit: RepairUnit, slot: _CallSlot, fmt: Format) -> Repair
     """Return the answer, to this call by the id that it has now."""
     named = slot.call.ids if slot.id == slot.call.id else (slot.id,)
     same = unit.answer is not None and unit.answer.call_id in named
-    return unit if same else replace(unit, raw=fmt.with_address(unit.raw, slot.id))
+    return unit if same else replace(unit, raw=fmt.with_answered_id(unit.raw, slot.id))
 
 
 def _order_answers(

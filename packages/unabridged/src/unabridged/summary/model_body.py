@@ -45,7 +45,7 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
     Raise `SummaryFailed` when no reply was good enough: it says what it cost each model, and is logged once in a row.
     """
     try:
-        written = yield from _write_body(brief, model)
+        written = yield from _write_summary_body(brief, model)
     except SummaryFailed as failed:
         why = failed.why if isinstance(failed, AskFailed) else ""
         if asker is not None:
@@ -74,7 +74,7 @@ def _add_price(cost: dict[str, float], model: str) -> dict[str, float]:
     return {**cost, "dollars": (int(cost["input"]) * info.input + int(cost["output"]) * info.output) / 1e6}
 
 
-def _write_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
+def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
     quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)

@@ -112,19 +112,27 @@ class _CostCache(dict[str, float]):
 
 def estimate(text: str, family: Family = "unknown") -> int:
     """Return about how many tokens `text` is for this family; high rather than low, 0 only for the empty text."""
-    if len(text) > _SHORT_TEXT_CHARACTERS:
-        return _estimate_uncached(text, family)
-    return _estimate_cached(text, family) if text else 0
+    return get_estimator(family)(text)
 
 
-def _estimate_uncached(text: str, family: Family) -> int:
+@cache
+def get_estimator(family: Family) -> Callable[[str], int]:
+    """Return `estimate` for this family alone."""
     pieces, words = _build_cost_caches(family)
-    if "  " in text:
-        return ceil(sum(map(pieces.__getitem__, _split_text(text))))
-    return ceil(sum(map(words.__getitem__, text.split(" "))))
 
+    def estimate_any(text: str) -> int:
+        if "  " in text:
+            return ceil(sum(map(pieces.__getitem__, _split_text(text))))
+        return ceil(sum(map(words.__getitem__, text.split(" "))))
 
-_estimate_cached = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(_estimate_uncached)
+    estimate_short = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(estimate_any)
+
+    def estimate_cached(text: str) -> int:
+        if len(text) > _SHORT_TEXT_CHARACTERS:
+            return estimate_any(text)
+        return estimate_short(text) if text else 0
+
+    return estimate_cached
 
 
 def _split_text(text: str) -> list[str]:

@@ -12,7 +12,7 @@ from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message
 from unabridged.formats.fields import as_json, get, to_plain_dict
 from unabridged.messages import Reasoning, View
-from unabridged.tokens.estimate import ERROR_BOUND, ESTIMATE_VERSION, HIGH, HIGH_UNKNOWN, estimate
+from unabridged.tokens.estimate import ERROR_BOUND, ESTIMATE_VERSION, HIGH, HIGH_UNKNOWN, get_estimator
 from unabridged.tokens.media import count_media_tokens
 from unabridged.tokens.models import FAMILIES, find_family
 
@@ -51,6 +51,7 @@ class Meter:
         """How many times the truth it may be."""
         self._counter = counter
         self._exact = _load_exact_tokenizer(model, self.family) if exact and counter is None else None
+        self._count = self._exact or get_estimator(self.family)
 
     @property
     def key(self) -> str:
@@ -75,8 +76,11 @@ class Meter:
             tokens += _TOKENS_PER_ANSWER + self._count(answer.text)
         for media in view.media:
             tokens += count_media_tokens(media, self.model, self.family) + self._count(media.name)
-        tokens += sum(map(self._count, (*view.inserted, *view.attached))) + view.sealed // _SEALED_CHARACTERS_PER_TOKEN
-        return tokens + sum(map(self._count_thinking, view.reasoning))
+        for text in (*view.inserted, *view.attached):
+            tokens += self._count(text)
+        for reasoning in view.reasoning:
+            tokens += self._count_thinking(reasoning)
+        return tokens + view.sealed // _SEALED_CHARACTERS_PER_TOKEN
 
     def text(self, text: str) -> int:
         """Count a text alone; given to a `counter` as the one message of a user."""
@@ -96,11 +100,6 @@ class Meter:
                 _TOKENS_PER_TOOL + self._count(_to_schema_text(tool)) for tool in listed
             )
         return tokens
-
-    def _count(self, text: str) -> int:
-        if self._exact is None:
-            return estimate(text, self.family)
-        return self._exact(text) if text else 0
 
     def _count_thinking(self, reasoning: Reasoning) -> int:
         """Return the tokens of a thought: the text may be only a summary of what is sealed, so the larger counts."""
@@ -138,6 +137,8 @@ def _load_exact_tokenizer(model: str | None, family: Family) -> Callable[[str], 
         raise NotInstalled("exact=True", "unabridged[exact]", error) from error
 
     def count(text: str) -> int:
+        if not text:
+            return 0
         try:
             return int(batch_count([text], vocabulary, threads=1)[0])
         except UnicodeEncodeError:  # half a surrogate pair: the provider sees a replacement character

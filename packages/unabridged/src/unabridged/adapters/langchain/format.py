@@ -141,7 +141,7 @@ class LangChain(Format):
         rest = {key: value for key, value in message.additional_kwargs.items() if key not in _REASONING_KEYS}
         return message.model_copy(update={"content": content or "", "additional_kwargs": rest})
 
-    def with_calls(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
+    def with_call_ids(self, raw: AIMessage, ids: Sequence[str | None]) -> AIMessage | None:
         """Return the message with these ids for its calls; None when nothing remains."""
         calls: list[Any] = [*raw.tool_calls, *raw.invalid_tool_calls]
         kept = [{**call, "id": id_} for call, id_ in zip(calls, ids, strict=False) if id_]
@@ -160,7 +160,7 @@ class LangChain(Format):
         }
         return raw.model_copy(update=update)
 
-    def with_address(self, raw: ToolMessage, id_: str) -> ToolMessage:
+    def with_answered_id(self, raw: ToolMessage, id_: str) -> ToolMessage:
         """Return the result, to this call."""
         return raw.model_copy(update={"tool_call_id": id_})
 

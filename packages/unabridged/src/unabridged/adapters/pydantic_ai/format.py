@@ -121,7 +121,7 @@ class PydanticAI(Format):
                 joined.append(unit.raw)
         return [*joined, _join_parts(group, messages)] if group else joined
 
-    def with_calls(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
+    def with_call_ids(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
         """Return the response with these ids for its calls; None when nothing but thinking remains."""
         left = iter(ids)
         parts: list[Any] = []
@@ -132,7 +132,7 @@ class PydanticAI(Format):
                 parts.append(part if part.tool_call_id == id_ else replace(part, tool_call_id=id_))
         return None if all(part.part_kind == "thinking" for part in parts) else _with_parts(raw, parts)
 
-    def with_address(self, raw: list[Any], id_: str) -> list[Any]:
+    def with_answered_id(self, raw: list[Any], id_: str) -> list[Any]:
         """Return the result, to this call."""
         return [replace(part, tool_call_id=id_) for part in raw]
 
