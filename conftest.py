@@ -14,10 +14,14 @@ import pytest
 from hypothesis import settings
 
 from effort import ALL, examples
+from places import HELPERS
 
 # Every worker, and every program that a test starts, would compile all of it again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Nobody is asked over TLS: each client of an SDK would read hundreds of certificates, a twentieth of a second.
+os.environ["SSL_CERT_FILE"] = str(HELPERS / "no_authority.pem")
 
 # The frameworks make a million objects while they are imported: nothing of them is garbage.
 gc.disable()
