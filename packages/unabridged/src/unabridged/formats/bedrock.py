@@ -377,8 +377,7 @@ def _read_media(block: Any) -> Media | None:
     if get(source, "text") is not None or get(source, "content") is not None:
         return None
     data = get(source, "bytes")
-    if isinstance(data, bytes | bytearray):
-        data = b64encode(data).decode()
+    data = b64encode(data).decode() if isinstance(data, bytes | bytearray) else text_at(source, "bytes")
     data = data or text_at(get(source, "s3Location") or get(source, "location") or {}, "uri")
     mime = _TEXT_DOCUMENTS.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
     return Media(kind, mime if form else "", data, name=text_at(media, "name"))
