@@ -219,9 +219,9 @@ from unabridged_gateway.config_file import load_config
 from unabridged_gateway.spans import Spans
 
 config = load_config(None, upstream="https://api.example.com")
-before = Spans.if_configured(config)
+before = Spans.create_if_configured(config)
 trace.set_tracer_provider(TracerProvider())
-print(before is None, Spans.if_configured(config) is None)
+print(before is None, Spans.create_if_configured(config) is None)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.split() == ["True", "False"]

@@ -102,7 +102,7 @@ def test_generated_conversations_are_ones_the_provider_takes(format_: str) -> No
 @pytest.mark.parametrize("format_", FORMATS)
 def test_enough_of_the_examples_are_hard(format_: str) -> None:
     found: Counter[str] = Counter()
-    examples = drawn(format_)
+    examples = drawn(format_, 300)
     meter, read = Meter(), FORMATS[format_].read
     for number, shape in enumerate(examples):
         conversation = make_conversation(shape)

@@ -111,7 +111,7 @@ def test_an_event_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
 def test_what_holds_the_whole_interpreter_is_ended_by_the_system(tmp_path: Path) -> None:
     held = (
         "import re; from unabridged_cli.clients.hook import events; "
-        "events.answer = lambda _: re.match('(a+)+$', 'a' * 99 + 'b')"
+        "events.answer_hook_event = lambda _: re.match('(a+)+$', 'a' * 99 + 'b')"
     )
     child = subprocess.Popen(limited(0.2, held), stdin=subprocess.DEVNULL, env=environment(tmp_path))
     assert child.wait(timeout=PATIENCE) == -signal.SIGALRM
@@ -185,7 +185,7 @@ def test_a_closed_standard_input_is_logged_and_stops_no_client(tmp_path: Path) -
 
 def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None:
     code = HOOK[2].replace("main()", "") + (
-        "import atexit, os; from unabridged_cli.clients import hook; hook._end = lambda: None; main(); "
+        "import atexit, os; from unabridged_cli.clients import hook; hook._exit_immediately = lambda: None; main(); "
         "print(sorted(name for name in sys.modules if name in "
         "{'typer', 'rich', 'click', 'unabridged.compactor', 'unabridged_cli.app', 'unabridged.sessions', 'asyncio'}))"
     )

@@ -234,7 +234,10 @@ def test_only_one_process_is_at_the_rest_of_a_session(home: Path, archive: Archi
     source = events.find_event_session({"session_id": SESSION, "transcript_path": str(path)})
     with background.lock_session(source.thread) as first:
         assert first
-        code = "import sys; from unabridged_cli.clients.hook.events import answer; answer(sys.stdin.buffer.read())"
+        code = (
+            "import sys; from unabridged_cli.clients.hook import events; "
+            "events.answer_hook_event(sys.stdin.buffer.read())"
+        )
         subprocess.run(
             [sys.executable, "-c", code],
             input=event(path, events.COPY_REST_EVENT),

@@ -186,8 +186,8 @@ def test_what_more_messages_have_than_are_read_is_chosen_by_the_rarest_words(
 ) -> None:
     """Beyond what is read, the words decide which messages are; shelves and samples don't change what is found."""
     for module, name, value in (
-        (search, "READ", 8), (search, "SCANNED", 30), (sqlite_index, "SHELF", 10), (sql_index, "SAMPLE", 5),
-        (postgres_index, "LAST", last), (postgres_index, "ENOUGH", 2),
+        (search, "MAX_READ_MESSAGES", 8), (search, "MAX_SCANNED_MESSAGES", 30), (sqlite_index, "SHELF_MESSAGES", 10),
+        (sql_index, "SAMPLE_SIZE", 5), (postgres_index, "MAX_SORTED_ROWS", last), (postgres_index, "ENOUGH_MATCHES", 2),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
     archive = open_store(store, new_place(store, tmp_path))

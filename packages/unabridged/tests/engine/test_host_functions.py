@@ -79,7 +79,7 @@ def cases() -> list[Any]:
     return [pytest.param(name, function, id=f"{name}: {what}") for name, function, what in found]
 
 
-@rows(("name", "function"), cases())
+@pytest.mark.parametrize(("name", "function"), cases())
 def test_a_function_that_fails_is_told_by_its_name_and_nothing_is_lost(name: str, function: Any) -> None:
     for window in (FITS, OVER):
         events: list[Event] = []

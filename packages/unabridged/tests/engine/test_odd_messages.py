@@ -64,6 +64,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("openai-responses", {"type": "function_call_output", "call_id": "c", "output": [3]}, r"output\[0\] is 3"),
     ("anthropic", {"role": "user", "content": [{"type": "tool_result", "content": 9}]}, r"content\[0\]\.content is 9"),
     ("anthropic", {"role": "user", "content": [{"type": "text", "text": b"x" * 99}]}, r"text is b'x{10,30}… \(bytes\)"),
+    ("bedrock-converse", {"role": "user", "content": [{"image": {"source": {"bytes": 7}}}]}, r"bytes is 7"),
     ("gemini", {"role": "user", "content": "a"}, r"message 1 .* content is 'a' \(str\), where `parts`"),
     ("gemini", {"role": [], "parts": []}, r"role is \[\] \(list\), where a text"),
     ("gemini", {"role": "user", "parts": 7}, r"parts is 7 \(int\), where a list of parts"),

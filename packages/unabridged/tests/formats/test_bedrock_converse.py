@@ -91,7 +91,7 @@ def test_what_goes_in_and_what_comes_out_is_what_the_sdk_of_aws_takes(shape: Sha
         (said("assistant", use(type="server_tool_use"), result("a", type="x")), {"calls": (), "answers": ()}),
         (said("user", {"searchResult": {"source": "https://e.org", "title": "T", "content": [{"text": "Found."}]}}),
          {"text": "", "attached": ("https://e.org\nT\nFound.",)}),
-        (said("user", POINT), {"text": "", "attached": (), "unread": ""}),
+        (said("user", POINT), {"text": "", "attached": (), "unread_digest": ""}),
     ],
 )  # fmt: skip
 def test_every_kind_of_block_is_read_as_what_it_is(message: Any, expected: dict[str, Any]) -> None:

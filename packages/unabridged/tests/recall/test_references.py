@@ -72,7 +72,7 @@ def readers(url: str, engine: Compactor) -> dict[str, Callable[[str], Any]]:
     command = ("--thread", "t", "--archive", url, "--namespace", "shop", "--json")
 
     def over_mcp(ref: str) -> str:
-        mcp, server = pytest.importorskip("mcp"), pytest.importorskip("unabridged_cli.mcp_server").server
+        mcp, server = pytest.importorskip("mcp"), pytest.importorskip("unabridged_cli.mcp_server").build_server
 
         async def ask() -> str:
             async with mcp.Client(server(tools(archive, SCOPE))) as client:

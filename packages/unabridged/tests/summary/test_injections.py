@@ -120,7 +120,7 @@ def in_turn() -> Iterator[Any]:
             yield pytest.param(name, protocol, marks=() if quick else pytest.mark.long, id=f"{name}-{protocol}")
 
 
-@rows(("name", "protocol"), [*in_turn()])
+@pytest.mark.parametrize(("name", "protocol"), [*in_turn()])
 def test_nothing_a_tool_says_reaches_the_users_voice_or_changes_the_ledger(name: str, protocol: str) -> None:
     failed, known = Rows(), headings()
     for attempts in groups(name, "tool", "web"):

@@ -144,7 +144,8 @@ def test_what_fit_returns_is_within_the_budget_by_a_real_tokenizer(name: str) ->
 def test_the_table_of_pieces_is_read_only_when_something_is_estimated() -> None:
     code = (
         "import unabridged, unabridged.tokens.estimate as e\n"
-        "print(e._table.cache_info().currsize); e.estimate('hello', 'openai'); print(e._table.cache_info().currsize)"
+        "print(e._load_pieces_table.cache_info().currsize); e.estimate('hello', 'openai'); "
+        "print(e._load_pieces_table.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "1"]

@@ -140,9 +140,8 @@ def remove(text: str, path: JsonPath) -> str:
 def _find_cut_position(text: str, begin: int, child: JsonChild) -> int:
     """Return where to cut the text to remove a child, so that comments in front of it stay."""
     gap = text[begin : child.start].rstrip(_BLANK_CHARACTERS)
-    ends_line = "//" in _LINE_END_PATTERN.split(gap)[-1] and not text[child.next_start :].lstrip(" \t").startswith(
-        ("\n", "\r")
-    )
+    last_line, rest = _LINE_END_PATTERN.split(gap)[-1], text[child.next_start :].lstrip(" \t")
+    ends_line = "//" in last_line and not rest.startswith(("\n", "\r"))
     return child.start if ends_line else begin + len(gap)
 
 
@@ -236,9 +235,6 @@ def _read_child(text: str, start: int, index: int | None) -> JsonChild:
 def _build_syntax_error(text: str, position: int, expected: str) -> SettingsError:
     lines = _LINE_END_PATTERN.split(text[:position])
     return SettingsError(f"line {len(lines)}, column {len(lines[-1]) + 1}: expected {expected}")
-
-
-# -- how it is written ------------------------------------------------------------------------------------------------
 
 
 def _check_kind(node: JsonNode, kind: type, path: tuple[str | None, ...]) -> None:

@@ -388,8 +388,7 @@ def _read_media(block: Any) -> Media | None:
     if get(source, "text") is not None or get(source, "content") is not None:
         return None
     data = get(source, "bytes")
-    if isinstance(data, bytes | bytearray):
-        data = b64encode(data).decode()
+    data = b64encode(data).decode() if isinstance(data, bytes | bytearray) else read_text_field(source, "bytes")
     data = data or read_text_field(get(source, "s3Location") or get(source, "location") or {}, "uri")
     mime = _TEXT_DOCUMENT_TYPES.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
     return Media(kind, mime if form else "", data, name=read_text_field(media, "name"))
