@@ -11,7 +11,7 @@ import pytest
 
 from cli_case import run
 from client_machine import CLIENTS, IDS, NOW, Machine, compacted, machine, running
-from unabridged.archive.stores.sqlite import open_sqlite
+from unabridged.archive import open_archive
 from unabridged.sessions import load, write_file_atomically
 from unabridged_cli.clients.client_processes import is_client_process
 
@@ -190,7 +190,7 @@ def test_on_a_disk_that_is_read_only_nothing_is_written_and_one_line_says_so(
 ) -> None:
     path = machine.put("pi", file=f"pi{'' if command[0] == 'compact' else '_compacted'}.jsonl")
     before = path.read_bytes()
-    open_sqlite(machine.home / "archive.db").close()  # it is on another disk
+    open_archive(machine.archive, probe=True).close()  # it is on another disk
 
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(errno.EROFS, "Read-only file system")

@@ -218,23 +218,19 @@ def _read_claude_code_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     read = {"role": line["type"], "content": message["content"]}
     if line["type"] == "assistant":
         return read, None
-    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _detect_host_origin(
-        read
-    )
+    return read, "summary" if line.get("isCompactSummary") else "host" if line.get("isMeta") else _detect_origin(read)
 
 
 def _read_queued_prompt(attachment: Any) -> MessageAndOrigin | None:
     if not isinstance(attachment, dict) or attachment.get("type") != "queued_command" or not attachment.get("prompt"):
         return None
     read = {"role": "user", "content": attachment["prompt"]}
-    return read, _detect_host_origin(read) if attachment.get("commandMode") in {None, "prompt"} else "host"
+    return read, _detect_origin(read) if attachment.get("commandMode") in {None, "prompt"} else "host"
 
 
 # -- Codex -------------------------------------------------------------------------------------------------------------
 
-_HOST_TEXTS_BEGIN: Final = (
-    "<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OUR_TEXTS_BEGIN,
-)  # fmt: skip
+_HOST_TEXTS: Final = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md", _OUR_TEXTS_BEGIN)
 _UNSENT_ITEM_TYPES: Final = frozenset({"ghost_snapshot", "other"})
 
 
@@ -253,15 +249,15 @@ def _read_codex_line(line: dict[str, Any]) -> MessageAndOrigin | None:
         return ({"type": "message", "role": "user", "content": [part]}, "summary") if text else None
     if line.get("type") != "response_item" or payload.get("type") in _UNSENT_ITEM_TYPES:
         return None
-    return payload, _detect_host_origin(payload)
+    return payload, _detect_origin(payload)
 
 
-def _detect_host_origin(message: Message) -> Origin | None:
+def _detect_origin(message: Message) -> Origin | None:
     """Return the host where a user turn begins as its own texts do; None where nothing says whose words it is."""
     content = message.get("content")
     first = content[0] if isinstance(content, list) and content else content
     text = first.get("text") if isinstance(first, dict) else first
-    is_hosts = message.get("role") == "user" and isinstance(text, str) and text.lstrip().startswith(_HOST_TEXTS_BEGIN)
+    is_hosts = message.get("role") == "user" and isinstance(text, str) and text.lstrip().startswith(_HOST_TEXTS)
     return "host" if is_hosts else None
 
 
@@ -278,7 +274,7 @@ def _read_pi_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     from unabridged.sessions.pi import to_anthropic  # noqa: PLC0415 - the others need nothing of it
 
     message, origin = next(iter(to_anthropic(line)), (None, None))
-    return None if message is None or not message["content"] else (message, origin or _detect_host_origin(message))
+    return None if message is None or not message["content"] else (message, origin or _detect_origin(message))
 
 
 # -- opencode ----------------------------------------------------------------------------------------------------------
@@ -292,7 +288,7 @@ def _read_opencode_line(line: dict[str, Any]) -> MessageAndOrigin | None:
     """Return a message as our plugin writes it: opencode has its own in a database."""
     read = {"role": "assistant" if line["role"] == "assistant" else "user", "content": line["content"]}
     origin = line.get("from")
-    return read, "summary" if origin == "summary" else "host" if origin == "host" else _detect_host_origin(read)
+    return read, "summary" if origin == "summary" else "host" if origin == "host" else _detect_origin(read)
 
 
 TRANSCRIPT_KINDS: Final = (
