@@ -91,7 +91,7 @@ def test_a_stream_reads_the_same_in_whatever_pieces_it_comes(
 
 
 def test_once_the_model_has_begun_only_usage_is_looked_at() -> None:
-    reader = SseReader(MESSAGES_STREAM.says)
+    reader = SseReader(MESSAGES_STREAM.begins_answer)
     kind = SseStream(MESSAGES_STREAM)
     start = reader.read(b'data: {"type":"message_start","message":{"usage":{"input_tokens":7}}}\n\n')
     assert not kind.begins_answer(start)
@@ -99,7 +99,9 @@ def test_once_the_model_has_begun_only_usage_is_looked_at() -> None:
     assert kind.begins_answer(reader.read(b'data: {"type":"content_block_start"}\n\n'))
     assert reader.read(b'data: {"type":"content_block_delta"}\n\n').events == []
     assert reader.read(b'data: {"type":"message_delta","usage":{"output_tokens":3}}\n\n').events
-    whole = SseReader(MESSAGES_STREAM.says).read(b'data: {"type":"ping"}\n\n' + 9 * b'data: {"type":"content"}\n\n')
+    whole = SseReader(MESSAGES_STREAM.begins_answer).read(
+        b'data: {"type":"ping"}\n\n' + 9 * b'data: {"type":"content"}\n\n'
+    )
     assert [event["type"] for event in whole.events] == ["ping", "content"]
 
 

@@ -335,7 +335,9 @@ def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: 
 @pytest.mark.parametrize("length", LENGTHS)
 def test_a_request_is_out_of_memory_when_it_is_over(length: str, streaming: bool, tmp_path: Path) -> None:
     provider = ProviderApp(worker(0), window=WINDOW)
-    provider.faults.append(slow(0.2))  # so long that the gateway begins to watch whether the client is still there
+    provider.faults.append(
+        delay_answer(0.2)
+    )  # so long that the gateway begins to watch whether the client is still there
     with asking(provider, tmp_path, summariser="none") as (client, _):
         gc.collect()
         gc.disable()

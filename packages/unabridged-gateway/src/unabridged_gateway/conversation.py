@@ -212,7 +212,7 @@ class ConversationRequest:
         """Yield the events; a refusal before the model has begun is followed by the answer to a shorter request."""
 
         async def read(opened: UpstreamAnswer) -> AsyncIterator[SseChunk]:
-            reader = SseReader(self._protocol.events.says)
+            reader = SseReader(self._protocol.events.begins_answer)
             async for piece in opened.pieces():
                 self._call.expect_next_byte(soon=False)  # what a refusal leads to takes its time
                 yield reader.read(piece)

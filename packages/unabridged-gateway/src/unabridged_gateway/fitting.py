@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from unabridged.adapters.kit import Engine, BoundedMapping, Request, Steps, arun, combine_listeners
+from unabridged.adapters.kit import BoundedMapping, Engine, Request, Steps, arun, combine_listeners
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit

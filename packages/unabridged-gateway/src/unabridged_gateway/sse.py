@@ -27,13 +27,13 @@ class SseChunk(NamedTuple):
 
 
 class SseReader:
-    """Finds the events in the pieces of one stream; `says` tells whether the model answers in an event.
+    """Finds the events in the pieces of one stream; `begins_answer` says whether an event is of the answer.
 
     From the first such event on, only reports of usage are looked for.
     """
 
-    def __init__(self, says: Callable[[Any], bool]) -> None:
-        self._says = says
+    def __init__(self, begins_answer: Callable[[Any], bool]) -> None:
+        self._begins_answer = begins_answer
         self._unfinished: list[bytes] = []
         self._held_bytes = 0
         self._has_begun = False
@@ -53,7 +53,7 @@ class SseReader:
             if (event := _parse_event_line(line)) is None:
                 continue
             events.append(event)
-            self._has_begun = self._has_begun or self._says(event)
+            self._has_begun = self._has_begun or self._begins_answer(event)
             if self._has_begun and not may_report:
                 break
         return SseChunk(raw, events, self._has_begun)
@@ -97,7 +97,7 @@ class SseStream(Stream):
             return None
         usage = parse_usage(next(filter(None, map(self._events.usage, reversed(item.events))), None))
         self._usage = usage or self._usage
-        self._output_tokens = max([self._output_tokens, *map(_output_tokens, item.events)])
+        self._output_tokens = max([self._output_tokens, *map(_read_output_tokens, item.events)])
         return usage
 
     @property
