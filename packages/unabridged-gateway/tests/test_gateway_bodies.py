@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unabridged.tokens.calibrate import Usage
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
@@ -79,7 +80,7 @@ def test_a_stream_reads_the_same_in_whatever_pieces_it_comes(
     said: list[dict[str, str]], end: str, sizes: list[int]
 ) -> None:
     raw = "".join(f"event: {event['type']}{end}data: {json.dumps(event)}{end}{end}" for event in said).encode()
-    reader, found, passed, at, turn = SseReader(), [], b"", 0, 0
+    reader, found, passed, at, turn = SseReader(lambda _: False), [], b"", 0, 0
     while at < len(raw):
         piece = reader.read(raw[at : at + sizes[turn % len(sizes)]])
         at, turn = at + len(piece.raw), turn + 1
@@ -90,14 +91,18 @@ def test_a_stream_reads_the_same_in_whatever_pieces_it_comes(
 
 
 def test_once_the_model_has_begun_only_usage_is_looked_at() -> None:
-    reader = SseReader()
-    kind = SseStream(MESSAGES_STREAM, reader)
+    reader = SseReader(MESSAGES_STREAM.begins_answer)
+    kind = SseStream(MESSAGES_STREAM)
     start = reader.read(b'data: {"type":"message_start","message":{"usage":{"input_tokens":7}}}\n\n')
     assert not kind.begins_answer(start)
-    assert kind.usage(start) == {"input_tokens": 7}
+    assert kind.usage(start) == Usage(input=7)
     assert kind.begins_answer(reader.read(b'data: {"type":"content_block_start"}\n\n'))
     assert reader.read(b'data: {"type":"content_block_delta"}\n\n').events == []
     assert reader.read(b'data: {"type":"message_delta","usage":{"output_tokens":3}}\n\n').events
+    whole = SseReader(MESSAGES_STREAM.begins_answer).read(
+        b'data: {"type":"ping"}\n\n' + 9 * b'data: {"type":"content"}\n\n'
+    )
+    assert [event["type"] for event in whole.events] == ["ping", "content"]
 
 
 def test_each_path_has_its_protocol_and_every_other_is_passed_through() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
@@ -24,6 +25,8 @@ from patience import PATIENCE
 from rows import rows
 from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
 from unabridged import Compactor
+from unabridged_gateway.calls import GatewayCall
+from unabridged_gateway.conversation import ConversationRequest
 from unabridged_testing.loopback_wires import ServedAnswer
 from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
 from unabridged_testing.provider_faults import (
@@ -71,7 +74,8 @@ def address_of(case: Case) -> tuple[str, int]:
 
 
 def wait_for(happened: Callable[[], Any]) -> None:
-    for _ in range(2_000):
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
         if happened():
             return
         time.sleep(0.01)
@@ -325,6 +329,26 @@ def test_a_client_that_goes_away_ends_the_call_upstream(length: str, streaming: 
         wait_for(lambda: provider.abandoned)
         assert client.post(PATHS["chat"], content=asked).status_code == 200
     assert provider.abandoned == [PATHS["chat"]]
+
+
+@pytest.mark.parametrize("streaming", [False, True], ids=["plain", "streaming"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_a_request_is_out_of_memory_when_it_is_over(length: str, streaming: bool, tmp_path: Path) -> None:
+    provider = ProviderApp(worker(0), window=WINDOW)
+    provider.faults.append(
+        delay_answer(0.2)
+    )  # so long that the gateway begins to watch whether the client is still there
+    with asking(provider, tmp_path, summariser="none") as (client, _):
+        gc.collect()
+        gc.disable()
+        try:
+            asked = client.post(PATHS["chat"], json=body("chat", LENGTHS[length], stream=streaming))
+            assert asked.status_code == 200
+            wait_for(
+                lambda: not [each for each in gc.get_objects() if type(each) in {GatewayCall, ConversationRequest}]
+            )
+        finally:
+            gc.enable()
 
 
 def test_an_archive_that_was_removed_gets_all_of_a_conversation_again(tmp_path: Path) -> None:

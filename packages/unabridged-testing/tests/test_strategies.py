@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import effort
 import unabridged_testing
 from properties_case import WINDOWS
 from rows import rows
@@ -33,7 +32,7 @@ from unabridged_testing import (
 )
 from unabridged_testing.conversations import WIRES
 
-EXAMPLES = effort.examples(100, 300)
+EXAMPLES = 300
 quick = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 

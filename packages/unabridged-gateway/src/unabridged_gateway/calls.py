@@ -120,6 +120,7 @@ class CallDeadline:
         self._timer.cancel()
         if self._client_watch is not None:
             self._client_watch.cancel()
+            self._client_watch = None  # it refers to this object: else the body stays until garbage is collected
         if self._error is None:
             return
         is_ours = self._task.uncancel() <= self._cancellations  # else somebody else cancelled the task as well

@@ -63,11 +63,11 @@ class ConversationRequest:
     async def serve(self) -> None:
         """Answer the client with what the provider says; raise `RequestRefused` for a thread without a legal name."""
         self._thread = _read_thread(self._call)
-        if not self._engines.fits_by_length(self._received.plain):
-            await self._fit()
-        if self._asks_for_compaction and await self._answer_with_compaction():
-            return
         try:
+            if not self._engines.fits_by_length(self._received.plain):
+                await self._fit()
+            if self._asks_for_compaction and await self._answer_with_compaction():
+                return
             answer = await self._send_upstream(self._fitted.messages if self._fitted else None)
             if answer.status >= 400 and (messages := await self._find_replacement_messages(answer)) is not None:
                 self._is_sent_again = True
@@ -78,6 +78,7 @@ class ConversationRequest:
         finally:
             if self._answer is not None:
                 self._answer.close()
+            self._request = None  # it refers to this object: else the body stays until garbage is collected
 
     def outcome(self) -> RequestOutcome:
         """Return what became of this request, once it is over."""
@@ -204,15 +205,14 @@ class ConversationRequest:
                 kept.append(piece)
             yield piece
         if answer.is_json and size <= _MAX_READ_BYTES:
-            report = self._protocol.report(parse_answer(b"".join(kept)))
-            self._usage = parse_usage(report)
-            request.observe(fitted, report)
+            self._usage = parse_usage(self._protocol.report(parse_answer(b"".join(kept))))
+            request.observe(fitted, self._usage)
 
     async def _read_stream(self, answer: UpstreamAnswer, request: Request, fitted: Compaction) -> AsyncIterator[bytes]:
         """Yield the events; a refusal before the model has begun is followed by the answer to a shorter request."""
-        reader = SseReader()
 
         async def read(opened: UpstreamAnswer) -> AsyncIterator[SseChunk]:
+            reader = SseReader(self._protocol.events.begins_answer)
             async for piece in opened.pieces():
                 self._call.expect_next_byte(soon=False)  # what a refusal leads to takes its time
                 yield reader.read(piece)
@@ -222,7 +222,7 @@ class ConversationRequest:
             self._note, self._is_sent_again = "refused as too long once", True
             return read(await self._send_upstream(messages))
 
-        stream = SseStream(self._protocol.events, reader)
+        stream = SseStream(self._protocol.events)
         async for piece in astream_fitted(request, fitted, read(answer), open_again, stream):
             yield piece.raw
         self._usage = stream.usage_so_far

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from unabridged.adapters.kit import BoundedMapping, Engine, Request, Steps, arun, combine_listeners, find_max_length
+from unabridged.adapters.kit import BoundedMapping, Engine, Request, Steps, arun, combine_listeners
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("unabridged.gateway")
 
-_REFERENCE_PATTERN = re.compile(
-    rb'"[cdfipv][aimnort](?:age(?:_url)?|put_(?:image|file)|line_?[dD]ata|em_reference|cument|le(?:_?[dD]ata)?|deo|'
+_TOKENS_BESIDE_LENGTH = re.compile(
+    rb'"(?:[cdfipv][aimnort](?:age(?:_url)?|put_(?:image|file)|line_?[dD]ata|em_reference|cument|le(?:_?[dD]ata)?|deo|'
     rb'ompt|evious_response_id|nversation|ched_?[cC]ontent|mpaction(?:_trigger)?)"'
+    rb'|max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12}))'
 )
 """Names in a body beside which something may stand whose tokens its length does not tell: image, image_url,
 input_image, input_file, inline_data, item_reference, document, file, file_data, video, prompt, previous_response_id,
 conversation, cached_content, compaction, compaction_trigger. Their first two letters are looked at first: most names
-end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them."""
+end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them.
 
-_MAX_TOKENS_PATTERN = re.compile(rb'"max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12})')
-"""The longest answer that a body asks for, whatever its protocol."""
+The group is the longest answer that a body asks for, whatever its protocol: one scan finds both."""
 
 
 class FittedRequest(NamedTuple):
@@ -81,10 +81,14 @@ class Engines:
 
     def fits_by_length(self, data: bytes) -> bool:
         """Return whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
-        if len(data) > self._fitting_bytes or _REFERENCE_PATTERN.search(data) is not None:
+        if len(data) > self._fitting_bytes:
             return False
-        answer_tokens = find_max_length(int(found) for found in _MAX_TOKENS_PATTERN.findall(data))
-        return answer_tokens is None or len(data) + answer_tokens <= (self._config.window or 0)
+        answer_tokens = 0
+        for found in _TOKENS_BESIDE_LENGTH.finditer(data):
+            if found[1] is None:
+                return False
+            answer_tokens = max(answer_tokens, int(found[1]))
+        return not answer_tokens or len(data) + answer_tokens <= (self._config.window or 0)
 
     async def request(
         self, protocol: Protocol, path: str, body: JsonBody, messages: list[Any], thread: str | None, **more: Any

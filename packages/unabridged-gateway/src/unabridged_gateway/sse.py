@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,29 +22,41 @@ class SseChunk(NamedTuple):
 
     raw: bytes
     events: list[Any]
+    has_begun: bool
+    """Whether the model has begun to answer."""
 
 
 class SseReader:
-    """Finds the events in the pieces of a stream."""
+    """Finds the events in the pieces of one stream; `begins_answer` says whether an event is of the answer.
 
-    def __init__(self) -> None:
+    From the first such event on, only reports of usage are looked for.
+    """
+
+    def __init__(self, begins_answer: Callable[[Any], bool]) -> None:
+        self._begins_answer = begins_answer
         self._unfinished: list[bytes] = []
         self._held_bytes = 0
-        self.has_begun = False
-        """Whether the model has begun to answer: from then on, only reports of usage are read."""
+        self._has_begun = False
 
     def read(self, raw: bytes) -> SseChunk:
         """Return this piece with the events that are complete with it."""
         end = raw.rfind(b"\n")
         if end < 0:
             self._keep_unfinished(raw)
-            return SseChunk(raw, [])
+            return SseChunk(raw, [], self._has_begun)
         lines = b"".join((*self._unfinished, raw[:end]))
         self._unfinished, self._held_bytes = [], 0
         self._keep_unfinished(raw[end + 1 :])
-        if self.has_begun and not any(word in lines for word in _USAGE_MARKS):
-            return SseChunk(raw, [])
-        return SseChunk(raw, [event for line in lines.splitlines() if (event := _parse_event_line(line)) is not None])
+        events: list[Any] = []
+        may_report = any(word in lines for word in _USAGE_MARKS)
+        for line in lines.splitlines() if may_report or not self._has_begun else ():
+            if (event := _parse_event_line(line)) is None:
+                continue
+            events.append(event)
+            self._has_begun = self._has_begun or self._begins_answer(event)
+            if self._has_begun and not may_report:
+                break
+        return SseChunk(raw, events, self._has_begun)
 
     def _keep_unfinished(self, raw: bytes) -> None:
         self._held_bytes += len(raw)
@@ -65,32 +78,32 @@ def _parse_event_line(line: bytes) -> Any:
 class SseStream(Stream):
     """The pieces of a streamed answer, judged by their events."""
 
-    def __init__(self, events: Stream, reader: SseReader) -> None:
-        self._events, self._reader = events, reader
-        self._report: Any = None
+    def __init__(self, events: Stream) -> None:
+        self._events = events
+        self._usage: Usage | None = None
         self._output_tokens = 0
 
     def begins_answer(self, item: SseChunk) -> bool:
         """Return whether the model has begun to answer."""
-        self._reader.has_begun = any(map(self._events.begins_answer, item.events))
-        return self._reader.has_begun
+        return item.has_begun
 
     def refuses(self, item: SseChunk) -> bool:
         """Return whether the stream ends because the request is too long."""
         return any(map(self._events.refuses, item.events))
 
-    def usage(self, item: SseChunk) -> Any:
-        """Return the newest report of usage in the piece."""
-        report = next(filter(None, map(self._events.usage, reversed(item.events))), None)
-        self._report = report or self._report
+    def usage(self, item: SseChunk) -> Usage | None:
+        """Return the newest usage that the piece reports."""
+        if not item.events:
+            return None
+        usage = parse_usage(next(filter(None, map(self._events.usage, reversed(item.events))), None))
+        self._usage = usage or self._usage
         self._output_tokens = max([self._output_tokens, *map(_read_output_tokens, item.events)])
-        return report
+        return usage
 
     @property
     def usage_so_far(self) -> Usage | None:
         """Return what the answer reported so far."""
-        usage = parse_usage(self._report)
-        return usage and replace(usage, output=max(usage.output, self._output_tokens))
+        return self._usage and replace(self._usage, output=max(self._usage.output, self._output_tokens))
 
 
 def _read_output_tokens(event: Any) -> int:

@@ -130,7 +130,7 @@ def test_an_odd_value_anywhere_gives_a_result_or_an_error_of_ours(place: str, od
     ]
     message = AIMessage.model_construct(content=odd if place == "content" else blocks, tool_calls=[], type="ai")
     message.__dict__ |= {"additional_kwargs": {}, "invalid_tool_calls": [], "id": "1", "response_metadata": {}}
-    given = [*rounds(30), HumanMessage("go on"), odd if place == "message" else message]
+    given = [*rounds(12), HumanMessage("go on"), odd if place == "message" else message]
     before = repr(given)
     for window in (1_500, 100_000):
         with Compactor(window=window, archive="memory:", format=FORMAT) as compactor:

@@ -136,7 +136,7 @@ EVERY_PREFIX = [(format_, carried) for carried in (True, False) for format_ in (
 def test_fitted_at_every_prefix_no_call_ever_has_two_results(format_: str, carried: bool) -> None:
     compacted_while_waiting = 0
 
-    @settings(profile, max_examples=max(8, EXAMPLES // 40))
+    @settings(profile, max_examples=max(4, EXAMPLES // 30))
     @given(shape=shapes(format_), window=st.sampled_from([2_000, 3_000]))
     def hold(shape: Shape, window: int) -> None:
         nonlocal compacted_while_waiting
