@@ -321,7 +321,7 @@ class Archive(Protocol):
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON of the engine's own under this key, in the place of what was there.
 
-        What is kept under `store_rules.thread_note(thread)` is removed with the thread.
+        What is kept under `store_rules.thread_note_key(thread)` is removed with the thread.
         """
 
     def remembered(self, namespace: str, key: str) -> Mapping[str, object] | None:

@@ -105,7 +105,7 @@ def find_free_loop() -> AbstractEventLoop | None:
 
 
 async def run_in_thread(function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Run the function in a thread, as `asyncio.to_thread` does; there `LOOP` holds this event loop."""
+    """Run the function in a thread, as `asyncio.to_thread` does; there `own_loop` holds this event loop."""
     import asyncio  # noqa: PLC0415 - see above
 
     own_loop.set(asyncio.get_running_loop())
