@@ -115,6 +115,7 @@ def _by_callback(name: Any, archive: Any) -> None:
 
 
 def _by_store(name: Any, archive: Any) -> None:
+    pytest.importorskip("claude_agent_sdk")
     store = ArchiveSessionStore(archive, namespace=name)
     key: Any = {"project_key": "p", "session_id": "t"}
     asyncio.run(store.append(key, [{"type": "x", "uuid": "1"}]))
