@@ -467,9 +467,10 @@ def test_what_is_empty_or_gone_is_said_in_words(browser: Any, screen: dict[str, 
         page.fill("#filter", "no such name")
         page.wait_for_selector(".nothing:not([hidden])")
         assert "No thread has this in its name" in page.locator(".nothing").inner_text()
-        page.fill("#filter", "")
         for record in reversed(archive.records(Scope("n", "talk 0"))):
             archive.retire(Scope("n", "talk 0"), record.id)
+        page.fill("#filter", "")
+        opened.option("talk 1").wait_for()  # the list stands still before a row of it is clicked
         opened.option("talk 0").click()
         opened.at("thread")
         assert "all were undone" in page.locator(".nothing").inner_text()
