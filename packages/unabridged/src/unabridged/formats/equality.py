@@ -47,7 +47,7 @@ class FlatTurns(NamedTuple):
 
 def flatten_turns(turns: Sequence[Any]) -> FlatTurns | None:
     """Return the turns flattened; None unless they are all models of one class, with a role and parts."""
-    if turns and not _is_turn_class(type(turns[0])):  # told before all are looked at: most lists are of dicts
+    if not all(map(_is_turn_class, map(type, turns[:1]))):  # told before all are looked at: most lists are of dicts
         return None
     try:
         return _flatten_known_classes(turns)
