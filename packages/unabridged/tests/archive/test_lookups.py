@@ -99,6 +99,7 @@ def test_only_what_is_looked_for_is_read_from_a_database(tmp_path: Path) -> None
         archive.store(record, [part])
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("UPDATE records SET data = x'00' WHERE number < 20")
+    connection.close()
     assert next(archive.newest(HERE)) == made[39]
     assert list(archive.keyed(HERE, ["k30", "k25"])) == [made[25], made[30]]
     assert raises(lambda: archive.records(HERE))
