@@ -99,6 +99,7 @@ def test_only_what_is_looked_for_is_read_from_a_database(tmp_path: Path) -> None
         archive.store(record, [part])
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("UPDATE records SET data = x'00' WHERE number < 20")
+    connection.close()
     assert next(archive.newest(TEST_SCOPE)) == made[39]
     assert list(archive.keyed(TEST_SCOPE, ["k30", "k25"])) == [made[25], made[30]]
     assert catch_archive_error(lambda: archive.records(TEST_SCOPE))
