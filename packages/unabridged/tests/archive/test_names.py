@@ -143,10 +143,10 @@ def _session_of_openai_agents(name: Any, archive: Any) -> None:
 
     from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
 
-    inner = SQLiteSession("t")
-    inner.session_id = name
-    session = CompactingSession(inner, CompactingProvider(window=4_000, archive=archive, model=None))
-    Compactor(window=4_000, archive=archive).fit(TALK, thread=session.session_id)
+    with closing(SQLiteSession("t")) as inner:
+        inner.session_id = name
+        session = CompactingSession(inner, CompactingProvider(window=4_000, archive=archive, model=None))
+        Compactor(window=4_000, archive=archive).fit(TALK, thread=session.session_id)
 
 
 def _session_of_adk(name: Any, archive: Any) -> None:
