@@ -17,8 +17,8 @@ import unabridged
 from rows import rows
 from unabridged.languages import (
     collect_phrases,
+    detect_certain_language,
     detect_language,
-    detect_language_surely,
     get_labels,
     get_language_name,
     load_language_tables,
@@ -108,9 +108,9 @@ def test_every_language_with_common_words_is_told_by_them(code: str) -> None:
 
 def test_one_text_guessed_at_is_certain_only_when_enough_of_it_tells() -> None:
     assert detect_language(["bitte nicht"]) == "de"
-    assert detect_language_surely(["bitte nicht"]) == ""
+    assert detect_certain_language(["bitte nicht"]) == ""
     assert (
-        detect_language_surely(
+        detect_certain_language(
             ["Bitte die Datei nicht löschen, sie ist noch nicht gesichert und wird auch morgen gebraucht."]
         )
         == "de"

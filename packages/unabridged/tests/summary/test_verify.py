@@ -7,7 +7,7 @@ import pytest
 from rows import rows
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
-from unabridged.languages import detect_language_surely
+from unabridged.languages import detect_certain_language
 from unabridged.summary.verify import ExpectedReply, extract_visible_text, find_problems, list_impossible_checks
 
 SAID = (
@@ -164,4 +164,4 @@ def test_thinking_in_tags_and_a_fence_around_the_whole_are_taken_off() -> None:
     ],
 )
 def test_a_language_is_named_only_when_it_is_certain(code: str, text: str) -> None:
-    assert detect_language_surely([text]) == code
+    assert detect_certain_language([text]) == code

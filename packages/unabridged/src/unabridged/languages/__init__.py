@@ -13,7 +13,7 @@ Refusals and apologies are regular expressions in lower case; a space in one als
 languages are tried at once.
 """
 
-from unabridged.languages.detection import detect_language, detect_language_surely
+from unabridged.languages.detection import detect_certain_language, detect_language
 from unabridged.languages.language_files import (
     collect_phrases,
     fold_case,
@@ -25,8 +25,8 @@ from unabridged.languages.language_files import (
 
 __all__ = [
     "collect_phrases",
+    "detect_certain_language",
     "detect_language",
-    "detect_language_surely",
     "fold_case",
     "get_labels",
     "get_language_name",

@@ -50,7 +50,7 @@ def detect_language(texts: Iterable[str]) -> str:
     return max(votes, key=votes.__getitem__, default="")
 
 
-def detect_language_surely(texts: Iterable[str]) -> str:
+def detect_certain_language(texts: Iterable[str]) -> str:
     """Return the language, or the script, that these texts taken together are in; "" in doubt.
 
     Read from all over the texts: what is refused for its language is refused on this evidence.

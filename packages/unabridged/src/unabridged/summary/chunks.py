@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from unabridged.asking.ask import AskFailed
 from unabridged.authorship import find_block_author
-from unabridged.languages import detect_language_surely
+from unabridged.languages import detect_certain_language
 from unabridged.messages import Media, View
 from unabridged.summary.brief import DEFAULT_RESERVE_TOKENS, SPARE_DIVISOR, Brief, LivePrompt, Summariser
 from unabridged.summary.prompt import KEY_FIELD, Wording, remove_unsendable
@@ -167,8 +167,8 @@ def _choose_language(brief: Brief, model: Summariser) -> str:
     """Return the language of the summary; a caller's own prompt may ask for any, so nothing is assumed beside one."""
     if model.language or model.instruction is not None:
         return model.language
-    people = detect_language_surely(view.text for view in brief.views if view.origin == "person")
-    return people or detect_language_surely(view.text for view in brief.views if view.origin in {"person", "model"})
+    people = detect_certain_language(view.text for view in brief.views if view.origin == "person")
+    return people or detect_certain_language(view.text for view in brief.views if view.origin in {"person", "model"})
 
 
 def _measure_density(brief: Brief) -> float:

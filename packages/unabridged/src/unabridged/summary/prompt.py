@@ -58,7 +58,7 @@ class Wording:
     own: str | None = None
     """The caller's prompt in the place of ours."""
     language: str = ""
-    """As `detect_language_surely` names it."""
+    """As `detect_certain_language` names it."""
     density: float = 3.0
     """Characters that a token of this conversation has: models count those better than tokens or words."""
     following: Sequence[str] = ()

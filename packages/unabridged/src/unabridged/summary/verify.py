@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import detect_language_surely, fold_case, get_language_name, measure_phrase_match
+from unabridged.languages import detect_certain_language, fold_case, get_language_name, measure_phrase_match
 from unabridged.text_tools import Count
 
 SHINGLE_WORDS = 12
@@ -75,7 +75,7 @@ class ExpectedReply:
     shown: Sequence[str] = ()
     """The texts it should summarise; earlier summaries and notes, which it may well repeat, are not among them."""
     language: str = ""
-    """The language it must be in, as `detect_language_surely` names it; "" when any will do."""
+    """The language it must be in, as `detect_certain_language` names it; "" when any will do."""
     marks: Sequence[str] = ()
     """What sets the data off: a reply that carries it repeats its input."""
 
@@ -164,7 +164,7 @@ def _find_content_problems(text: str, expected: ExpectedReply) -> Iterator[Probl
         yield Problem("not-smaller", f"the reply takes {size:,} tokens and replaces {expected.replaced:,}")
     if size > expected.budget:
         yield Problem("over-budget", f"the reply takes {size:,} tokens and may take {expected.budget:,}")
-    language = detect_language_surely([text]) if expected.language else ""
+    language = detect_certain_language([text]) if expected.language else ""
     if language and language != expected.language and not _is_mostly_in_language(text, expected.language, language):
         right, wrong = (get_language_name(code) or f"{code} script" for code in (expected.language, language))
         yield Problem("wrong-language", f"the reply is in {wrong}; the conversation is in {right}")
@@ -182,10 +182,10 @@ def _is_restatement(words: Sequence[str], shown: Sequence[str]) -> bool:
 
 def _is_mostly_in_language(text: str, language: str, other: str) -> bool:
     """Return whether the text is in this language, apart from a few lines in the other."""
-    lines = {line: detect_language_surely([line]) == other for line in text.splitlines()}
+    lines = {line: detect_certain_language([line]) == other for line in text.splitlines()}
     rest = [line for line, is_foreign in lines.items() if not is_foreign]
     foreign = sum(len(line) for line, is_foreign in lines.items() if is_foreign)
-    return 4 * foreign <= sum(map(len, rest)) and detect_language_surely(rest) == language
+    return 4 * foreign <= sum(map(len, rest)) and detect_certain_language(rest) == language
 
 
 def _split_words(text: str) -> list[str]:
