@@ -100,7 +100,7 @@ def serve_gateway(port: int, upstream: str, window: str) -> None:
     from unabridged_gateway.config_file import load_config  # noqa: PLC0415 - the others must not pay for it
     from unabridged_gateway.server import serve  # noqa: PLC0415 - likewise
 
-    serve(load_config(None, upstream=upstream, window=window, archive="memory:", summariser="none", port=port))
+    serve(load_config(None, upstream=upstream, window=window or None, archive="memory:", summariser="none", port=port))
 
 
 def main(role: str, port: str, upstream: str = "", window: str = "") -> None:

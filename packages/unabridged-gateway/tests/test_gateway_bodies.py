@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -9,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unabridged.tokens.calibrate import Usage
+from unabridged_gateway.body_scan import BodyScanner
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
-from unabridged_gateway.protocols import MESSAGES_STREAM, find_protocol, to_unstreamed_target
+from unabridged_gateway.protocols import MESSAGES_STREAM, find_protocol, parse_model_from_path, to_unstreamed_target
 from unabridged_gateway.sse import SseReader, SseStream
 
 values = st.recursive(
@@ -133,7 +135,50 @@ def test_the_length_of_a_body_proves_nothing_where_something_stands_in_it_by_ref
         "file", "file_data", "fileData", "video", "prompt", "previous_response_id", "conversation", "cached_content",
         "cachedContent", "compaction", "compaction_trigger",
     )  # fmt: skip
-    assert [name for name in names if engines.fits_by_length(json.dumps({name: 1}).encode())] == []
+    assert [name for name in names if engines.fits_by_length(json.dumps({name: 1}).encode(), "t")] == []
     plain = {"model": "m", "messages": [{"role": "user", "content": f'"{name}" in a text'} for name in names]}
-    assert engines.fits_by_length(json.dumps(plain).encode())
+    assert engines.fits_by_length(json.dumps(plain).encode(), "t")
+    engines.close()
+
+
+pieces = st.sampled_from([
+    '{"model": "m1", ', '"model":"m2",', '"max_tokens": 17,', '"max_output_tokens"  :  900, ', '"image"', '"file"',
+    '{"role": "user", "content": "', '"image_url', " some words ", '\\"file\\"', '"}, ', "]", "1", '"', " ", "x" * 200,
+])  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.lists(pieces, max_size=8)), max_size=6))
+def test_a_scan_finds_the_same_whatever_its_connection_sent_before(edits: list[tuple[int, list[str]]]) -> None:
+    scanner, body = BodyScanner(), list[str]()
+    for kept, more in edits:
+        body = body[:kept] + more
+        data = "".join(body).encode()
+        assert scanner.scan(data, ("127.0.0.1", 1)) == BodyScanner().scan(data, None)
+
+
+def test_without_a_window_the_models_own_decides_from_the_second_request_on() -> None:
+    engines = Engines(load_config(None, upstream="https://api.openai.com", archive="memory:", trigger="30_000"))
+
+    def ask(path: str, model: str | None, **more: Any) -> bool:
+        protocol, messages = find_protocol("POST", path), [{"role": "user", "content": "hi"}]
+        assert protocol is not None
+        fields = {protocol.endpoint.messages: messages, **more} | ({} if model is None else {"model": model})
+        data = json.dumps(fields).encode()
+        fits = engines.fits_by_length(data, "t", parse_model_from_path(path))
+        if not fits:
+            body = JsonBody(data, protocol.endpoint.messages, JsonCache())
+            request = asyncio.run(engines.request(protocol, path, body, messages, None, namespace="t", values=None))
+            engines.find_overruled_setting(request, model or "")
+        return fits
+
+    chat, gemini = "/v1/chat/completions", "/v1beta/models/gemini-2.5-pro:generateContent"
+    assert [ask(chat, "gpt-5") for _ in range(2)] == [False, True]
+    assert [ask(gemini, None) for _ in range(2)] == [False, True]
+    assert not ask(chat, "gpt-5", tools=[{"model": "gpt-4"}])  # which of the two is asked, only a parser can say
+    assert not ask(chat, None)
+    assert not engines.fits_by_length(b'{"model": "gpt-5"}', "another tenant")
+    assert not engines.fits_by_length(b'{"model": "gpt-5", "max_tokens": 900000}', "t")
+    assert not engines.fits_by_length(b'{"model": "gpt-5"}' + b" " * 30_000, "t")
+    small = "gpt-4"  # its window is below the trigger: every answer says so
+    assert [ask(chat, small) for _ in range(2)] == [False, False]
     engines.close()

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rows import rows
-from unabridged_gateway.calls import CallDeadline, GatewayCall
+from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall
 from unabridged_gateway.config import TenantConfig
 from unabridged_gateway.headers import redact_headers, to_client, to_upstream
 from unabridged_gateway.refusals import BadBody, ClientGone, RequestRefused
@@ -181,7 +181,7 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
 
     async def serve(receive: Any, *, reads_body: bool = False, waits: bool = True) -> None:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, 0.12):
+        with CallDeadline(call, DeadlineTimer(0.12)):
             if reads_body:
                 await read_body(call.receive, call.raw_headers, LIMITS)
             call.is_body_read = True
@@ -210,7 +210,7 @@ def test_a_call_goes_on_while_pieces_come_and_is_cancelled_as_any_other() -> Non
 
     async def serve(pieces: int) -> int:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, 0.3):
+        with CallDeadline(call, DeadlineTimer(0.3)):
             call.is_body_read = True
             for _ in range(pieces):
                 call.expect_next_byte()

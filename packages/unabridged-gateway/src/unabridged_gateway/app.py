@@ -12,7 +12,7 @@ from typing import Any
 
 from unabridged_gateway import headers
 from unabridged_gateway.addresses import is_local_host_name, parse_host_header
-from unabridged_gateway.calls import CallDeadline, GatewayCall, relay_answer
+from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall, relay_answer
 from unabridged_gateway.config import Config
 from unabridged_gateway.conversation import ConversationRequest, SharedResources
 from unabridged_gateway.fitting import Engines
@@ -42,6 +42,7 @@ class Gateway:
         self.engines = Engines(config, summariser, self.monitor.on_event, self.monitor.warn_overruled)
         self._body_limits = config.body_limits
         self._upstream: Upstream | None = None
+        self._deadline_timer = DeadlineTimer(config.upstreams.timeout)
         self._under_way = 0
         self.monitor.metrics.register_active_requests(lambda: self._under_way)
 
@@ -122,7 +123,7 @@ class Gateway:
         elif protocol is None:
             await self._pass_through(call, family)
         else:
-            with CallDeadline(call, self.config.upstreams.timeout):
+            with CallDeadline(call, self._deadline_timer):
                 received = await read_body(call.receive, call.raw_headers, self._body_limits)
                 call.is_body_read, call.waiting_since = True, None
                 request = ConversationRequest(self._shared, call, protocol, received, tenant)
@@ -170,6 +171,6 @@ def find_refusal(config: Config, call: GatewayCall) -> RequestRefused | None:
             )
     if not call.target.startswith("/"):
         return RequestRefused(400, f"{call.method} needs a path here, which begins with /")
-    if _DOT_SEGMENT_PATTERN.search(call.path):
+    if "." in call.path and _DOT_SEGMENT_PATTERN.search(call.path):
         return RequestRefused(400, "the path has a segment . or .., which servers read in different ways: leave it out")
     return None

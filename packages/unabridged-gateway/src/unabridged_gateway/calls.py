@@ -18,8 +18,8 @@ from unabridged_gateway.upstream import UpstreamAnswer
 RawHeaders = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-_WATCH_AFTER_SECONDS: Final = 0.05
-"""A call is looked at from then on: most are over before, and need no task that watches their client."""
+_CHECK_SECONDS: Final = 0.05
+"""Between two checks of the calls under way."""
 _PASSED_THROUGH: Final = RequestOutcome()
 
 
@@ -30,7 +30,9 @@ class GatewayCall:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.raw_headers: RawHeaders = scope["headers"]
-        self.peer: str | None = (scope.get("client") or (None,))[0]
+        self.connection: tuple[str, int] | None = scope.get("client")
+        """The client's address and port."""
+        self.peer = self.connection[0] if self.connection else None
         self.receive, self._send = receive, send
         raw: bytes = scope.get("raw_path") or self.path.encode()
         query: bytes = scope["query_string"]
@@ -95,29 +97,55 @@ class GatewayCall:
         await self.end(data)
 
 
+class DeadlineTimer:
+    """Checks the calls of one event loop at intervals, while there are any: a timer for each of them costs more."""
+
+    def __init__(self, idle_seconds: float) -> None:
+        self.idle_seconds = idle_seconds
+        self._deadlines: set[CallDeadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, deadline: CallDeadline) -> None:
+        """Check this call from now on."""
+        self._deadlines.add(deadline)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
+
+    def remove(self, deadline: CallDeadline) -> None:
+        """Check this call no more."""
+        self._deadlines.discard(deadline)
+
+    def _check_all(self) -> None:
+        self._timer = None
+        for deadline in tuple(self._deadlines):
+            deadline.check()
+        if self._deadlines:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
+
+
 class CallDeadline:
     """A block in which a call is served from its body on, and broken off where nothing more comes of it.
 
-    It ends with `BadBody` where the body is not there after `idle_seconds`, with `TimeoutError` where nothing comes for
-    so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after it sent its body.
-    One timer looks at the call when its time could be up: to reschedule `asyncio.timeout` for every piece costs more.
+    It ends with `BadBody` where the body is not there after the timer's `idle_seconds`, with `TimeoutError` where
+    nothing comes for so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after
+    it sent its body.
     """
 
-    def __init__(self, call: GatewayCall, idle_seconds: float) -> None:
-        self._call, self._idle_seconds = call, idle_seconds
+    def __init__(self, call: GatewayCall, timer: DeadlineTimer) -> None:
+        self._call, self._timer = call, timer
         self._error: Exception | None = None
         """Why the call was broken off."""
+        self._was_checked = False
         self._client_watch: asyncio.Task[None] | None = None
 
     def __enter__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._cancellations = self._task.cancelling()
         self._call.expect_next_byte()
-        self._timer = self._loop.call_later(_WATCH_AFTER_SECONDS, self._check_deadline)
+        self._timer.add(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._timer.cancel()
+        self._timer.remove(self)
         if self._client_watch is not None:
             self._client_watch.cancel()
             self._client_watch = None  # it refers to this object: else the body stays until garbage is collected
@@ -127,21 +155,19 @@ class CallDeadline:
         if is_ours and kind is asyncio.CancelledError:
             raise self._error from None
 
-    def _check_deadline(self) -> None:
-        """Cancel the call if its time is up; else check again when it could be."""
-        call, left = self._call, self._idle_seconds
-        if call.waiting_since is not None:
-            left -= time.monotonic() - call.waiting_since
-        if left <= 0:
-            late = f"the body was not sent within {self._idle_seconds:g} seconds"
-            silent = f"nothing came for {self._idle_seconds:g} seconds"
+    def check(self) -> None:
+        """Cancel the call if its time is up. From the second time on, watch whether its client leaves.
+
+        Most calls are over before, and need no task for that.
+        """
+        call, idle_seconds = self._call, self._timer.idle_seconds
+        if call.waiting_since is not None and time.monotonic() - call.waiting_since >= idle_seconds:
+            late = f"the body was not sent within {idle_seconds:g} seconds"
+            silent = f"nothing came for {idle_seconds:g} seconds"
             self._cancel_call(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
-            return
-        if not call.is_body_read:
-            left = min(left, _WATCH_AFTER_SECONDS)
-        elif self._client_watch is None:
-            self._client_watch = self._loop.create_task(self._watch_client())
-        self._timer = self._loop.call_later(left, self._check_deadline)
+        elif call.is_body_read and self._was_checked and self._client_watch is None:
+            self._client_watch = asyncio.get_running_loop().create_task(self._watch_client())
+        self._was_checked = True
 
     async def _watch_client(self) -> None:
         while (await self._call.receive())["type"] != "http.disconnect":

@@ -16,7 +16,13 @@ from unabridged_gateway import codex, headers
 from unabridged_gateway.calls import GatewayCall, RawHeaders, relay_answer
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
-from unabridged_gateway.protocols import Protocol, is_thinking_error, is_too_long_error, to_unstreamed_target
+from unabridged_gateway.protocols import (
+    Protocol,
+    is_thinking_error,
+    is_too_long_error,
+    parse_model_from_path,
+    to_unstreamed_target,
+)
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RequestBody
 from unabridged_gateway.request_log import RequestOutcome
@@ -64,7 +70,8 @@ class ConversationRequest:
         """Answer the client with what the provider says; raise `RequestRefused` for a thread without a legal name."""
         self._thread = _read_thread(self._call)
         try:
-            if not self._engines.fits_by_length(self._received.plain):
+            model = parse_model_from_path(self._call.path)
+            if not self._engines.fits_by_length(self._received.plain, self._tenant, model, self._call.connection):
                 await self._fit()
             if self._asks_for_compaction and await self._answer_with_compaction():
                 return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -16,7 +15,8 @@ from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
 from unabridged.events import Compacted, Event, Failed
 from unabridged.formats import Format
-from unabridged.settings import resolve_limits
+from unabridged.settings import Limits, resolve_limits
+from unabridged_gateway.body_scan import BodyScanner, Connection
 from unabridged_gateway.protocols import Protocol
 from unabridged_gateway.refusals import ProviderRefusal
 
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("unabridged.gateway")
 
-_TOKENS_BESIDE_LENGTH = re.compile(
-    rb'"(?:[cdfipv][aimnort](?:age(?:_url)?|put_(?:image|file)|line_?[dD]ata|em_reference|cument|le(?:_?[dD]ata)?|deo|'
-    rb'ompt|evious_response_id|nversation|ched_?[cC]ontent|mpaction(?:_trigger)?)"'
-    rb'|max_?(?:completion_|output_|Output)?[tT]okens"\s{0,9}:\s{0,9}(\d{1,12}))'
-)
-"""Names in a body beside which something may stand whose tokens its length does not tell: image, image_url,
-input_image, input_file, inline_data, item_reference, document, file, file_data, video, prompt, previous_response_id,
-conversation, cached_content, compaction, compaction_trigger. Their first two letters are looked at first: most names
-end there, and this is done for every request. Within a text a quotation mark is escaped, so that no text has them.
 
-The group is the longest answer that a body asks for, whatever its protocol: one scan finds both."""
+class LengthLimits(NamedTuple):
+    """What a body's length is compared with."""
+
+    fitting_bytes: int
+    """The most bytes below every trigger; 0 where messages are counted."""
+    window: int
 
 
 class FittedRequest(NamedTuple):
@@ -77,18 +73,28 @@ class Engines:
         self._on_overruled = on_overruled
         self._models_warned_of: BoundedMapping[str, bool] = BoundedMapping()
         self._lock = threading.Lock()
-        self._fitting_bytes = self._count_fitting_bytes()
+        self._scanner = BodyScanner()
+        window = self._config.window
+        self._named_limits = None if window is None else _build_length_limits(resolve_limits(self._settings, window))
+        self._most_fitting_bytes = 0 if self._named_limits is None else self._named_limits.fitting_bytes
+        """For any model that was asked so far."""
+        self._compactors: BoundedMapping[tuple[str, str], Compactor] = BoundedMapping(1_024)
+        """The newest of each tenant and model, which knows the model's window. Only the event loop uses it."""
 
-    def fits_by_length(self, data: bytes) -> bool:
-        """Return whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes."""
-        if len(data) > self._fitting_bytes:
+    def fits_by_length(
+        self, data: bytes, tenant: str, model_in_path: str | None = None, connection: Connection | None = None
+    ) -> bool:
+        """Return whether the body can't be above the trigger, whatever it says: no text has more tokens than bytes.
+
+        The first request to a model says no where the window is the model's, and so does every one that may name two.
+        """
+        if len(data) > self._most_fitting_bytes or (found := self._scanner.scan(data, connection)) is None:
             return False
-        answer_tokens = 0
-        for found in _TOKENS_BESIDE_LENGTH.finditer(data):
-            if found[1] is None:
-                return False
-            answer_tokens = max(answer_tokens, int(found[1]))
-        return not answer_tokens or len(data) + answer_tokens <= (self._config.window or 0)
+        models = found.models if model_in_path is None else (*found.models, model_in_path)
+        limits = self._named_limits or self._find_length_limits(tenant, models)
+        if limits is None or len(data) > limits.fitting_bytes:
+            return False
+        return not found.answer_tokens or len(data) + found.answer_tokens <= limits.window
 
     async def request(
         self, protocol: Protocol, path: str, body: JsonBody, messages: list[Any], thread: str | None, **more: Any
@@ -101,10 +107,13 @@ class Engines:
         engine = self._find_engine(endpoint.format, protocol.family, handling)
         if not engine.is_ready_for(agent):
             await asyncio.to_thread(engine.compactor_for, agent)
-        return engine.request(
+        request = engine.request(
             messages, agent, thread=thread, system=endpoint.read_system_prompt(body), tools=tools,
             max_tokens=endpoint.max_tokens(body), **more,
         )  # fmt: skip
+        if self._named_limits is None and agent.name:
+            self._remember_compactor(more.get("namespace") or "", agent.name, request.compactor)
+        return request
 
     def find_overruled_setting(self, request: Request, model: str) -> str:
         """Return which setting this model's window rules out, "" for none; report it once for each model."""
@@ -218,13 +227,16 @@ class Engines:
                 )  # fmt: skip
             return self._engines[key]
 
-    def _count_fitting_bytes(self) -> int:
-        """Return the most bytes below every trigger; 0 where the window is the model's, or messages are counted."""
-        if self._config.window is None:
-            return 0
-        known = resolve_limits(self._settings, self._config.window)
-        bounds = [condition.get("tokens", 0) for condition in known.trigger]
-        return min([known.budget, *bounds])
+    def _remember_compactor(self, tenant: str, model: str, compactor: Compactor) -> None:
+        """Remember which compactor knows this model's window."""
+        self._compactors[tenant, model] = compactor
+        self._most_fitting_bytes = max(self._most_fitting_bytes, _build_length_limits(compactor.limits).fitting_bytes)
+
+    def _find_length_limits(self, tenant: str, models: Sequence[str]) -> LengthLimits | None:
+        """Return the limits of the model that is named; None for one not asked before, or with an overruled setting."""
+        model = models[0] if len(models) == 1 else ""
+        compactor = None if model in self._models_warned_of else self._compactors.get((tenant, model))
+        return None if compactor is None else _build_length_limits(compactor.limits)
 
 
 class ArchiveHealth:
@@ -249,6 +261,11 @@ class ArchiveHealth:
             self.report("")
         elif isinstance(event, Failed) and event.stage == "archive":
             self.report(str(event.error))
+
+
+def _build_length_limits(limits: Limits) -> LengthLimits:
+    bounds = [condition.get("tokens", 0) for condition in limits.trigger]
+    return LengthLimits(min([limits.budget, *bounds]), limits.window)
 
 
 def _describe_for_log(error: UnabridgedError) -> str:

@@ -193,6 +193,7 @@ def build_client_error(family: str, status: int, words: str) -> dict[str, Any]:
     return _ERROR_BODIES[family](status, words)
 
 
+@lru_cache(1_024)
 def parse_model_from_path(path: str) -> str | None:
     """Return the model that a path names; None where it names none."""
     match = _MODEL_PATTERN.search(path)

@@ -46,10 +46,12 @@ class RequestBody:
 
 async def read_body(receive: Receive, headers: RawHeaders, limits: BodyLimits) -> RequestBody:
     """Return the body of an ASGI request; raise `BadBody` where there is none, `ClientGone` where the client leaves."""
-    encodings = parse_encodings(headers)
+    encodings: Sequence[str] = ()
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.sent):
             raise _build_too_large_error(limits.sent, "bytes")  # unread
+        if name == b"content-encoding" and not encodings:
+            encodings = parse_encodings(headers)
     sent = await _read_pieces(receive, limits.sent)
     if not encodings or not sent:
         return RequestBody(sent, sent)
@@ -61,8 +63,6 @@ async def read_body(receive: Receive, headers: RawHeaders, limits: BodyLimits) -
 def parse_encodings(headers: RawHeaders) -> tuple[str, ...]:
     """Return the encodings of the body, in their order; raise `BadBody` for one that is not known here."""
     values = [value for name, value in headers if name == b"content-encoding"]
-    if not values:
-        return ()
     listed = b",".join(values).decode("latin-1").lower().split(",")
     names = tuple(name for name in map(str.strip, listed) if name not in {"", "identity"})
     for name in names:

@@ -34,13 +34,10 @@ class UpstreamAnswer:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
+        self.is_stream = response.content_type == "text/event-stream"
+        """Whether it comes as events."""
         self.headers = response.raw_headers
         self._read: bytes | None = None
-
-    @property
-    def is_stream(self) -> bool:
-        """Return whether it comes as events."""
-        return self._response.content_type == "text/event-stream"
 
     @property
     def is_json(self) -> bool:
@@ -50,7 +47,7 @@ class UpstreamAnswer:
     @property
     def is_complete(self) -> bool:
         """Return whether the last piece was read; false for events, of which some are held back at times."""
-        return self._response.content.at_eof() and not self.is_stream
+        return not self.is_stream and self._response.content.at_eof()
 
     def pieces(self) -> AsyncIterator[bytes]:
         """Return the bytes of the answer, as they come."""
@@ -73,8 +70,9 @@ class UpstreamAnswer:
         return parse_answer(self._read) if size <= _MAX_ERROR_BYTES else None
 
     def close(self) -> None:
-        """End the exchange: one that is not at its end is broken off."""
-        self._response.close()
+        """Break the exchange off, unless it is at its end: then its connection serves another one."""
+        if not self._response.closed:
+            self._response.close()
 
 
 class _FirstAddressesResolver(AbstractResolver):
