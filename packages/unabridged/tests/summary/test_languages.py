@@ -26,7 +26,7 @@ from unabridged.languages import (
 )
 
 SOURCE = Path(unabridged.__file__).parent
-ROOMS = ("authorship", "ledger", "summarise")
+ROOMS = ("authorship", "summary")
 TOY = {
     "name": "Toy",
     "common": "zub gor plim trask wex",

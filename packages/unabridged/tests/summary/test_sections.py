@@ -16,7 +16,7 @@ from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import get_labels
 from unabridged.settings import OPTIONAL_SECTIONS as SECTIONS
-from unabridged.summary.layout import LAYOUT, SECTION_ORDER
+from unabridged.summary.layout import DROP_ORDER, LAYOUT, SECTION_ORDER
 from unabridged_testing import ScriptedModel
 
 HEADINGS = {name: get_labels("en")[name].partition(" (")[0] for name in SECTIONS}
@@ -144,4 +144,5 @@ def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
     rows = [row for row in LAYOUT if row.write is not None]
     assert all(get_labels("en")[row.heading] for row in rows)
     assert sorted(SECTION_ORDER) == sorted(row.name for row in rows)
+    assert sorted(DROP_ORDER) == sorted([*SECTION_ORDER, "newest"])
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)

@@ -43,7 +43,7 @@ LAYOUT = (
 )
 SECTION_ORDER = ("people", "rules", "todo", "checks", "files", "done", "names")
 """The order in which sections get room. People's words have a room of their own."""
-_DROP_ORDER = ("names", "files", "checks", "todo", "newest", "rules", "done", "people")
+DROP_ORDER = ("names", "files", "checks", "todo", "newest", "rules", "done", "people")
 """What goes first where even the smallest text is too long."""
 _MOST_TRIES, _SLACK_TOKENS = 4, 8
 """How often a text that came out too long is made anew, and the tokens by which it is made shorter each time."""
@@ -141,6 +141,6 @@ def _drop_sections_to_fit(rendered: RenderedLedger, budget: int, count: Count) -
     """Return it within the budget; sections are dropped as long as the whole is too long."""
     texts = dict(rendered.sections)
     while texts and count(rendered.text()) > budget:
-        texts.pop(next(name for name in _DROP_ORDER if name in texts))
+        texts.pop(next(name for name in DROP_ORDER if name in texts))
         rendered = rendered._replace(sections=texts)
     return rendered
