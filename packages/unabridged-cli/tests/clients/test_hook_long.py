@@ -50,6 +50,14 @@ def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledgers, "_NEWEST_BLOCKS_READ", 1)
 
 
+@pytest.fixture
+def much_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is never too slow."""
+    monkeypatch.setattr(actions, "BEFORE_COMPACTION_SECONDS", 600.0)
+    monkeypatch.setattr(actions, "AFTER_COMPACTION_SECONDS", 600.0)
+    monkeypatch.setattr("unabridged_cli.clients.hook.reminder._TIME_LIMIT_SECONDS", 600.0)
+
+
 def line(role: str, content: Any) -> Line:
     return {"type": role, "sessionId": SESSION, "message": {"role": role, "content": content}}
 
@@ -132,6 +140,7 @@ def test_a_large_image_is_archived_at_once(
     assert later == []
 
 
+@pytest.mark.usefixtures("much_time")
 def test_of_a_very_long_session_what_people_said_is_looked_at_to_its_beginning(
     home: Path, later: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import sys
 import threading
 from typing import Any
 
+import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -26,6 +27,7 @@ def test_of_several_models_a_new_thread_is_measured_by_none_of_them() -> None:
     assert last.find("b").model is large
 
 
+@pytest.mark.filterwarnings("ignore:Direct attribute assignment")  # LangChain hides it in a way that threads undo
 def test_two_models_in_two_threads_are_each_measured_by_their_own_window() -> None:
     seen: list[tuple[str, int]] = []
     middleware = SummarizationMiddleware(model=None, archive="memory:", trigger=("fraction", 0.8))

@@ -111,3 +111,13 @@ def test_a_call_in_a_loop_that_is_closed_under_it_fails_at_once() -> None:
     with pytest.raises(RuntimeError, match="has ended"):
         work.result(PATIENCE)
     coroutine.close()
+
+
+def test_a_call_in_a_loop_that_was_closed_since_it_was_found_is_made_in_our_own() -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+
+    async def call() -> Reply:
+        return Reply("done")
+
+    assert _run_in_loop(call(), loop).result(PATIENCE).text == "done"

@@ -159,7 +159,10 @@ def _call_in_thread(model: CallableModel, ask: Ask) -> Future[Reply]:
 
 def _run_in_loop(coroutine: Coroutine[Any, Any, Reply], loop: asyncio.AbstractEventLoop) -> Future[Reply]:
     """Run the call on the caller's loop, from another thread; it fails where that loop is closed before its end."""
-    work = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        work = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:  # it was closed since it was found
+        return run_on_own_loop(coroutine)
     followed: Future[Reply] = Future()
 
     def follow() -> None:
