@@ -84,7 +84,7 @@ versions: ## every adapter on the lowest and the newest version of its framework
 	$(PYTHON) lab/scripts/framework_versions.py $(WHAT)
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
-	PYTHONPATH=lab/scripts $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")
+	PYTHONPATH=lab/scripts:tests/helpers $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")
 
 bench: $(STAMP) ## measure beside the peers (BENCH_DATA=folder for recorded conversations, QUICK=1) and write docs/benchmarks.md
 	BENCH_DATA="$(BENCH_DATA)" QUICK="$(QUICK)" PYTHONPATH=lab $(BIN)/python -m benchmarks

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import httpx
 
 from patience import PATIENCE
+from provider_app import ProviderApp, ReceivedRequest
 from sdk_loops import TASK
+from serving import serve_in_thread
 from unabridged.archive import Record, Scope, open_archive
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config import build_config
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 12_000
 FAMILIES = ("openai", "anthropic", "gemini")

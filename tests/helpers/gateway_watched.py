@@ -18,12 +18,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from patience import PATIENCE
+from provider_app import ProviderApp
+from serving import serve_in_thread
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.logs import JsonLineFormatter, TextLineFormatter
 from unabridged_gateway.monitoring import Monitor
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serve_in_thread
 
 
 class Watched:

@@ -25,15 +25,15 @@ from typing import Any
 import httpx
 
 from patience import PATIENCE
+from provider_app import ProviderApp, ReceivedRequest
 from sdk_loops import RESULT, TASK, Chat, Messages, Responses
+from serving import serve_in_thread
 from unabridged import Compactor
 from unabridged.archive import Archive, Scope, codec, open_archive
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.tenants import find_tenant
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.loopback_wires import ServedAnswer
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 12_000
 SECRET = "a secret that both of the replicas have"  # noqa: S105 - of these tests

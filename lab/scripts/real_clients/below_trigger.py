@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 
+from provider_app import ProviderApp, ReceivedRequest
 from real_clients.clients import Driver, Place
 from real_clients.grown import Check
 from real_clients.loopback import Loopback, kind_of
 from real_clients.through_gateway import gateway_before
+from serving import Message, Receive, Send, serve_in_thread
 from unabridged_testing.loopback import LoopbackReply
 from unabridged_testing.loopback_wires import ServedAnswer
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import Message, Receive, Send, serve_in_thread
 
 WINDOW = 200_000
 ANSWER = 32_000

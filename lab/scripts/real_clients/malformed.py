@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from provider_app import ProviderApp, ReceivedRequest
 from real_clients.grown import Check
 from real_clients.through_gateway import gateway_before
+from serving import serve_in_thread
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.serving import serve_in_thread
 
 REQUESTS = 10_000
 _IN_HEADS = 10

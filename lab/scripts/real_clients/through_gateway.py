@@ -15,14 +15,14 @@ from typing import Any
 
 import httpx
 
+from provider_app import ProviderApp
 from real_clients.clients import DRIVERS, SOURCE, Driver, Place
 from real_clients.grown import Check, kept_in
 from real_clients.loopback import Loopback, kind_of
+from serving import serve_in_thread
 from unabridged.archive.protocol import DEFAULT_NAMESPACE
 from unabridged_testing.loopback import LoopbackReply, count_tokens
 from unabridged_testing.loopback_wires import ServedAnswer
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serve_in_thread
 
 WINDOW = 60_000
 """Of the model, as the provider enforces it. Clients are given a larger one, so that they leave it to the gateway."""

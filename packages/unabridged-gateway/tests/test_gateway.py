@@ -15,15 +15,15 @@ import pytest
 
 from gateway_case import KEY, PATHS, body_of, gateway_before, say
 from patience import PATIENCE
+from provider_app import ProviderApp
+from provider_faults import delay_answer
 from rows import rows
+from serving import serve_in_thread
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import delay_answer
-from unabridged_testing.serving import serve_in_thread
 
 
 @rows("kind", PATHS)

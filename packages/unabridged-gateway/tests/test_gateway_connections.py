@@ -12,12 +12,12 @@ import pytest
 
 from gateway_case import say
 from patience import PATIENCE
+from provider_app import ProviderApp
+from provider_faults import delay_answer
+from serving import serve_in_thread
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_gateway.connections import build_connection_class
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import delay_answer
-from unabridged_testing.serving import serve_in_thread
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
 START = b"GET /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n"

@@ -15,12 +15,12 @@ import pytest
 
 from gateway_case import gateway_before, say
 from places import ROOT
+from provider_app import ProviderApp
 from unabridged.settings import Clear
 from unabridged_gateway.command import command
 from unabridged_gateway.config_file import PROTOCOL_FAMILIES, load_config
 from unabridged_gateway.protocols import find_protocol
 from unabridged_gateway.server import SHUTDOWN_SECONDS
-from unabridged_testing.provider_app import ProviderApp
 
 PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
 OPTIONS = {option for parameter in command.params for option in parameter.opts}

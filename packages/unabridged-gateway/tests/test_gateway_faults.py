@@ -22,14 +22,8 @@ from google.genai import errors
 
 from gateway_case import FAMILIES, WINDOW, Case, gateway, worker
 from patience import PATIENCE
-from rows import rows
-from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
-from unabridged import Compactor
-from unabridged_gateway.calls import GatewayCall
-from unabridged_gateway.conversation import ConversationRequest
-from unabridged_testing.loopback_wires import ServedAnswer
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.provider_faults import (
+from provider_app import ProviderApp, ReceivedRequest
+from provider_faults import (
     answer_garbage,
     build_provider_error,
     delay_answer,
@@ -37,6 +31,12 @@ from unabridged_testing.provider_faults import (
     fail_with_status,
     pause_until,
 )
+from rows import rows
+from sdk_loops import TASK, Chat, Contents, Messages, Responses, client_of, work
+from unabridged import Compactor
+from unabridged_gateway.calls import GatewayCall
+from unabridged_gateway.conversation import ConversationRequest
+from unabridged_testing.loopback_wires import ServedAnswer
 
 PATHS = {
     "chat": "/v1/chat/completions",

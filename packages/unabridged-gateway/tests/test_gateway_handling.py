@@ -15,12 +15,12 @@ import pytest
 from gateway_case import PATHS, body_of, say
 from gateway_watched import watched
 from patience import PATIENCE
+from provider_app import ProviderApp
+from serving import serve_in_thread
 from unabridged import Compactor
 from unabridged.archive import Scope, open_archive
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serve_in_thread
 
 PIN = "Never push to main on a Friday."
 SECRET = "sk-proj-4f9aB2cD3eF4gH5iJ6kL7mN8"  # noqa: S105 - planted

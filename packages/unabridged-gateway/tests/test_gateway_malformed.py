@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patience import PATIENCE
+from provider_app import ProviderApp
 from real_clients.malformed import go_malformed
+from serving import serve_in_thread
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serve_in_thread
 
 REQUESTS = int(os.environ.get("UNABRIDGED_REQUESTS", "300"))
 """How many are tried."""

@@ -13,12 +13,12 @@ import pytest
 from gateway_case import PATHS, body_of, say
 from gateway_watched import Watched, watched
 from patience import PATIENCE
+from provider_app import ProviderApp
+from provider_faults import drop_midstream, fail_with_status
 from rows import rows
 from unabridged.events import Failed
 from unabridged_gateway.logs import JsonLineFormatter, TextLineFormatter
 from unabridged_gateway.metrics import Metrics
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import drop_midstream, fail_with_status
 
 TOKEN = "a-gateway-token-of-its-own"  # noqa: S105 - of this test
 OPERATOR = "an-operators-token-0123"

@@ -22,11 +22,11 @@ import pytest
 
 from gateway_case import KEY, PATHS, body_of
 from patience import PATIENCE
+from provider_app import ProviderApp, ReceivedRequest
+from provider_faults import Fault
+from serving import serve_in_thread
 from unabridged.archive import Scope, open_archive
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp, ReceivedRequest
-from unabridged_testing.provider_faults import Fault
-from unabridged_testing.serving import serve_in_thread
 
 
 def answer(messages: Any) -> LoopbackReply:

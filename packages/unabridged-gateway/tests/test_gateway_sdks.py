@@ -20,10 +20,10 @@ import sdk_loops
 from effort import ALL
 from gateway_case import WINDOW, Case, gateway, worker
 from patience import PATIENCE
+from provider_app import ProviderApp
+from provider_faults import pause_until
 from rows import rows
 from sdk_loops import SYSTEM, TASK, Chat, Contents, Messages, Responses, client_of
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import pause_until
 
 
 def beside(asked: dict[str, Any], name: str, messages: list[Any]) -> dict[str, Any]:

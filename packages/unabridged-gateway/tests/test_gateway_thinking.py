@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 
 from patience import PATIENCE
+from provider_app import ProviderApp
+from serving import serve_in_thread
 from unabridged_gateway.app import Gateway
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.serving import serve_in_thread
 
 STEPS = 16
 TOOL = {"name": "bash", "description": "Run it.", "input_schema": {"type": "object", "properties": {}}}

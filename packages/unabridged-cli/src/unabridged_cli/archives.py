@@ -22,13 +22,7 @@ from unabridged.formats import get_format
 from unabridged.marks import find_view_record_ids
 from unabridged.sessions import Loaded
 from unabridged_cli.clients import SessionFile
-from unabridged_cli.clients.session_lookup import (
-    find_session,
-    find_short_names,
-    is_readable_session,
-    is_session_name,
-    list_all_sessions,
-)
+from unabridged_cli.clients.session_lookup import find_session, find_short_names, is_session_name, list_all_sessions
 from unabridged_cli.clients.threads import list_session_threads, session_thread_of
 from unabridged_cli.options import is_stdin
 from unabridged_cli.screen import fail, shorten_to_one_line
@@ -81,9 +75,8 @@ def find_conversation_scope(
     """
     reader = get_format(loaded.format)
     marked = [record_id for message in loaded.messages for record_id in find_view_record_ids(reader.read(message))]
-    located = (
-        archive.locate(space, mark) for space in _list_searched_namespaces(archive, namespace) for mark in marked
-    )
+    spaces = _list_searched_namespaces(archive, namespace)
+    located = (archive.locate(space, mark) for space in spaces for mark in marked)
     scope = next((scope for scope in located if scope is not None), None)
     if scope is not None and thread in (None, scope.thread):
         return scope
@@ -126,9 +119,8 @@ def _find_session_scopes(archive: Archive, namespace: str | None, beginning: str
     sessions = list(dict.fromkeys(session_thread_of(scope.thread) for scope in fitting))
     if len(sessions) > 1:
         listed = ", ".join(sessions[:5])
-        raise SettingsError(
-            f"{len(sessions)} sessions in {archive.url} begin with {beginning!r}: {listed}. Say more of it"
-        )
+        found = f"{len(sessions)} sessions in {archive.url} begin with {beginning!r}"
+        raise SettingsError(f"{found}: {listed}. Say more of it")
     return fitting
 
 
@@ -137,18 +129,12 @@ def require_thread(archive: Archive, namespace: str | None, thread: str) -> Scop
     scope = find_thread(archive, namespace, thread)
     if scope is None and (found := _find_local_session(thread)):
         name, session = found
-        writes = f", `unabridged compact {name} --write` what it takes out" if is_readable_session(session) else ""
-        fail(
-            f"nothing of {name} is in {archive.url}: `unabridged install {session.client}` archives sessions before "
-            f"they are compacted{writes}. Or name another archive",
-            2,
-        )
+        writes = f", `unabridged compact {name} --write` what it takes out" if session.is_readable else ""
+        archives = f"`unabridged install {session.client}` archives sessions before they are compacted{writes}"
+        fail(f"nothing of {name} is in {archive.url}: {archives}. Or name another archive", 2)
     if scope is None:
-        fail(
-            f"{describe_missing_thread(archive, namespace, thread)}. "
-            "Name another with --archive, --namespace or --thread",
-            2,
-        )
+        missing = describe_missing_thread(archive, namespace, thread)
+        fail(f"{missing}. Name another with --archive, --namespace or --thread", 2)
     return scope
 
 
@@ -169,9 +155,8 @@ def require_threads(archive: Archive, namespace: str | None, thread: str) -> lis
     if not is_session_name(thread) or thread != session_thread_of(thread):
         return [first]
     names = archive.threads(first.namespace)
-    return [
-        Scope(first.namespace, name) for name in list_session_threads(session_thread_of(first.thread)) if name in names
-    ]
+    of_session = list_session_threads(session_thread_of(first.thread))
+    return [Scope(first.namespace, name) for name in of_session if name in names]
 
 
 def describe_missing_thread(archive: Archive, namespace: str | None, thread: str) -> str:

@@ -36,7 +36,10 @@ _INSTRUCTIONS: Final = (
 client_name: Final = ContextVar("client", default="")
 """The program whose call is being answered, by the name that it gave itself; empty where it gave none."""
 
-_Asgi = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
+_Scope = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[Any]]
+_Send = Callable[[Any], Awaitable[None]]
+_Asgi = Callable[[_Scope, _Receive, _Send], Any]
 
 
 def serve(
@@ -99,15 +102,10 @@ def build_server(recall: HistoryTools) -> Server[Any]:
     except ImportError as error:
         raise NotInstalled("the MCP server", "unabridged[mcp]", error) from error
     harmless = types.ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    listed = [
-        types.Tool(
-            name=schema["name"],
-            description=schema["description"],
-            input_schema=schema["inputSchema"],
-            annotations=harmless,
-        )
-        for schema in recall.schemas("mcp")
-    ]
+    listed = []
+    for schema in recall.schemas("mcp"):
+        names = {"name": schema["name"], "description": schema["description"]}
+        listed.append(types.Tool(**names, input_schema=schema["inputSchema"], annotations=harmless))
 
     async def list_tools(_context: Any, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
@@ -155,9 +153,8 @@ def _serve_http(mcp_server: Server[Any], host: str, port: int, token: str | None
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise SettingsError(
-            f"can't listen on {host} port {port}: {error}. Choose another port; 0 finds one."
-        ) from error
+        words = f"can't listen on {host} port {port}: {error}. Choose another port; 0 finds one."
+        raise SettingsError(words) from error
     shown = f"[{host}]" if ":" in host else host
     print(f"unabridged: http://{shown}:{listening.getsockname()[1]}{PATH}", file=sys.stderr, flush=True)  # noqa: T201 - the one thing a caller must learn
     with listening:
@@ -168,9 +165,7 @@ def _require_token(app: _Asgi, token: str) -> _Asgi:
     """Return the application behind a check of the bearer token: 401 without it."""
     expected = f"Bearer {token}".encode()
 
-    async def guard(
-        scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
-    ) -> None:
+    async def guard(scope: _Scope, receive: _Receive, send: _Send) -> None:
         credentials = dict(scope.get("headers", ())).get(b"authorization", b"")
         if scope["type"] != "http" or hmac.compare_digest(credentials, expected):
             await app(scope, receive, send)

@@ -10,13 +10,9 @@ from rich.text import Text
 
 Fate = Literal["stayed", "went", "changed", "new"]
 COLORS = {
-    "system": "cyan",
-    "tools": "cyan",
-    "person": "green",
-    "user": "green",
-    "model": "blue",
-    "assistant": "blue",
-    "thinking": "blue",
+    **dict.fromkeys(("system", "tools"), "cyan"),
+    **dict.fromkeys(("person", "user"), "green"),
+    **dict.fromkeys(("model", "assistant", "thinking"), "blue"),
     "tool": "yellow",
     "host": "magenta",
     "summary": "bold red",

@@ -73,9 +73,8 @@ def print_line(text: str, style: str = "") -> None:
 
 def print_notice(message: str) -> None:
     """Print one line for the person on standard error, so that pipes stay clean."""
-    Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(
-        Text(f"unabridged: {escape_control_characters(message)}")
-    )
+    line = Text(f"unabridged: {escape_control_characters(message)}")
+    Console(stderr=True, highlight=False, emoji=False, soft_wrap=True).print(line)
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -104,9 +103,8 @@ def confirm_or_exit(question: str, *, yes: bool) -> None:
 
 def build_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """Return a table; 1200 is shown as 1,200, 0.125 as 12.5%, None as nothing, and text as text."""
-    result = Table(
-        title=Text(escape_control_characters(title), style="bold"), title_justify="left", show_header=any(columns)
-    )
+    heading = Text(escape_control_characters(title), style="bold")
+    result = Table(title=heading, title_justify="left", show_header=any(columns))
     for name in columns:
         result.add_column(name, overflow="fold")
     for row in rows:

@@ -11,12 +11,7 @@ from unabridged.sessions import Loaded, write_file_atomically
 from unabridged.sessions.files import yield_if_unchanged
 from unabridged_cli.clients import CLIENTS, SessionFile
 from unabridged_cli.clients.client_processes import list_processes_with_session
-from unabridged_cli.clients.session_lookup import (
-    find_project_folder,
-    find_session,
-    is_readable_session,
-    is_session_name,
-)
+from unabridged_cli.clients.session_lookup import find_project_folder, find_session, is_session_name
 from unabridged_cli.clients.threads import list_session_threads
 from unabridged_cli.clients.write_back import require_entry_ids, write_back
 from unabridged_cli.options import is_stdin, require_writable
@@ -81,7 +76,7 @@ def resolve_target(file: Path, out: Path | None = None, *, write: bool = False) 
     if write and out is not None:
         fail("say --write or -o OUT, not both", 2)
     session = find_session(name, os.environ)
-    if not is_readable_session(session):
+    if not session.is_readable:
         fail(f"sessions of {CLIENTS[session.client].title} can be listed, not read yet", 2)
     return Target(session.path, session, session.path if write else out)
 
@@ -99,11 +94,10 @@ def _require_client_or_file(name: str, file: Path) -> None:
 def _require_closed(session: SessionFile) -> None:
     """End the program if the client may have the session open, or if the file is not the client's own."""
     client = CLIENTS[session.client]
-    folder = (client.sessions_folder or client.home)(os.environ).resolve()
+    folder = client.sessions_folder(os.environ).resolve()
     if folder not in session.path.resolve().parents:
-        fail(
-            f"{session.path} leads out of {folder}: nothing outside the client's own folder is written. Name -o OUT", 2
-        )
+        why = "nothing outside the client's own folder is written"
+        fail(f"{session.path} leads out of {folder}: {why}. Name -o OUT", 2)
     running = list_processes_with_session(session, find_project_folder(session))
     if running:
         listed = ", ".join(running[:3])

@@ -19,7 +19,7 @@ from node_program import NODE
 from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Scope
-from unabridged_cli.clients.opencode import build_config_entries
+from unabridged_cli.clients.opencode import OpenCode
 from unabridged_cli.clients.threads import list_open_sessions
 
 RULE = "Never edit anything under vendor/."
@@ -90,7 +90,7 @@ def compact(home: Path, messages: list[dict[str, Any]], *, called: str = "") -> 
     program = home / "unabridged"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m unabridged "$@"\n')
     program.chmod(0o700)
-    (place,) = [place for place in build_config_entries({"HOME": str(home)}, None) if place.what == "plugin"]
+    (place,) = [place for place in OpenCode().entries({"HOME": str(home)}, None) if place.what == "plugin"]
     plugin, driver = home / "plugin.ts", home / "driver.mjs"
     plugin.write_text(place.add("", str(program) + called))
     driver.write_text(DRIVER)

@@ -15,7 +15,7 @@ import pytest
 
 from node_program import NODE
 from patience import PATIENCE
-from unabridged_cli.clients.pi import build_config_entries
+from unabridged_cli.clients.pi import Pi
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node.js 22.18 or newer")
 
@@ -55,7 +55,7 @@ def run(folder: Path, hook: str, others: str = "echo found it") -> dict[str, Any
 
 
 def _run(folder: Path, program: Path) -> dict[str, Any]:
-    (place,) = build_config_entries({"HOME": str(folder)}, None)
+    (place,) = Pi().entries({"HOME": str(folder)}, None)
     extension, driver = folder / "extension.ts", folder / "driver.mjs"
     extension.write_text(place.add("", str(program)))
     driver.write_text(DRIVER)

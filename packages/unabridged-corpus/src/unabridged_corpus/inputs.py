@@ -90,9 +90,8 @@ def find_corpus_files(source: str, out: Path) -> tuple[Path, list[str]]:
         root = Path(*parts[: next(i for i, part in enumerate(parts) if glob.has_magic(part))]).resolve()
         found = [Path(one).absolute() for one in glob.iglob(source, recursive=True)]  # noqa: PTH207 - the prefix may be anywhere
     else:
-        raise SettingsError(
-            f"there is no file or folder {source}: name the sessions, also as a pattern such as 'a/*.jsonl'"
-        )
+        remedy = "name the sessions, also as a pattern such as 'a/*.jsonl'"
+        raise SettingsError(f"there is no file or folder {source}: {remedy}")
     kept = (one for one in found if one.is_file() and not one.resolve().is_relative_to(outside))
     names = sorted(one.relative_to(root).as_posix() if one.is_relative_to(root) else one.as_posix() for one in kept)
     if not names:
@@ -123,12 +122,11 @@ def _split_file(root: Path, name: str, size: int, format_: str | None) -> Iterat
     path = root / name
     try:
         info = path.stat()
+        stamp = FileStamp(info.st_size, info.st_mtime_ns)
         if path.suffix == PARQUET_SUFFIX:
             for group, (first, bytes_) in enumerate(read_row_groups(path)):
                 yield InputSlice(name, bytes_, line=first, group=group)
-        elif info.st_size > size and has_conversation_per_line(
-            path, FileStamp(info.st_size, info.st_mtime_ns), format_
-        ):
+        elif info.st_size > size and has_conversation_per_line(path, stamp, format_):
             yield from _split_lines(path, name, size)
         else:
             yield InputSlice(name, info.st_size)

@@ -144,9 +144,8 @@ def write_manifest(job: CorpusJob, source: str, shards: Iterable[str], *, comple
                 numbers.setdefault(counted, []).append(number)
     counts = {name: _sum_exactly(listed) for name, listed in sorted(numbers.items())}
     head = {**job.describe(), "input": source, "complete": complete, "sessions": sessions, "failed": len(failures)}
-    write_file_atomically(
-        Path(job.out) / MANIFEST_FILE, _manifest_lines(job, head | {"counts": counts}, failures, names)
-    )
+    lines = _manifest_lines(job, head | {"counts": counts}, failures, names)
+    write_file_atomically(Path(job.out) / MANIFEST_FILE, lines)
     return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(names))
 
 

@@ -46,9 +46,8 @@ def run_in_processes(job: CorpusJob, shards: Iterable[Shard], jobs: int, limit: 
     try:
         pickle.dumps(job)
     except Exception as error:
-        raise SettingsError(
-            f"this work can't be sent to other processes, say jobs=1 or name functions of a module: {error}"
-        ) from error
+        remedy = "say jobs=1 or name functions of a module"
+        raise SettingsError(f"this work can't be sent to other processes, {remedy}: {error}") from error
     context = _make_process_context()
     here = set(multiprocessing.active_children())
     with ExitStack() as stack:
@@ -76,9 +75,8 @@ def _run_pools(
     suspects: deque[Shard] = deque()
     breaks, marked = 0, ""
     while True:
-        pool = ProcessPoolExecutor(
-            jobs, mp_context=context, initializer=_initialise_worker, initargs=(dict(os.environ),)
-        )
+        begin: dict[str, Any] = {"initializer": _initialise_worker, "initargs": (dict(os.environ),)}
+        pool = ProcessPoolExecutor(jobs, mp_context=context, **begin)
         running: dict[Future[ShardRecord], Shard] = {}
         lost: dict[Shard, None] = {}
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,11 +86,8 @@ def read_sessions(root: Path, source: InputSlice, digest: str, options: ReadOpti
         return
     stamp = check_file(path, options.max_size if source.stop is None else path.stat().st_size)
     if source.stop is None and not has_conversation_per_line(path, stamp, options.format):
-        yield CorpusSession(
-            SessionPosition(source.file, 0),
-            digest,
-            lambda: load(path, format=options.format, max_size=options.max_size),
-        )
+        read = partial(load, path, format=options.format, max_size=options.max_size)
+        yield CorpusSession(SessionPosition(source.file, 0), digest, read)
         return
     yield from _read_line_sessions(path, source, stamp, options)
 
@@ -102,38 +100,22 @@ def _read_line_sessions(
             return
         if line.value is None and not line.problem:
             continue
-        raw = line.raw.rstrip(b"\r\n")
+        raw, problem = line.raw.rstrip(b"\r\n"), ""
         if line.problem:
-            problem = f"line {line.number + 1} of {path} is not JSON: {line.problem}"
+            problem = f"is not JSON: {line.problem}"
         elif len(raw) > options.max_size:
-            problem = (
-                f"line {line.number + 1} of {path} has {len(raw):,} bytes, more than the {options.max_size:,} allowed"
-            )
-        else:
-            problem = ""
-        yield _build_session(
-            path,
-            SessionPosition(source.file, line.number + 1),
-            f"sha256:{_hash_bytes(raw)}",
-            line.value,
-            options,
-            problem=problem,
-        )
+            problem = f"has {len(raw):,} bytes, more than the {options.max_size:,} allowed"
+        place = SessionPosition(source.file, line.number + 1)
+        yield _build_session(path, place, raw, line.value, options, problem=problem)
 
 
 def _read_row_sessions(path: Path, source: InputSlice, options: ReadOptions) -> Iterator[CorpusSession]:
     for number, row in enumerate(read_rows(path, source.group or 0), source.line + 1):
-        yield _build_session(
-            path, SessionPosition(source.file, number), f"sha256:{_hash_bytes(dump_line(row))}", row, options
-        )
-
-
-def _hash_bytes(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()
+        yield _build_session(path, SessionPosition(source.file, number), dump_line(row), row, options)
 
 
 def _build_session(
-    path: Path, place: SessionPosition, digest: str, value: Any, options: ReadOptions, *, problem: str = ""
+    path: Path, place: SessionPosition, raw: bytes, value: Any, options: ReadOptions, *, problem: str = ""
 ) -> CorpusSession:
     """Return a session that has a line or a row of its own; its `format` is that of its messages."""
     holder: dict[str, Any] = value if isinstance(value, dict) else {}
@@ -143,8 +125,8 @@ def _build_session(
 
     def load_line() -> Loaded:
         if problem:
-            raise SessionFileError(problem)
+            raise SessionFileError(f"line {place.line} of {path} {problem}")
         return load_value(path, "jsonl-conversations", value, document, wire, line=place.line)
 
-    own = holder.get("id")
+    own, digest = holder.get("id"), f"sha256:{hashlib.sha256(raw).hexdigest()}"
     return CorpusSession(place, digest, load_line, str(own) if isinstance(own, str | int) else "", value)

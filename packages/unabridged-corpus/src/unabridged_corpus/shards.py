@@ -41,9 +41,8 @@ class _InputChanged(Exception):  # noqa: N818 - no error: it is tried again
 def process_shard(job: CorpusJob, shard: Shard, purse: PurseLike | None = None) -> ShardRecord:
     """Do every session of the shard, write its part, and return its record."""
     if not (Path(job.out) / RECORDS_FOLDER).is_dir():
-        raise SettingsError(
-            f"there is no folder {job.out} on this machine: every node needs IN and OUT at the same paths"
-        )
+        need = "every node needs IN and OUT at the same paths"
+        raise SettingsError(f"there is no folder {job.out} on this machine: {need}")
     before = read_valid_record(job, shard)
     digests = {one: _hash_slice_or_empty(job, one) for one in shard.slices}
     if before is not None and before.inputs == _describe_inputs(digests) and not before.failures:

@@ -170,15 +170,12 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report on a session, as it is written to files."""
     info = find_model_info(agent)
+    file = {"file": str(loaded.path), "kind": loaded.kind, "format": loaded.format, "model": agent}
+    counts = {"messages": len(loaded.messages), "requests": len(weight.requests), "tokens": weight.total}
     return {
-        "file": str(loaded.path),
-        "kind": loaded.kind,
-        "format": loaded.format,
-        "model": agent,
+        **file,
         "window": info.window if info else None,
-        "messages": len(loaded.messages),
-        "requests": len(weight.requests),
-        "tokens": weight.total,
+        **counts,
         "shares": {name: asdict(share) for name, share in sort_shares(weight)},
         "largest": list(find_largest_messages(loaded, weight)),
         "crossed": {str(window): weight.find_crossing_message(window) for window in WINDOWS},

@@ -169,11 +169,7 @@ class Check(Work):
     def do(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         loaded = session.load()
-        options: dict[str, Any] = {
-            "model": self.agent or loaded.model,
-            "format": loaded.format,
-            "pending": self.pending,
-        }
+        options = _build_check_options(self, loaded)
         findings = {
             name: [asdict(finding) for finding in check(loaded.messages, name, **options)]
             for name in self.providers or (loaded.format,)
@@ -201,12 +197,7 @@ class Repair(Work):
     def do(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         loaded = session.load()
-        options: dict[str, Any] = {
-            "model": self.agent or loaded.model,
-            "format": loaded.format,
-            "pending": self.pending,
-        }
-        done = repair(loaded.messages, self.provider or loaded.format, **options)
+        done = repair(loaded.messages, self.provider or loaded.format, **_build_check_options(self, loaded))
         mended = [asdict(finding) for finding in done.findings]
         return _build_session_row(loaded, done.messages) | {"changed": bool(mended), "mended": mended}
 
@@ -297,6 +288,10 @@ def _build_session_row(loaded: Loaded, messages: list[Any]) -> Row:
     parts = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
     known = {name: value for name, value in parts.items() if value is not None}
     return {"format": loaded.format, **known, "messages": messages}
+
+
+def _build_check_options(work: Check | Repair, loaded: Loaded) -> dict[str, Any]:
+    return {"model": work.agent or loaded.model, "format": loaded.format, "pending": work.pending}
 
 
 def _require_providers(names: Sequence[str]) -> None:

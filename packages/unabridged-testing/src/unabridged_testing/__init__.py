@@ -2,8 +2,8 @@
 
 Read in this order: `script` (what happens), `wire…` (as messages of one provider, and what that one refuses; a new
 format is a file like these, listed in `conversations`), `conversations` (the strategies), `upstreams` and `models`
-(stand-ins for providers and summarisers), `loopback` and `provider_app` (providers behind a port). `ArchiveContract` is
-the suite that every archive runs, `AdapterContract` the one that every adapter of a framework runs.
+(stand-ins for providers and summarisers), `loopback` (providers behind a port). `ArchiveContract` is the suite that
+every archive runs, `AdapterContract` the one that every adapter of a framework runs.
 """
 
 from __future__ import annotations

@@ -22,9 +22,8 @@ from unabridged_testing.wire_responses import ResponsesWire
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-WIRES: dict[str, type[Wire]] = {
-    wire.format: wire for wire in (ChatWire, ResponsesWire, AnthropicWire, GeminiWire, ConverseWire)
-}
+_WIRE_CLASSES: tuple[type[Wire], ...] = (ChatWire, ResponsesWire, AnthropicWire, GeminiWire, ConverseWire)
+WIRES = {wire.format: wire for wire in _WIRE_CLASSES}
 
 _SIZE_CHOICES = ((1, 2, 3, 5, 7), (1, 2, 3, 4), (1, 2, 3, 4), (30, 100, 200, 350, 500))
 """Turns, rounds a turn, calls a round, characters a result: smallest first, as shrinking wants them."""
@@ -117,9 +116,8 @@ def conversations(format: str, *, legal: bool = True) -> SearchStrategy[list[Any
     st = _import_strategies()
     if legal:
         return shapes(format).map(lambda shape: make_conversation(shape).messages)
-    broken: SearchStrategy[list[Any]] = st.builds(
-        damage, shapes(format).map(make_conversation), st.integers(0, 2**32 - 1)
-    )
+    whole = shapes(format).map(make_conversation)
+    broken: SearchStrategy[list[Any]] = st.builds(damage, whole, st.integers(0, 2**32 - 1))
     return broken
 
 

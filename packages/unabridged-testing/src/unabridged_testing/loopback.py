@@ -16,15 +16,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
+from unabridged_testing import loopback_wires as wires
 from unabridged_testing.loopback_messages import LoopbackBedrock, LoopbackMessages, LoopbackVertex
-from unabridged_testing.loopback_wires import (
-    LoopbackChat,
-    LoopbackGemini,
-    LoopbackReply,
-    LoopbackResponses,
-    LoopbackWire,
-    ServedAnswer,
-)
+from unabridged_testing.loopback_wires import LoopbackReply, LoopbackWire, ServedAnswer
 from unabridged_testing.upstreams import Refused
 
 __all__ = ["Loopback", "LoopbackProvider", "LoopbackReply"]
@@ -33,7 +27,7 @@ Script = Callable[[Sequence[Any]], LoopbackReply]
 """What the model answers to the messages of a request."""
 
 WIRES: tuple[type[LoopbackWire], ...] = (
-    LoopbackChat, LoopbackResponses, LoopbackMessages, LoopbackBedrock, LoopbackVertex, LoopbackGemini
+    wires.LoopbackChat, wires.LoopbackResponses, LoopbackMessages, LoopbackBedrock, LoopbackVertex, wires.LoopbackGemini
 )  # fmt: skip
 """Every wire that is served."""
 

@@ -126,9 +126,8 @@ class LoopbackBedrock(LoopbackCloudMessages):
 def build_event_frame(headers: Mapping[str, str], payload: Any) -> bytes:
     """Return a message of Amazon's event stream: lengths and their checksum, headers, JSON, and the checksum of all."""
     headers = {**headers, ":content-type": "application/json"}
-    named = b"".join(
-        _encode_with_length("!B", name) + b"\x07" + _encode_with_length("!H", value) for name, value in headers.items()
-    )
+    pairs = ((_encode_with_length("!B", name), _encode_with_length("!H", headers[name])) for name in headers)
+    named = b"".join(name + b"\x07" + value for name, value in pairs)
     data = json.dumps(payload).encode()
     lengths = pack("!II", 12 + len(named) + len(data) + 4, len(named))
     message = lengths + pack("!I", crc32(lengths)) + named + data
@@ -149,9 +148,7 @@ def _split_block(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, 
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": part} for part in split_in_half(block["text"])]
     if block["type"] == "thinking":
-        parts: list[dict[str, Any]] = [
-            {"type": "thinking_delta", "thinking": part} for part in split_in_half(block["thinking"])
-        ]
+        parts = [{"type": "thinking_delta", "thinking": part} for part in split_in_half(block["thinking"])]
         signature = {"type": "signature_delta", "signature": block["signature"]}
         return {**block, "thinking": "", "signature": ""}, [*parts, signature]
     written = split_in_half(json.dumps(block["input"]))

@@ -91,9 +91,8 @@ class LoopbackWire:
 
     def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
-        return ServedAnswer(
-            400, {"error": {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}}
-        )
+        error = {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}
+        return ServedAnswer(400, {"error": error})
 
     def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:
         """Return the refusal of a request that is too long, in the provider's own words."""
@@ -137,14 +136,8 @@ class LoopbackChat(LoopbackWire):
         """Return a chat completion."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": None}
         if said.calls:
-            message["tool_calls"] = [
-                {
-                    "id": self.new_id("call"),
-                    "type": "function",
-                    "function": {"name": name, "arguments": _to_json_text(arguments)},
-                }
-                for name, arguments in said.calls
-            ]
+            called = [{"name": name, "arguments": _to_json_text(arguments)} for name, arguments in said.calls]
+            message["tool_calls"] = [{"id": self.new_id("call"), "type": "function", "function": f} for f in called]
         choice = {"index": 0, "finish_reason": "tool_calls" if said.calls else "stop", "message": message}
         usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
         about = {"id": self.new_id("chatcmpl"), "object": "chat.completion", "created": 1, "model": body.get("model")}
@@ -201,13 +194,8 @@ class LoopbackResponses(LoopbackWire):
         for name, arguments in said.calls:
             about = {"id": self.new_id("fc"), "call_id": self.new_id("call"), "status": "completed"}
             output.append({"type": "function_call", **about, "name": name, "arguments": _to_json_text(arguments)})
-        usage = {
-            "input_tokens": tokens,
-            "output_tokens": 20,
-            "total_tokens": tokens + 20,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 0},
-        }
+        usage: dict[str, Any] = {"input_tokens": tokens, "output_tokens": 20, "total_tokens": tokens + 20}
+        usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
         return self._build_response("completed", output, {"usage": usage, "model": body.get("model")})
 
     def _build_response(self, status: str, output: list[dict[str, Any]], more: dict[str, Any]) -> dict[str, Any]:
@@ -286,12 +274,10 @@ class LoopbackGemini(LoopbackWire):
 def _build_text_events(at: dict[str, Any], part: dict[str, Any]) -> list[tuple[str, Any]]:
     at = {**at, "content_index": 0}
     done = {**at, "text": part["text"], "logprobs": []}
+    deltas = [{**at, "delta": half, "logprobs": []} for half in split_in_half(part["text"])]
     return [
         ("response.content_part.added", {**at, "part": {**part, "text": ""}}),
-        *(
-            ("response.output_text.delta", {**at, "delta": half, "logprobs": []})
-            for half in split_in_half(part["text"])
-        ),
+        *(("response.output_text.delta", delta) for delta in deltas),
         ("response.output_text.done", done),
         ("response.content_part.done", {**at, "part": part}),
     ]

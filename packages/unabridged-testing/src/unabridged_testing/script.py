@@ -91,9 +91,8 @@ class ConversationWriter:
         if rng.random() < 0.1:
             arguments["body"] = words.draw_long_text(rng, words.OUTPUTS, 2 * self.shape.bulk)
         if self.has_extra("odd") and rng.random() < 0.15:
-            return ToolCall(
-                rng.choice(words.TOOLS), "{}", words.draw_phrase(rng, words.ODD_OUTPUTS), error=rng.random() < 0.3
-            )
+            name, output = rng.choice(words.TOOLS), words.draw_phrase(rng, words.ODD_OUTPUTS)
+            return ToolCall(name, "{}", output, error=rng.random() < 0.3)
         text = json.dumps(arguments, ensure_ascii=rng.random() < 0.5)
         return ToolCall(rng.choice(words.TOOLS), text, self.draw_result(), error=rng.random() < 0.1)
 

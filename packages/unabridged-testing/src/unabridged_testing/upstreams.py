@@ -69,12 +69,9 @@ class SigningUpstream:
         return [self._sign_message(prefix, message) for message in messages]
 
     def _find_mismatches(self, messages: Sequence[Any]) -> list[str]:
-        signed = self.sign(messages)
-        return [
-            f"{index}: a thinking block does not match its signature"
-            for index, (message, right) in enumerate(zip(messages, signed, strict=True))
-            if _list_signatures(message) != _list_signatures(right)
-        ]
+        pairs = enumerate(zip(messages, self.sign(messages), strict=True))
+        wrong = [index for index, (given, right) in pairs if _list_signatures(given) != _list_signatures(right)]
+        return [f"{index}: a thinking block does not match its signature" for index in wrong]
 
     def _sign_message(self, prefix: Any, message: Any) -> Any:
         """Return the message with right signatures; `prefix` then covers it too. Dicts and plain blocks are copied."""
@@ -83,11 +80,9 @@ class SigningUpstream:
             signed = block
             if get_field(block, "type") == "thinking":
                 thought = get_field(block, "thinking")
-                right = (
-                    sign_thought(thought)
-                    if self.binds == "block"
-                    else f"{prefix.hexdigest()[:32]}{sign_thought(thought)[:16]}"
-                )
+                right = sign_thought(thought)
+                if self.binds == "prefix":
+                    right = f"{prefix.hexdigest()[:32]}{right[:16]}"
                 signed = {"type": "thinking", "thinking": thought, "signature": right}
             elif get_field(block, "type") == "redacted_thinking":
                 right = f"redacted{prefix.hexdigest()[:32]}" if self.binds == "prefix" else get_field(block, "data")
@@ -112,12 +107,11 @@ def _to_signed_bytes(role: Any, block: Any) -> bytes:
 
 
 def _find_missing_thinking(messages: Sequence[Any]) -> list[str]:
-    calls = [
-        i for i, m in enumerate(messages) if any(get_field(block, "type") == "tool_use" for block in list_blocks(m))
-    ]
-    if not calls or not any(get_field(block, "type") == "tool_result" for block in list_blocks(messages[-1])):
+    kinds = [[get_field(block, "type") for block in list_blocks(message)] for message in messages]
+    calls = [index for index, of_one in enumerate(kinds) if "tool_use" in of_one]
+    if not calls or "tool_result" not in kinds[-1]:
         return []
-    first = get_field(list_blocks(messages[calls[-1]])[0], "type")
+    first = kinds[calls[-1]][0]
     if first in {"thinking", "redacted_thinking"}:
         return []
     return [f"{calls[-1]}: the last message that calls tools begins with {first}, not with thinking"]

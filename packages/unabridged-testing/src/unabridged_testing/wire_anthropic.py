@@ -98,9 +98,8 @@ class AnthropicWire(Wire):
             name = use.name.replace(".", "_")
             content.append({"type": "tool_use", "id": call_id, "name": name, "input": json.loads(use.arguments)})
         self._write_assistant_message(content, "call")
-        self.add(
-            {"role": "user", "content": [self._build_result(uses[place], ids[place]) for place in order]}, "result"
-        )
+        results = [self._build_result(uses[place], ids[place]) for place in order]
+        self.add({"role": "user", "content": results}, "result")
 
     def _build_result(self, use: ToolCall, call_id: str) -> dict[str, Any]:
         block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
@@ -151,14 +150,10 @@ def _build_server_tool_blocks(call_id: str) -> list[dict[str, Any]]:
 def _to_sdk_block(block: dict[str, Any]) -> Any:
     from anthropic import types  # noqa: PLC0415 - only for who asks for SDK objects
 
-    names = {
-        "text": "TextBlock",
-        "tool_use": "ToolUseBlock",
-        "thinking": "ThinkingBlock",
-        "redacted_thinking": "RedactedThinkingBlock",
-    }
-    name = names.get(block["type"])
-    return getattr(types, name).model_validate(block) if name else block
+    if block["type"] not in {"text", "tool_use", "thinking", "redacted_thinking"}:
+        return block
+    name = "".join(word.capitalize() for word in block["type"].split("_"))
+    return getattr(types, f"{name}Block").model_validate(block)
 
 
 def list_blocks(message: Any) -> list[Any]:

@@ -113,11 +113,8 @@ def _find_shape_problems(message: Any) -> list[str]:
         if not content:
             reasons.append("an empty list of parts")
         allowed = {"text", "image_url", "file", "input_audio"} if role == "user" else {"text", "refusal"}
-        reasons += [
-            f"a {get_field(part, 'type')!r} part in a {role} message"
-            for part in content
-            if get_field(part, "type") not in allowed
-        ]
+        kinds = [get_field(part, "type") for part in content]
+        reasons += [f"a {kind!r} part in a {role} message" for kind in kinds if kind not in allowed]
     return reasons
 
 

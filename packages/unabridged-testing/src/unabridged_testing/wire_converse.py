@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import BedrockConverse
-from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire
+from unabridged_testing.wire import PIXEL, Shape, ToolCall, Wire
 from unabridged_testing.wire_anthropic import sign_thought
 
 
@@ -68,7 +68,7 @@ class ConverseWire(Wire):
         if self.draw_bool_if_odd(0.1):
             place = {"documentChar": {"documentIndex": 0, "start": 0, "end": 3}}
             said = {"citationsContent": {"content": [said], "citations": [{"title": "plan", "location": place}]}}
-        self._write_assistant_message([*self._build_thinking(thought), said], what)
+        self.add({"role": "assistant", "content": [*self._build_thinking(thought), said]}, what)
 
     def _build_thinking(self, thought: str) -> list[dict[str, Any]]:
         if not thought:
@@ -76,9 +76,6 @@ class ConverseWire(Wire):
         if self.draw_bool_if_odd(0.2):
             return [{"reasoningContent": {"redactedContent": sign_thought(thought).encode()}}]
         return [{"reasoningContent": {"reasoningText": {"text": thought, "signature": sign_thought(thought)}}}]
-
-    def _write_assistant_message(self, content: list[dict[str, Any]], what: MessageKind) -> None:
-        self.add({"role": "assistant", "content": content}, what)
 
     def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of tools, and their answers in one message."""
@@ -91,15 +88,14 @@ class ConverseWire(Wire):
         for use, id_ in zip(uses, ids, strict=True):
             name = use.name.replace(".", "_")
             content.append({"toolUse": {"toolUseId": id_, "name": name, "input": json.loads(use.arguments)}})
-        self._write_assistant_message(content, "call")
+        self.add({"role": "assistant", "content": content}, "call")
         results = [self._build_result(uses[place], ids[place]) for place in order]
         self._add_cache_point(results, 0.05)
         self.add({"role": "user", "content": results}, "result")
 
     def _build_result(self, use: ToolCall, id_: str) -> dict[str, Any]:
-        said: list[dict[str, Any]] = [
-            {"json": {"output": use.result}} if self.draw_bool_if_odd(0.2) else {"text": use.result}
-        ]
+        is_json = self.draw_bool_if_odd(0.2)
+        said: list[dict[str, Any]] = [{"json": {"output": use.result}} if is_json else {"text": use.result}]
         if not use.result and not use.error and self.draw_bool(0.5):
             said = []
         if self.draw_bool_if_odd(0.1):

@@ -10,15 +10,8 @@ from typing import Any
 from unabridged.formats import GeminiContents
 from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field
 
-_DATA_FIELDS = (
-    "text",
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-    "fileData",
-    "executableCode",
-    "codeExecutionResult",
-)
+_CALL_FIELDS = ("functionCall", "functionResponse", "executableCode", "codeExecutionResult")
+_DATA_FIELDS = ("text", "inlineData", "fileData", *_CALL_FIELDS)
 
 
 class GeminiWire(Wire):
@@ -182,18 +175,14 @@ def _find_shape_problems(turn: dict[str, Any]) -> list[str]:
 
 def _to_rest_turn(message: Any) -> dict[str, Any]:
     """Return the turn as REST sends it."""
-    if not isinstance(message, dict):
-        message = message.model_dump(mode="json", by_alias=True, exclude_none=True)
-    parts = [
-        {_CAMEL_CASE_NAMES.get(k, k): v for k, v in (one if isinstance(one, dict) else _to_rest_part(one)).items()}
-        for one in get_field(message, "parts") or ()
-    ]
-    return {"role": message.get("role") or "user", "parts": parts}
+    message = _to_rest_fields(message)
+    parts = [_to_rest_fields(part) for part in get_field(message, "parts") or ()]
+    named = ({_CAMEL_CASE_NAMES.get(name, name): value for name, value in part.items()} for part in parts)
+    return {"role": message.get("role") or "user", "parts": list(named)}
 
 
-def _to_rest_part(part: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return dumped
+def _to_rest_fields(thing: Any) -> Any:
+    return thing if isinstance(thing, dict) else thing.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 _SNAKE_CASE_NAMES = {

@@ -46,13 +46,8 @@ class ResponsesWire(Wire):
         if self.draw_bool(0.2):
             self.add({"role": "assistant", "content": text}, what)
             return
-        item = {
-            "type": "message",
-            "id": self.new_id("msg"),
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": text, "annotations": []}],
-        }
+        about = {"type": "message", "id": self.new_id("msg"), "role": "assistant", "status": "completed"}
+        item = {**about, "content": [{"type": "output_text", "text": text, "annotations": []}]}
         self.add(_to_sdk_object("ResponseOutputMessage", item) if self.should_be_sdk_object(text) else item, what)
 
     def _write_thinking(self, thought: str) -> None:
@@ -63,9 +58,9 @@ class ResponsesWire(Wire):
             item["summary"] = [{"type": "summary_text", "text": thought}]
         if self.draw_bool(0.8):
             item["encrypted_content"] = "gAAAA" + thought.encode("utf-8", "replace").hex()
-        self.add(
-            _to_sdk_object("ResponseReasoningItem", item) if self.should_be_sdk_object(thought) else item, "reasoning"
-        )
+        if self.should_be_sdk_object(thought):
+            item = _to_sdk_object("ResponseReasoningItem", item)
+        self.add(item, "reasoning")
 
     def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of tools and their answers."""
@@ -101,9 +96,8 @@ class ResponsesWire(Wire):
         if self.draw_bool(0.7):
             call["id"] = self.new_id("fc")
         result = {"type": "function_call_output", "call_id": call_id, "output": output}
-        return (
-            _to_sdk_object("ResponseFunctionToolCall", call) if self.should_be_sdk_object(use.arguments) else call
-        ), result
+        is_object = self.should_be_sdk_object(use.arguments)
+        return (_to_sdk_object("ResponseFunctionToolCall", call) if is_object else call), result
 
     def write_sealed_item(self) -> None:
         """Write a compaction of the provider's own, or a reference to what it stored."""

@@ -13,11 +13,11 @@ import pytest
 import unabridged
 from engine_case import rounds
 from gateway_case import gateway
+from provider_app import ProviderApp
 from rows import rows
 from sdk_loops import Chat, Contents, Messages, Responses, client_of
 from unabridged import Compactor, Settings, SettingsError, WontFit
 from unabridged_testing.loopback import Loopback, LoopbackReply, count_tokens
-from unabridged_testing.provider_app import ProviderApp
 
 WINDOW, ASKED = 8_000, 6_000
 FILLER = "The readings of this hour were steady, and nobody came to look at them. " * 2

@@ -29,6 +29,7 @@ from cli_case import SESSION, run
 from conversations import long_chat
 from engine_case import compactor
 from gateway_case import gateway
+from provider_app import ProviderApp
 from rows import rows
 from unabridged import Compactor
 from unabridged.adapters import kit
@@ -47,7 +48,6 @@ from unabridged.formats import get_format
 from unabridged_cli import mcp_server
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp
 
 NUMBER, ID = 7, UUID("0d5c1a52-7f1e-4f0c-9a7e-3a0a7a1f2b11")
 TAKEN = {"text": ("é /..", "é /.."), "number": (NUMBER, "7"), "zero": (0, "0"), "uuid": (ID, str(ID))}

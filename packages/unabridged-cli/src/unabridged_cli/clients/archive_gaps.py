@@ -11,7 +11,7 @@ from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.hook.log import find_unresolved_failures
 from unabridged_cli.clients.hook.session_copy import COPY_KIND, find_newest_position
 from unabridged_cli.clients.hook.transcript import HookSession, detect_transcript_kind, read_messages_from
-from unabridged_cli.clients.session_lookup import find_newest_compaction_offset, is_readable_session
+from unabridged_cli.clients.session_lookup import find_newest_compaction_offset
 from unabridged_cli.clients.threads import session_thread_of
 
 _GAP_WARNING: Final = "So what is not found here may have been said; `unabridged status` shows what to do."
@@ -34,7 +34,7 @@ def describe_session_gaps(archive: Archive, namespace: str, thread: str, file: S
     failure = next((failure for failure in find_unresolved_failures(os.environ) if failure.thread == thread), None)
     if failure is not None:
         return f"(Not all of this session is in the archive: {failure.reason}. {_GAP_WARNING})"
-    count = 0 if file is None or not is_readable_session(file) else _count_unarchived(archive, namespace, file)
+    count = 0 if file is None or not file.is_readable else _count_unarchived(archive, namespace, file)
     what = f"{count:,} messages that left the context of this session are not in the archive"
     return f"({what}: its hooks did not run, or could not write it. {_GAP_WARNING})" if count else ""
 

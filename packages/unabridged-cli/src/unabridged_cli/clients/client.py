@@ -30,6 +30,11 @@ class SessionFile:
         """Return the session's thread in the archive, as the command line names the session: `claude-code:3f2a…`."""
         return f"{self.client}:{self.id}"
 
+    @property
+    def is_readable(self) -> bool:
+        """Return whether it is a file of lines, which can be read and written; others can only be listed."""
+        return self.path.suffix == ".jsonl"
+
 
 class ConfigEntry(ABC):
     """An entry that `unabridged install` makes in one configuration file of a client.
@@ -68,26 +73,56 @@ class ConfigEntry(ABC):
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class CodingAgent:
+class CodingAgent(ABC):
     """A coding agent: how it is named, where it keeps its configuration, and its sessions."""
 
     name: str
     """As on the command line: `claude-code`."""
     title: str
     """As its makers write it: `Claude Code`."""
-    home: Callable[[Environ], Path]
-    """Returns its own folder, which need not exist."""
-    sessions: Callable[[Environ], Iterator[SessionFile]]
-    """Yields every session on this machine, in the order of their paths. A folder that can't be read has none."""
-    entries: Callable[[Environ, Path | None], tuple[ConfigEntry, ...]]
-    """Returns what of ours its configuration can have: for a project's folder, or without one for the user."""
-    notes: Callable[[Path | None], tuple[str, ...]]
-    """Returns what the user has to know after an install: steps that are theirs, and what the client can't do."""
     remedy: str
     """What to do where its hooks do not run."""
-    sessions_folder: Callable[[Environ], Path] | None = None
-    """Returns the folder with its sessions, where that may be elsewhere than in its home."""
+    notes: tuple[str, ...]
+    """What the user has to know after an install: steps that are theirs, and at last what the client can't do."""
+    project_note: str = ""
+    """What to know besides after an install for a project."""
+
+    @abstractmethod
+    def home(self, environ: Environ) -> Path:
+        """Return its own folder, which need not exist."""
+
+    def sessions_folder(self, environ: Environ) -> Path:
+        """Return the folder with its sessions, or one above it."""
+        return self.home(environ)
+
+    @abstractmethod
+    def sessions(self, environ: Environ) -> Iterator[SessionFile]:
+        """Yield every session on this machine, in the order of their paths. A folder that can't be read has none."""
+
+    @abstractmethod
+    def entries(self, environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+        """Return what of ours its configuration can have: for a project's folder, or without one for the user."""
+
+    def list_install_notes(self, project: Path | None) -> tuple[str, ...]:
+        """Return what the user has to know after an install for this project, or without one for the user."""
+        if project is None or not self.project_note:
+            return self.notes
+        return (*self.notes[:-1], self.project_note, self.notes[-1])
+
+    def find_session_files(
+        self, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
+    ) -> Iterator[SessionFile]:
+        """Yield the files of this pattern that `id_of` finds an id for; what is not a file, or is gone, is left out."""
+        for path in sorted(folder.glob(pattern)):
+            id_ = id_of(path)
+            if id_ is None:
+                continue
+            try:
+                info = path.stat()
+            except OSError:  # removed meanwhile, or a link to nothing
+                continue
+            if stat.S_ISREG(info.st_mode):  # a pipe would be waited for
+                yield SessionFile(self.name, id_, path, info.st_size, info.st_mtime)
 
 
 def find_user_home(environ: Environ) -> Path:
@@ -106,19 +141,3 @@ def folder_from_variable(environ: Environ, variable: str, *default: str) -> Path
 def format_utc_minute(moment: float) -> str:
     """Return a Unix time as people read it, the same on every machine."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def find_session_files(
-    client: str, folder: Path, pattern: str, id_of: Callable[[Path], str | None]
-) -> Iterator[SessionFile]:
-    """Yield the files of this pattern that `id_of` finds an id for; what is not a file, or is gone, is left out."""
-    for path in sorted(folder.glob(pattern)):
-        id_ = id_of(path)
-        if id_ is None:
-            continue
-        try:
-            info = path.stat()
-        except OSError:  # removed meanwhile, or a link to nothing
-            continue
-        if stat.S_ISREG(info.st_mode):  # a pipe would be waited for
-            yield SessionFile(client, id_, path, info.st_size, info.st_mtime)

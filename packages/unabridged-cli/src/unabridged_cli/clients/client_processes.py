@@ -37,12 +37,12 @@ def _find_processes(session: SessionFile, project: str) -> Iterator[tuple[int, s
 
 def is_client_process(client: str, arguments: Sequence[str]) -> bool:
     """Return whether a process with these arguments is the client: by its program, or by the script that it runs."""
+    if client not in _PROGRAM_NAMES:
+        return False
+    program, package = _PROGRAM_NAMES[client], _PACKAGE_NAMES[client]
     script = next((argument for argument in arguments[1:] if not argument.startswith("-")), "")
-    return client in _PROGRAM_NAMES and any(
-        Path(argument).name in (_PROGRAM_NAMES[client], f"{_PROGRAM_NAMES[client]}.exe")
-        or _PACKAGE_NAMES[client] in argument
-        for argument in (*arguments[:1], script)
-    )
+    run = (*arguments[:1], script)
+    return any(Path(one).name in (program, f"{program}.exe") or package in one for one in run)
 
 
 def _may_write(process: psutil.Process, path: Path) -> bool:

@@ -82,9 +82,8 @@ def find_program(environ: Environ) -> str:
             return str(path.absolute())
     found = shutil.which("unabridged", path=environ.get("PATH"))
     if found is None:
-        raise SettingsError(
-            "can't find the command `unabridged` for the client to start: install it, and call it by name"
-        )
+        missing = "can't find the command `unabridged` for the client to start"
+        raise SettingsError(f"{missing}: install it, and call it by name")
     return str(Path(found).absolute())
 
 
@@ -114,18 +113,16 @@ def plan_uninstall(entries: Iterable[ConfigEntry]) -> list[FileChange]:
 def find_stray_backups(entries: Iterable[ConfigEntry]) -> list[Path]:
     """Return backups beside files without our entry: left by a manual uninstall, or made by somebody else."""
     copies = [(entry, backup_path_of(entry.path)) for entry in entries]
-    return [
-        copy for entry, copy in copies if os.path.lexists(copy) and not _has_own_entry(entry, read_text(entry.path))
-    ]
+    there = [(entry, copy) for entry, copy in copies if os.path.lexists(copy)]
+    return [copy for entry, copy in there if not _has_own_entry(entry, read_text(entry.path))]
 
 
 def apply_change(change: FileChange, root: Path) -> None:
     """Write one change, its backup first; remove folders below `root` that it leaves empty."""
     path, copy = change.entry.path, backup_path_of(change.entry.path)
     if read_text(path) != change.before:
-        raise SettingsError(
-            f"{path} was changed in this moment, perhaps by its client: nothing was written; run it again"
-        )
+        what = f"{path} was changed in this moment, perhaps by its client"
+        raise SettingsError(f"{what}: nothing was written; run it again")
     if change.after is None:
         path.resolve().unlink()  # a link stays, as it does where it is written
     else:
@@ -176,9 +173,8 @@ def read_text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(
-            f"can't read {path}: {(error.strerror or str(error)).lower()}; nothing was changed"
-        ) from None
+        why = (error.strerror or str(error)).lower()
+        raise SettingsError(f"can't read {path}: {why}; nothing was changed") from None
     except UnicodeDecodeError as error:
         raise SettingsError(f"can't read {path}: byte {error.start:,} is no UTF-8; nothing was changed") from None
 

@@ -61,9 +61,8 @@ def find_caller(
     """
     note = _find_session_note(environ, client, list_ancestor_processes() if ancestors is None else ancestors)
     project = Path(note.project) if note is not None and note.project else folder
-    sessions = [
-        session for session in list_all_sessions(environ) if is_same_folder(find_project_folder(session), str(project))
-    ]
+    listed = [(session, find_project_folder(session)) for session in list_all_sessions(environ)]
+    sessions = [session for session, own in listed if is_same_folder(own, str(project))]
     if note is not None:
         threads = [note.thread]
     elif client == "claude-code" and (named := environ.get("CLAUDE_CODE_SESSION_ID")):

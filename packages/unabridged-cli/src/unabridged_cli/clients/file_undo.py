@@ -42,9 +42,8 @@ def undo_compactions_in_file(loaded: Loaded, *, every: bool = False) -> FileUndo
         count += 1
     if not count:
         return None
-    return FileUndoResult(
-        count, [line.raw for line in lines], client.read(_read_session_entries(client, lines)).messages
-    )
+    messages = client.read(_read_session_entries(client, lines)).messages
+    return FileUndoResult(count, [line.raw for line in lines], messages)
 
 
 def _filter_object_lines(lines: list[FileLine]) -> Iterator[FileLine]:

@@ -6,59 +6,40 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from unabridged_cli.clients.client import (
-    CodingAgent,
-    ConfigEntry,
-    Environ,
-    SessionFile,
-    find_session_files,
-    folder_from_variable,
-)
+from unabridged_cli.clients.client import CodingAgent, ConfigEntry, Environ, SessionFile, folder_from_variable
 from unabridged_cli.clients.own_file import OwnFileEntry
 
-NAME = "pi"
+_SESSIONS_VARIABLE = "PI_CODING_AGENT_SESSION_DIR"
 
 
-def find_home(environ: Environ) -> Path:
-    """Return the folder with its settings, extensions and sessions."""
-    return folder_from_variable(environ, "PI_CODING_AGENT_DIR", ".pi", "agent")
+class Pi(CodingAgent):
+    """Sessions are `sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
 
-
-def list_sessions(environ: Environ) -> Iterator[SessionFile]:
-    """Yield `sessions/--PROJECT--/TIME_ID.jsonl`; in a folder that the user named, without the projects."""
-    named = bool(environ.get("PI_CODING_AGENT_SESSION_DIR"))
-    pattern = "*.jsonl" if named else "*/*.jsonl"
-    return find_session_files(
-        NAME, find_sessions_folder(environ), pattern, lambda path: path.stem.partition("_")[2] or None
-    )
-
-
-def find_sessions_folder(environ: Environ) -> Path:
-    """Return the folder with its sessions: in its home, or where the user said."""
-    if environ.get("PI_CODING_AGENT_SESSION_DIR"):
-        return folder_from_variable(environ, "PI_CODING_AGENT_SESSION_DIR")
-    return find_home(environ) / "sessions"
-
-
-def build_config_entries(environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
-    """Return an extension, in the folder in which pi looks for them."""
-    folder = find_home(environ) if project is None else project / ".pi"
-    template = files("unabridged_cli.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
-    return (OwnFileEntry(folder / "extensions" / "unabridged.ts", "extension", template, project),)
-
-
-def list_install_notes(project: Path | None) -> tuple[str, ...]:
-    """Return what the user has to know after an install."""
-    trusted = ("pi loads extensions of a project only after you trusted it.",)
-    return (
+    name = "pi"
+    title = "pi"
+    remedy = "start pi again, or type /reload; in a project, trust it first"
+    notes = (
         "A session that runs already takes the extension up with /reload.",
-        *(trusted if project is not None else ()),
         "pi speaks no MCP: the extension brings search_history and read_history itself.",
     )
+    project_note = "pi loads extensions of a project only after you trusted it."
 
+    def home(self, environ: Environ) -> Path:
+        """Return the folder with its settings, extensions and sessions."""
+        return folder_from_variable(environ, "PI_CODING_AGENT_DIR", ".pi", "agent")
 
-REMEDY = "start pi again, or type /reload; in a project, trust it first"
+    def sessions_folder(self, environ: Environ) -> Path:
+        """Return the folder with its sessions: in its home, or where the user said."""
+        is_named = environ.get(_SESSIONS_VARIABLE)
+        return folder_from_variable(environ, _SESSIONS_VARIABLE) if is_named else self.home(environ) / "sessions"
 
-CLIENT = CodingAgent(
-    NAME, "pi", find_home, list_sessions, build_config_entries, list_install_notes, REMEDY, find_sessions_folder
-)
+    def sessions(self, environ: Environ) -> Iterator[SessionFile]:
+        """Yield every session, in the order of their paths."""
+        folder, pattern = self.sessions_folder(environ), "*.jsonl" if environ.get(_SESSIONS_VARIABLE) else "*/*.jsonl"
+        return self.find_session_files(folder, pattern, lambda path: path.stem.partition("_")[2] or None)
+
+    def entries(self, environ: Environ, project: Path | None) -> tuple[ConfigEntry, ...]:
+        """Return an extension, in the folder in which pi looks for them."""
+        folder = self.home(environ) if project is None else project / ".pi"
+        template = files("unabridged_cli.clients").joinpath("pi_extension.ts").read_text(encoding="utf-8")
+        return (OwnFileEntry(folder / "extensions" / "unabridged.ts", "extension", template, project),)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from unabridged.errors import SettingsError
 from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.client import Environ, SessionFile
+from unabridged_cli.clients.hook.transcript import parse_line, read_line_project
 
 _COMPACTION_SIGNS = {"claude-code": b"compact_boundary", "codex": b"compacted", "pi": b"compaction"}
 """What is in a line that may be a compaction's, in each client's files; nothing of other clients' is read."""
@@ -55,23 +55,16 @@ def find_session(name: str, environ: Environ) -> SessionFile:
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        home = (CLIENTS[client].sessions_folder or CLIENTS[client].home)(environ)
-        raise SettingsError(
-            f"no session of {title} in {home} begins with {beginning!r}: `unabridged sessions {client}` lists them"
-        )
+        home = CLIENTS[client].sessions_folder(environ)
+        missing = f"no session of {title} in {home} begins with {beginning!r}"
+        raise SettingsError(f"{missing}: `unabridged sessions {client}` lists them")
     more = f" and {len(fitting) - 5:,} more" if len(fitting) > 5 else ""
     if len({session.id for session in fitting}) == 1:
         listed = ", ".join(str(session.path) for session in fitting[:5])
         raise SettingsError(f"{len(fitting)} files of {title} have the id {fitting[0].id}: name one of {listed}{more}")
     listed = ", ".join(find_short_names(fitting[:5], known).values())
-    raise SettingsError(
-        f"{len(fitting)} sessions of {title} begin with {beginning!r}: say more of it, as in {listed}{more}"
-    )
-
-
-def is_readable_session(session: SessionFile) -> bool:
-    """Return whether the session is a file of lines, which can be read and written; others can only be listed."""
-    return session.path.suffix == ".jsonl"
+    found = f"{len(fitting)} sessions of {title} begin with {beginning!r}"
+    raise SettingsError(f"{found}: say more of it, as in {listed}{more}")
 
 
 def find_short_names(sessions: Iterable[SessionFile], among: Iterable[SessionFile]) -> dict[Path, str]:
@@ -101,7 +94,7 @@ def find_project_folder(session: SessionFile) -> str:
             return read_overview(session).project
         with session.path.open("rb") as stream:
             while stream.tell() < _PROJECT_BYTES and (raw := stream.readline(_PROJECT_BYTES - stream.tell())):
-                if b'"cwd"' in raw and (project := next(map(_read_entry_project, _parse_object_line(raw)), "")):
+                if b'"cwd"' in raw and (project := read_line_project(parse_line(raw) or {})):
                     return project
     except OSError:
         pass
@@ -127,14 +120,15 @@ def read_overview(session: SessionFile) -> SessionOverview:
     sign, project, count = _COMPACTION_SIGNS.get(session.client), "", 0
     try:
         if sign is None:
-            return SessionOverview(_read_text_field(json.loads(session.path.read_bytes()), "directory"), None)
+            directory = (parse_line(session.path.read_bytes()) or {}).get("directory")
+            return SessionOverview(directory if isinstance(directory, str) else "", None)
         with session.path.open("rb") as stream:
             for raw in stream:
                 if (not project and b'"cwd"' in raw) or sign in raw:
-                    for entry in _parse_object_line(raw):
-                        project = project or _read_entry_project(entry)
-                        count += _is_compaction_entry(entry, sign)
-    except (OSError, ValueError, RecursionError):
+                    entry = parse_line(raw) or {}
+                    project = project or read_line_project(entry)
+                    count += _is_compaction_entry(entry, sign)
+    except OSError:
         return SessionOverview("", None)
     return SessionOverview(project, count)
 
@@ -145,7 +139,7 @@ def find_newest_compaction_offset(session: SessionFile, offset: int) -> int:
     with session.path.open("rb") as stream:
         stream.seek(offset)
         for raw in stream:
-            if sign in raw and any(_is_compaction_entry(entry, sign) for entry in _parse_object_line(raw)):
+            if sign in raw and _is_compaction_entry(parse_line(raw) or {}, sign):
                 newest = offset
             offset += len(raw)
     return newest
@@ -153,22 +147,3 @@ def find_newest_compaction_offset(session: SessionFile, offset: int) -> int:
 
 def _is_compaction_entry(entry: dict[str, Any], sign: bytes) -> bool:
     return sign.decode() in (entry.get("subtype"), entry.get("type"))
-
-
-def _read_entry_project(entry: dict[str, Any]) -> str:
-    return _read_text_field(entry, "cwd") or _read_text_field(entry.get("payload"), "cwd")
-
-
-def _parse_object_line(raw: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the object on the line, if it is one."""
-    try:
-        value = json.loads(raw)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(value, dict):
-        yield value
-
-
-def _read_text_field(value: Any, key: str) -> str:
-    text = value.get(key) if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""

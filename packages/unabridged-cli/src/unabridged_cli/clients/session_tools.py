@@ -171,11 +171,8 @@ class SessionTools:
         session, ref = arguments.pop("session", None), arguments.get("ref")
         if session is None and isinstance(ref, str) and "-" in ref:
             # A reference works only in its own thread, so at most one of them has it.
-            scopes = [
-                scope
-                for thread in self._list_archived_threads(self.find_caller())
-                for scope in self._find_scopes(thread)
-            ]
+            threads = self._list_archived_threads(self.find_caller())
+            scopes = [scope for thread in threads for scope in self._find_scopes(thread)]
         else:
             scopes = self._find_scopes(self._find_thread(session))
         scopes = scopes or self._find_scopes(self._find_thread(None))
@@ -199,9 +196,8 @@ class SessionTools:
     def _answer_list_compactions(self, arguments: dict[str, Any]) -> ToolAnswer:
         thread = self._find_thread(arguments.get("session"))
         records = [record for scope in self._find_scopes(thread) for record in self.archive.records(scope)]
-        receipts = [
-            receipt_from_dict(record.data["receipt"]) for record in sorted(records, key=lambda one: one.created)
-        ]
+        records.sort(key=lambda record: record.created)
+        receipts = [receipt_from_dict(record.data["receipt"]) for record in records]
         if not receipts:
             return ToolAnswer(f"{RECALL_MARK} Nothing of {thread} was archived yet.")
         lines = [
@@ -219,11 +215,8 @@ class SessionTools:
             return caller.thread or self._raise_unknown_session(caller)
         name = session_thread_of(str(session))
         own = dict.fromkeys([*(file.thread for file in caller.sessions), *caller.threads])
-        fitting = [
-            thread
-            for thread in own
-            if name and any(part.startswith(name) for part in (thread, thread.partition(":")[2]))
-        ]
+        named = [(thread, thread.partition(":")[2]) for thread in own if name]
+        fitting = [thread for thread, id_ in named if thread.startswith(name) or id_.startswith(name)]
         if len(fitting) != 1:
             called = f"{len(fitting)} sessions of this project are called {quote(str(session), 60)}"
             raise WrongArguments(f"{called}: call {LIST_SESSIONS_TOOL} to see their names.")
@@ -232,9 +225,8 @@ class SessionTools:
     def _find_scopes(self, thread: str) -> list[Scope]:
         """Return where the archive has something of the session; its own thread where it has nothing."""
         names = set(self.archive.threads(self.namespace))
-        return [Scope(self.namespace, name) for name in list_session_threads(thread) if name in names] or [
-            Scope(self.namespace, thread)
-        ]
+        found = [name for name in list_session_threads(thread) if name in names]
+        return [Scope(self.namespace, name) for name in found or [thread]]
 
     def _raise_unknown_session(self, caller: ToolCaller) -> NoReturn:
         """Raise `WrongArguments` because the calling session is not known; list the sessions of the project."""

@@ -92,10 +92,9 @@ def _find_table(lines: Sequence[str], path: Sequence[str]) -> set[int]:
     is_own = False
     for number, line in enumerate(lines):
         names_own = bool(_HEADER_PATTERN.match(line)) and value_at(parse_or_none(line), path) is not None
+        is_boundary = names_own or (is_own and _HEADER_PATTERN.match(line))
         # Inside a text or a list of several lines, what stands before a line is not whole.
-        if (names_own or (is_own and _HEADER_PATTERN.match(line))) and parse_or_none(
-            "".join(lines[:number])
-        ) is not None:
+        if is_boundary and parse_or_none("".join(lines[:number])) is not None:
             is_own, waiting = names_own, []
         waiting.append(number)
         if is_own and line.strip() and not line.lstrip().startswith("#"):

@@ -15,9 +15,8 @@ from rich.progress import MofNCompleteColumn, Progress
 from unabridged.archive.protocol import Archive
 from unabridged.copying import ArchiveCopy, copy_archive
 from unabridged.errors import SettingsError
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.archives import open_store, require_thread
-from unabridged_cli.screen import format_count, print_json, print_line, print_notice, show_progress, show_spinner
 
 _PROBLEMS_SHOWN = 20
 _TEXT_BYTES_PATTERN = re.compile(rb"[\t\n\r\x20-\x7e]+")
@@ -53,11 +52,11 @@ def copy(
     with _open_archive(source, from_key) as origin, _open_archive(target, to_key, new=True) as destination:
         if thread is not None:
             namespace, thread = require_thread(origin, namespace, thread)
-        with show_progress("copying", *Progress.get_default_columns(), MofNCompleteColumn()) as progress:
+        with screen.show_progress("copying", *Progress.get_default_columns(), MofNCompleteColumn()) as progress:
             copied = copy_archive(origin, destination, namespace=namespace, thread=thread, tell=progress)
         urls = {"from": origin.url, "to": destination.url}
     if as_json:
-        print_json({**urls, **asdict(copied)})
+        screen.print_json({**urls, **asdict(copied)})
     else:
         _print_copy_result(copied, urls["to"])
     if copied.problems:
@@ -76,13 +75,13 @@ def sweep(
     with open_store(archive) as store:
         if not isinstance(store, Sweepable):
             raise SettingsError(f"{store.url} keeps its messages itself: only an archive with bodies= is swept")
-        with show_spinner("sweeping"):
+        with screen.show_spinner("sweeping"):
             removed = store.sweep(options.parse_age(older_than))
         url = store.url
     if as_json:
-        print_json({"archive": url, "removed": removed})
+        screen.print_json({"archive": url, "removed": removed})
     else:
-        print_line(f"{format_count(removed, 'object')} that nothing refers to removed from {url}.")
+        screen.print_line(f"{screen.format_count(removed, 'object')} that nothing refers to removed from {url}.")
 
 
 @runtime_checkable
@@ -119,11 +118,11 @@ def _read_key(file: Path) -> bytes:
 def _print_copy_result(copied: ArchiveCopy, url: str) -> None:
     same = copied.threads - copied.new - copied.grown
     states = f"{copied.new:,} new, {copied.grown:,} brought up to date, {same:,} there already"
-    print_line(f"{format_count(copied.threads, 'thread')} in {url} as in the source: {states}.")
-    written = f"{format_count(copied.records, 'record')} and {format_count(copied.messages, 'message')}"
-    print_line(f"Written: {written} ({copied.size:,} bytes), {format_count(copied.notes, 'note')}.")
-    print_line(f"Both sides have the digest {copied.digest}.")
+    screen.print_line(f"{screen.format_count(copied.threads, 'thread')} in {url} as in the source: {states}.")
+    written = f"{screen.format_count(copied.records, 'record')} and {screen.format_count(copied.messages, 'message')}"
+    screen.print_line(f"Written: {written} ({copied.size:,} bytes), {screen.format_count(copied.notes, 'note')}.")
+    screen.print_line(f"Both sides have the digest {copied.digest}.")
     for problem in copied.problems[:_PROBLEMS_SHOWN]:
-        print_notice(problem)
+        screen.print_notice(problem)
     if len(copied.problems) > _PROBLEMS_SHOWN:
-        print_notice(f"and {len(copied.problems) - _PROBLEMS_SHOWN:,} more like that; --json lists them all")
+        screen.print_notice(f"and {len(copied.problems) - _PROBLEMS_SHOWN:,} more like that; --json lists them all")

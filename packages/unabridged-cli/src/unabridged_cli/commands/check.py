@@ -12,8 +12,7 @@ import typer
 from unabridged.legality import PROVIDERS, Finding, repair
 from unabridged.legality import check as find_findings
 from unabridged.sessions import Loaded, save
-from unabridged_cli import options
-from unabridged_cli.screen import build_table, fail, format_count, make_console, print_json, print_line, show_spinner
+from unabridged_cli import options, screen
 
 Provider = Annotated[
     list[str] | None,
@@ -39,15 +38,15 @@ def check(
     Ends with 1 when something would be refused, and with 0 when nothing would, or when it was mended.
     """
     if mend and out is None:
-        fail("--repair needs -o OUT: the file that was read is never changed", 2)
+        screen.fail("--repair needs -o OUT: the file that was read is never changed", 2)
     if out is not None and not mend:
-        fail("-o is for the mended copy: say --repair, too", 2)
+        screen.fail("-o is for the mended copy: say --repair, too", 2)
     loaded = options.load_file(file, format_, which, max_size)
     providers = provider or [loaded.format]
     if mend and len(providers) > 1:
-        fail("a copy is mended for one provider: name one", 2)
+        screen.fail("a copy is mended for one provider: name one", 2)
     how: dict[str, Any] = {"model": model or loaded.model, "format": loaded.format, "pending": pending}
-    with show_spinner("checking"):
+    with screen.show_spinner("checking"):
         findings = {name: find_findings(loaded.messages, name, **how) for name in providers}
     mended = None
     if mend and out is not None:
@@ -55,11 +54,11 @@ def check(
         save(loaded, done.messages, out)
         mended = done.findings
     if as_json:
-        print_json(_build_check_report(loaded, findings, mended, out))
+        screen.print_json(_build_check_report(loaded, findings, mended, out))
     else:
         _print_findings(loaded, findings, mended)
         if out is not None:
-            print_line(f"Written to {out}.")
+            screen.print_line(f"Written to {out}.")
     if any(findings.values()) and not mend:
         raise typer.Exit(1)
 
@@ -82,8 +81,8 @@ def _print_findings(loaded: Loaded, findings: dict[str, list[Finding]], mended: 
     for name, of_one in findings.items():
         shown = of_one if mended is None else mended
         if not shown:
-            print_line(f"{format_count(len(loaded.messages), 'message')}: {name} takes them as they are.")
+            screen.print_line(f"{screen.format_count(len(loaded.messages), 'message')}: {name} takes them as they are.")
             continue
         title = f"{name}: {len(shown):,} {'mended' if mended is not None else 'would be refused'}"
         rows = [(finding.index, finding.rule, finding.message) for finding in shown]
-        make_console().print(build_table(title, ("message", "rule", "what is wrong"), rows))
+        screen.make_console().print(screen.build_table(title, ("message", "rule", "what is wrong"), rows))

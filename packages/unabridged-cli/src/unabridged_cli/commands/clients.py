@@ -13,23 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from unabridged.errors import SettingsError
-from unabridged_cli import options
-from unabridged_cli.clients import CLIENTS, CodingAgent
+from unabridged_cli import options, screen
+from unabridged_cli.clients import CLIENTS, CodingAgent, configure
 from unabridged_cli.clients.client import format_utc_minute
-from unabridged_cli.clients.configure import (
-    FileChange,
-    apply_change,
-    backup_path_of,
-    find_program,
-    find_root_folder,
-    find_stray_backups,
-    plan_install,
-    plan_uninstall,
-    read_entry_status,
-)
 from unabridged_cli.clients.hook.log import find_unresolved_failures, log_file_path
 from unabridged_cli.clients.hook_runs import find_last_run_time, find_session_without_hooks
-from unabridged_cli.screen import build_table, make_console, print_json, print_line, print_notice
 
 
 class InstallScope(StrEnum):
@@ -65,10 +53,10 @@ def install(
     """
     agent, project, has_mcp = _find_client(client), _choose_project_folder(scope), find_spec("mcp") is not None
     entries = [entry for entry in agent.entries(os.environ, project) if entry.what != "MCP server" or has_mcp]
-    program = find_program(os.environ)
-    changes = plan_install(entries, program)
-    _apply_changes(changes, find_root_folder(agent, os.environ, project), dry_run=dry_run)
-    statuses = list(map(read_entry_status, entries))
+    program = configure.find_program(os.environ)
+    changes = configure.plan_install(entries, program)
+    _apply_changes(changes, configure.find_root_folder(agent, os.environ, project), dry_run=dry_run)
+    statuses = list(map(configure.read_entry_status, entries))
     ours = [status for status in statuses if status.state == "installed"]
     notes = [f"{agent.title} has it all already; nothing was changed"] if not changes and ours == statuses else []
     for status in statuses:
@@ -78,12 +66,10 @@ def install(
     if _CACHE_FOLDERS.intersection(Path(program).parts):
         notes.append(f"{program} is in a cache, which may be emptied: install it for good (uv tool install, pipx)")
     if not has_mcp:
-        notes.append(
-            "the MCP server is left out, its library is missing: pip install 'unabridged[mcp]', run this again"
-        )
-    _print_changes(
-        changes, [*notes, *(agent.notes(project) if changes or ours else ())], dry_run=dry_run, as_json=as_json
-    )
+        remedy = "pip install 'unabridged[mcp]', run this again"
+        notes.append(f"the MCP server is left out, its library is missing: {remedy}")
+    notes += agent.list_install_notes(project) if changes or ours else ()
+    _print_changes(changes, notes, dry_run=dry_run, as_json=as_json)
 
 
 def uninstall(
@@ -99,15 +85,12 @@ def uninstall(
     """
     agent, project = _find_client(client), _choose_project_folder(scope)
     entries = agent.entries(os.environ, project)
-    changes = plan_uninstall(entries)
-    strange = find_stray_backups(entries)
-    _apply_changes(changes, find_root_folder(agent, os.environ, project), dry_run=dry_run)
+    changes = configure.plan_uninstall(entries)
+    strange = configure.find_stray_backups(entries)
+    _apply_changes(changes, configure.find_root_folder(agent, os.environ, project), dry_run=dry_run)
     nothing = f"nothing of unabridged is in the configuration of {agent.title}; nothing was changed"
-    left = [
-        f"{copy} was left: the file beside it has nothing of unabridged, so nobody knows whose it is. It may hold "
-        "keys: remove it if you don't need it"
-        for copy in strange
-    ]
+    why = "the file beside it has nothing of unabridged, so nobody knows whose it is"
+    left = [f"{copy} was left: {why}. It may hold keys: remove it if you don't need it" for copy in strange]
     _print_changes(changes, [*([] if changes else [nothing]), *left], dry_run=dry_run, as_json=as_json)
 
 
@@ -117,17 +100,16 @@ def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None
     Ends with 1 where something is wrong: what a client calls can't be started or is not as this version installs it,
     hooks do not run, or a session could not be archived. What to do about it is said.
     """
-    rows = [
-        row for agent in ([_find_client(client)] if client else CLIENTS.values()) for row in _build_status_rows(agent)
-    ]
+    agents = [_find_client(client)] if client else CLIENTS.values()
+    rows = [row for agent in agents for row in _build_status_rows(agent)]
     problems = list(dict.fromkeys(problem for row in rows for problem in row["problems"]))
     if as_json:
-        print_json(rows)
+        screen.print_json(rows)
     else:
         columns = ("client", "scope", "what", "state", "ran last", "where")
-        make_console().print(build_table("coding agents", columns, map(_format_status_row, rows)))
+        screen.make_console().print(screen.build_table("coding agents", columns, map(_format_status_row, rows)))
         for problem in problems or _describe_unrun_hooks(rows):
-            print_notice(problem)
+            screen.print_notice(problem)
     if problems:
         raise SystemExit(1)
 
@@ -153,14 +135,13 @@ def _describe_unrun_hooks(rows: list[dict[str, Any]]) -> Iterator[str]:
 def _build_status_rows(agent: CodingAgent) -> Iterator[dict[str, Any]]:
     for scope in InstallScope:
         project = _choose_project_folder(scope)
-        for status in map(read_entry_status, agent.entries(os.environ, project)):
+        for status in map(configure.read_entry_status, agent.entries(os.environ, project)):
             runs = status.can_start_program
             row = {"client": agent.name, "scope": scope.value, **asdict(status), "runs": runs, "ran": None}
             problems = [status.problem] if status.problem else []
             if runs is False:
-                problems.append(
-                    f"{status.path} starts {status.program}, which is gone: unabridged install {agent.name}"
-                )
+                gone = f"{status.path} starts {status.program}, which is gone"
+                problems.append(f"{gone}: unabridged install {agent.name}")
             if _has_hooks(row):
                 row["ran"] = find_last_run_time(agent, os.environ, project)
                 problems += _find_hook_problems(agent, status.path, project)
@@ -184,28 +165,28 @@ def _find_hook_problems(agent: CodingAgent, path: Path, project: Path | None) ->
             yield f"the hook failed on {when}{named}: {failure.reason} ({log_file_path(os.environ)})"
 
 
-def _apply_changes(changes: list[FileChange], root: Path, *, dry_run: bool) -> None:
+def _apply_changes(changes: list[configure.FileChange], root: Path, *, dry_run: bool) -> None:
     for change in changes if not dry_run else ():
-        apply_change(change, root)
+        configure.apply_change(change, root)
 
 
-def _print_changes(changes: list[FileChange], notes: list[str], *, dry_run: bool, as_json: bool) -> None:
+def _print_changes(changes: list[configure.FileChange], notes: list[str], *, dry_run: bool, as_json: bool) -> None:
     """Print what was done, or would be, on standard output; what the person has to know on standard error."""
     if as_json:
         listed = [
             {"path": change.entry.path, "what": change.entry.what, "done": change.kind, "diff": change.diff()}
             for change in changes
         ]
-        print_json({"dry_run": dry_run, "changes": listed, "notes": notes})
+        screen.print_json({"dry_run": dry_run, "changes": listed, "notes": notes})
         return
     for change in changes:
         if dry_run:
             typer.echo(change.diff(), nl=False)
         else:
-            kept = f"; as it was: {backup_path_of(change.entry.path).name}" if change.copy is not None else ""
-            print_line(f"{change.entry.path}: {change.kind} ({change.entry.what}){kept}")
+            kept = f"; as it was: {configure.backup_path_of(change.entry.path).name}" if change.copy is not None else ""
+            screen.print_line(f"{change.entry.path}: {change.kind} ({change.entry.what}){kept}")
     for note in notes:
-        print_notice(note)
+        screen.print_notice(note)
 
 
 def _find_client(name: str) -> CodingAgent:

@@ -20,20 +20,9 @@ from unabridged.settings import Settings, resolve_limits
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
 from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import find_family
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.archives import open_compactor
 from unabridged_cli.picture import BarPiece, Fate, draw_before_and_after
-from unabridged_cli.screen import (
-    build_facts_table,
-    build_receipt_rows,
-    escape_control_characters,
-    make_console,
-    print_json,
-    print_line,
-    print_notice,
-    show_spinner,
-    track,
-)
 from unabridged_cli.targets import Target, resolve_target
 from unabridged_corpus.works import fit_loaded, require_legal
 
@@ -89,24 +78,21 @@ def compact(
     settings |= {"agent": agent, "model": None if dry_run else summariser}
     is_preview = dry_run or (target.out is None and archive is None)
     where = (_MEMORY_URL if is_preview else archive, namespace, target.thread if thread is None else thread)
-    with (
-        open_compactor(loaded, target.file, *where, new=True, **settings) as (compactor, name),
-        show_spinner("compacting"),
-    ):
+    opened = open_compactor(loaded, target.file, *where, new=True, **settings)
+    with opened as (compactor, name), screen.show_spinner("compacting"):
         compaction = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
     is_written = _write_result(target, loaded, compaction, agent, dry_run=dry_run)
     if as_json:
-        print_json(_build_outcome(loaded, compaction, target.out if is_written else None))
+        screen.print_json(_build_outcome(loaded, compaction, target.out if is_written else None))
         return
     _print_compaction(loaded, compaction, budget, agent)
     if target.out is not None:
         why = "--dry-run" if dry_run else "there is nothing to compact"
-        print_line(f"Written to {target.out}." if is_written else f"Nothing was written: {why}.")
+        screen.print_line(f"Written to {target.out}." if is_written else f"Nothing was written: {why}.")
     elif is_preview and compaction.changed and not dry_run:
-        print_notice(
-            f"this was only a look: {'say --write or' if target.session else 'name'} -o OUT to keep the result"
-        )
+        remedy = f"{'say --write or' if target.session else 'name'} -o OUT to keep the result"
+        screen.print_notice(f"this was only a look: {remedy}")
 
 
 def _write_result(target: Target, loaded: Loaded, compaction: Compaction, agent: str | None, *, dry_run: bool) -> bool:
@@ -131,27 +117,17 @@ def settings_from(trigger: list[str] | None, keep: list[str] | None, window: str
 
 
 def _build_outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[str, Any]:
-    return {
-        "file": str(loaded.path),
-        "kind": loaded.kind,
-        "format": loaded.format,
-        "changed": compaction.changed,
-        "tokens_before": compaction.tokens_before,
-        "tokens_after": compaction.tokens_after,
-        "messages_before": len(loaded.messages),
-        "messages_after": len(compaction.messages),
-        "legal": f"legal for {loaded.format}",
-        "why": compaction.why,
-        "namespace": compaction.namespace,
-        "thread": compaction.thread,
-        "receipt": asdict(compaction.receipt) if compaction.receipt else None,
-        "out": str(out) if out else None,
-        "messages": compaction.messages,
-    }
+    file = {"file": str(loaded.path), "kind": loaded.kind, "format": loaded.format, "changed": compaction.changed}
+    tokens = {"tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after}
+    messages = {"messages_before": len(loaded.messages), "messages_after": len(compaction.messages)}
+    why = {"legal": f"legal for {loaded.format}", "why": compaction.why}
+    where = {"namespace": compaction.namespace, "thread": compaction.thread}
+    receipt = {"receipt": asdict(compaction.receipt) if compaction.receipt else None, "out": str(out) if out else None}
+    return {**file, **tokens, **messages, **why, **where, **receipt, "messages": compaction.messages}
 
 
 def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
-    screen = make_console()
+    console = screen.make_console()
     reader = get_format(loaded.format)
     meter = Meter(model=agent, family=find_family(agent, reader.family))
     matches = match_messages(loaded, compaction.messages)
@@ -159,16 +135,16 @@ def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent
     overhead = meter.overhead(loaded.system, loaded.tools)
     head = [BarPiece("system", "stayed", overhead)] if overhead else []
     totals = (compaction.tokens_before, compaction.tokens_after)
-    screen.print(draw_before_and_after(head + before, head + after, totals, budget, screen.width))
-    screen.print()
+    console.print(draw_before_and_after(head + before, head + after, totals, budget, console.width))
+    console.print()
     views = (reader.read(match.message) for match in matches if match.index is None)
-    summary = next(
-        (view.text for view in views if is_generated_turn(view) and view.text.startswith("[unabridged summary ")), ""
-    )
-    if summary:
-        screen.print(Panel(Text(escape_control_characters(summary)), title="the summary turn", border_style="red"))
-    screen.print(build_facts_table("what became of the messages", _count_fates(before, after)))
-    screen.print(build_facts_table("receipt", _build_outcome_rows(loaded, compaction, budget)))
+    texts = (view.text for view in views if is_generated_turn(view))
+    if summary := next((text for text in texts if text.startswith("[unabridged summary ")), ""):
+        console.print(
+            Panel(Text(screen.escape_control_characters(summary)), title="the summary turn", border_style="red")
+        )
+    console.print(screen.build_facts_table("what became of the messages", _count_fates(before, after)))
+    console.print(screen.build_facts_table("receipt", _build_outcome_rows(loaded, compaction, budget)))
 
 
 def _build_bar_pieces(
@@ -187,7 +163,7 @@ def _build_bar_pieces(
         return BarPiece(whose, fate, meter.message(view, message))
 
     fates: dict[int | None, Fate] = {match.index: "stayed" if match.is_unchanged else "changed" for match in matches}
-    listed = enumerate(track(loaded.messages, "drawing"))
+    listed = enumerate(screen.track(loaded.messages, "drawing"))
     before = [piece(message, fates.get(index, "went"), index) for index, message in listed]
     after = [piece(new.message, "new" if new.index is None else fates[new.index], new.index) for new in matches]
     return before, after
@@ -220,4 +196,4 @@ def _build_outcome_rows(loaded: Loaded, compaction: Compaction, budget: int) -> 
     where = (
         "in the file that was read" if receipt.archive == _MEMORY_URL else f"{receipt.archive}, thread {receipt.thread}"
     )
-    return [*rows, *build_receipt_rows(receipt), ("originals", where), ("id", receipt.id)]
+    return [*rows, *screen.build_receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

@@ -14,20 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from unabridged.sizes import parse_size
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.commands.check import Provider
 from unabridged_cli.commands.compact import Keep, Now, Summariser, Trigger, settings_from
 from unabridged_cli.commands.evaluate import Arm, Budget, CutWindow, EvaluatedModel, parse_window_and_budgets
-from unabridged_cli.screen import (
-    build_facts_table,
-    format_count,
-    make_console,
-    print_json,
-    print_line,
-    print_notice,
-    shorten_to_one_line,
-    show_progress,
-)
 from unabridged_corpus.inputs import SHARD_BYTES
 from unabridged_corpus.manifest import MANIFEST_FILE, Report
 from unabridged_corpus.running import Progress, run
@@ -93,12 +83,15 @@ def _make_corpus_command(make_work: Callable[..., Work]) -> Callable[..., None]:
         work = make_work(**own)
         how: dict[str, Any] = {"ray": ray, "format": format_, "jobs": jobs or os.cpu_count() or 1}
         how |= {"max_size": parse_size(max_size, "a size"), "shard": parse_size(shard, "a size")}
-        with show_progress(work.name) as update, redirect_stdout(sys.stderr):  # where Ray tells of workers that it lost
+        with (
+            screen.show_progress(work.name) as update,
+            redirect_stdout(sys.stderr),
+        ):  # where Ray tells of workers that it lost
             report = run(
                 work, source, out, progress=lambda at: update(at.done, at.total, _describe_progress(work, at)), **how
             )
         if as_json:
-            print_json(asdict(report))
+            screen.print_json(asdict(report))
         else:
             _print_corpus_report(report)
         if report.failures or report.counts.get("refused"):
@@ -194,17 +187,17 @@ def _build_spending_limit(rate: float | None, max_tokens: str | None, max_dollar
 
 def _print_corpus_report(report: Report) -> None:
     counts = [(name, f"{value:,.10g}") for name, value in report.counts.items()]
-    make_console().print(build_facts_table("what became of it", counts))
-    done = f"{format_count(report.sessions, 'session')}, {report.fresh:,} of them now"
-    print_line(f"{done}, in {format_count(report.parts, 'part')}: {report.out / MANIFEST_FILE}")
+    screen.make_console().print(screen.build_facts_table("what became of it", counts))
+    done = f"{screen.format_count(report.sessions, 'session')}, {report.fresh:,} of them now"
+    screen.print_line(f"{done}, in {screen.format_count(report.parts, 'part')}: {report.out / MANIFEST_FILE}")
     for failure in report.failures[:_FAILURES_SHOWN]:
         line = f", line {failure.line}" if failure.line else ""
-        print_notice(f"{failure.file}{line}: {shorten_to_one_line(failure.reason, 400)}")
+        screen.print_notice(f"{failure.file}{line}: {screen.shorten_to_one_line(failure.reason, 400)}")
     if report.failures:
-        failed = format_count(len(report.failures), "session")
-        print_notice(f"{failed} failed, and the rest is done: see {report.out / MANIFEST_FILE}")
+        failed = screen.format_count(len(report.failures), "session")
+        screen.print_notice(f"{failed} failed, and the rest is done: see {report.out / MANIFEST_FILE}")
 
 
 def _describe_progress(work: Work, at: Progress) -> str:
     failed = f", {at.failed:,} failed" if at.failed else ""
-    return f"{work.name}: {format_count(at.sessions, 'session')}{failed}"
+    return f"{work.name}: {screen.format_count(at.sessions, 'session')}{failed}"

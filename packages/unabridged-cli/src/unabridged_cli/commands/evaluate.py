@@ -14,18 +14,8 @@ from rich.text import Text
 from unabridged.errors import SettingsError
 from unabridged.sessions import write_file_atomically
 from unabridged.sizes import parse_size
+from unabridged_cli import screen
 from unabridged_cli.options import require_writable
-from unabridged_cli.screen import (
-    build_table,
-    escape_control_characters,
-    format_count,
-    make_console,
-    print_json,
-    print_line,
-    print_notice,
-    show_spinner,
-    track,
-)
 
 ConversationFiles = Annotated[
     Path,
@@ -106,21 +96,19 @@ def evaluate(
     for out in (plot_file, None if to_stdout else json_file):
         if out is not None:
             require_writable(out, data)
+    conversations = read_conversations(data, limit=limit, warn=screen.print_notice)
     if reader is not None:
         how = {"model": model, "window": size, "budget": max(budgets), "probes": probes, "readings": readings}
-        readings_report = _run_readings(
-            read_conversations(data, limit=limit, warn=print_notice), reader, _parse_text_folders(text or []), keep, how
-        )
+        readings_report = _run_readings(conversations, reader, _parse_text_folders(text or []), keep, how)
         _write_report(readings_report, json_file, _print_readings)
         return
-    measured = track(read_conversations(data, limit=limit, warn=print_notice), "measuring")
+    measured = screen.track(conversations, "measuring")
     report = measure(data, measured, window=size, budgets=budgets, arms=arm or (), model=model)
     if not report.needs and not report.questions:
         raise SettingsError(f"no conversation in {data} is longer than {size:,} tokens: try a smaller --window")
     if plot_file is not None:
-        write_file_atomically(
-            plot_file, [draw_plot(report.needs, f"needed next and still there, {data.name}").encode()], mode=0o644
-        )
+        drawn = draw_plot(report.needs, f"needed next and still there, {data.name}")
+        write_file_atomically(plot_file, [drawn.encode()], mode=0o644)
     _write_report(report, json_file, _print_evaluation)
 
 
@@ -138,7 +126,7 @@ def parse_window_and_budgets(window: str, budget: str) -> tuple[int, list[int]]:
 def _write_report(report: Any, json_file: Path | None, show: Callable[[Any], None]) -> None:
     """Write the report as JSON where that is asked for, and as tables unless that is on standard output."""
     if str(json_file) == "-":
-        print_json(asdict(report))
+        screen.print_json(asdict(report))
         return
     if json_file is not None:
         write_file_atomically(json_file, [json.dumps(asdict(report), indent=1).encode(), b"\n"], mode=0o644)
@@ -146,19 +134,19 @@ def _write_report(report: Any, json_file: Path | None, show: Callable[[Any], Non
 
 
 def _print_evaluation(report: Any) -> None:
-    print_line(f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}", "bold")
+    screen.print_line(f"{report.data}: cut every {report.window:,} tokens; counted: {report.counted}", "bold")
     if report.needs:
         first = report.needs[0]
         title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
         columns = ["arm", "budget", "tokens", "files", "names", "people verbatim"]
         rows = [[row.arm, row.budget, row.tokens, row.files, row.names, row.verbatim] for row in report.needs]
-        make_console().print(build_table(title, columns, rows))
+        screen.make_console().print(screen.build_table(title, columns, rows))
     if report.questions:
         first = report.questions[0]
         title = f"questions with all their evidence ({first.questions}, a window of {first.window:,})"
         columns = ["arm", "tokens", "in context after a cut", "in context at the end", "or by one search"]
         rows = [[row.arm, row.tokens, row.after_cuts, row.in_context, row.or_search] for row in report.questions]
-        make_console().print(build_table(title, columns, rows))
+        screen.make_console().print(screen.build_table(title, columns, rows))
 
 
 def _parse_text_folders(texts: list[str]) -> dict[str, Path]:
@@ -178,24 +166,23 @@ def _run_readings(
     """Return the readings, shown on the screen as they are made; warn of what failed."""
     from unabridged_corpus.evaluate.readings import read_all_conversations  # noqa: PLC0415 - likewise
 
-    with show_spinner("reading") as status:
-        read = read_all_conversations(
-            data,
-            reader,
-            texts=texts,
-            folder=keep,
-            tell=lambda what: status.update(Text(escape_control_characters(what))),
-            **how,
-        )
+    with screen.show_spinner("reading") as status:
+
+        def tell(what: str) -> None:
+            status.update(Text(screen.escape_control_characters(what)))
+
+        read = read_all_conversations(data, reader, texts=texts, folder=keep, tell=tell, **how)
     for what in (*read.failed, *(f"{name}: no window of {how['window']:,} tokens is full" for name in read.skipped)):
-        print_notice(what)
+        screen.print_notice(what)
     if not read.readings:
         raise SettingsError("no reading was made" + ("" if read.failed else ": try a smaller --window"))
     return read
 
 
 def _print_readings(read: Any) -> None:
-    title = f"marked by {read.reader} ({format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
+    title = (
+        f"marked by {read.reader} ({screen.format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
+    )
     columns = ["text", "characters", "points", "share", "preferred", "how", "false"]
     rows = []
     for row in read.rows:
@@ -203,6 +190,6 @@ def _print_readings(read: Any) -> None:
         ways = ", ".join(f"{count} {name}" for name, count in how.items() if count)
         points, first = f"{row.points} of {row.most}", f"{row.preferred:g} of {row.readings}"
         rows.append([row.candidate, row.characters, points, row.share, first, ways, row.false])
-    make_console().print(build_table(title, columns, rows))
+    screen.make_console().print(screen.build_table(title, columns, rows))
     for who, cost in read.cost.items():
-        print_line(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))
+        screen.print_line(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))

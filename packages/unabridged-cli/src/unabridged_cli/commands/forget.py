@@ -38,19 +38,15 @@ def forget(
     A thread; or, without one, the whole namespace that --namespace names; or what is older than --older-than, in that
     namespace or in all. No thread is removed by half.
     """
-    if (thread is None) == (older_than is None) and (
-        thread is not None or not options.is_on_command_line(context, "namespace")
-    ):
+    is_whole = thread is None and options.is_on_command_line(context, "namespace")
+    if (thread is None) == (older_than is None) and not is_whole:
         fail("name a thread, or --namespace for a whole namespace, or --older-than 30d for what is old", 2)
     with open_store(archive) as store:
         if thread is not None:
             gone = require_threads(store, namespace, thread)
             count = format_count(sum(len(store.records(scope)) for scope in gone), "compaction")
-            confirm_or_exit(
-                f"Remove thread {escape_control_characters(session_thread_of(gone[0].thread))!r} with {count} "
-                f"from {store.url}, for good?",
-                yes=yes,
-            )
+            name = escape_control_characters(session_thread_of(gone[0].thread))
+            confirm_or_exit(f"Remove thread {name!r} with {count} from {store.url}, for good?", yes=yes)
             staying = _find_shared_messages(store, gone)
             for scope in gone:
                 forget_thread(store, scope)
@@ -89,9 +85,8 @@ def prune(
         fail("name an age, as in --older-than 90d, or a size, as in --to-size 500m", 2)
     with open_store(archive) as store:
         would, count = _find_old_threads(store, namespace, older_than, to_size), len(list_scopes(store, namespace))
-        gone, staying = _confirm_and_forget(
-            store, namespace, older_than, to_size, yes=yes, quiet=as_json, dry_run=dry_run
-        )
+        how = {"yes": yes, "quiet": as_json, "dry_run": dry_run}
+        gone, staying = _confirm_and_forget(store, namespace, older_than, to_size, **how)
     if not as_json:
         _print_shared_messages(staying)
     else:
@@ -148,10 +143,9 @@ def _find_old_threads(
 def _find_cutoff_time(store: Archive, space: str, older_than: str | None, to_size: str | None) -> float:
     """Return the Unix time before which a namespace's threads are removed; with age and size the later of both."""
     aged = time.time() - options.parse_age(older_than) if older_than is not None else 0.0
-    sized = (
-        store_rules.find_cutoff_for_size(store, space, parse_size(to_size, "a size")) if to_size is not None else None
-    )
-    return max(aged, sized or 0.0)
+    if to_size is None:
+        return aged
+    return max(aged, store_rules.find_cutoff_for_size(store, space, parse_size(to_size, "a size")) or 0.0)
 
 
 def _find_shared_messages(store: Archive, gone: list[Scope]) -> list[dict[str, Any]]:
@@ -173,8 +167,7 @@ def _print_shared_messages(staying: list[dict[str, Any]]) -> None:
     for one in staying[:_REMAINING_SHOWN]:
         others = ", ".join(escape_control_characters(session_thread_of(name)) for name in one["also_in"][:3])
         more = f" and {len(one['also_in']) - 3:,} more" if len(one["also_in"]) > 3 else ""
-        print_line(
-            f"  turn {one['turn']} of {escape_control_characters(session_thread_of(one['thread']))}, in {others}{more}"
-        )
+        own = escape_control_characters(session_thread_of(one["thread"]))
+        print_line(f"  turn {one['turn']} of {own}, in {others}{more}")
     if len(staying) > _REMAINING_SHOWN:
         print_line(f"  and {len(staying) - _REMAINING_SHOWN:,} more: --json names all of them")

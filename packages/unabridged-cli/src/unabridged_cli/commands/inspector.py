@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.archives import open_store
 from unabridged_cli.inspector.server import serve
-from unabridged_cli.screen import print_notice
 
 
 def inspect(
@@ -35,5 +34,5 @@ def inspect(
             webbrowser.open(url)
 
     with open_store(archive) as store:
-        print_notice(f"{store.url}, {'undo and forget allowed' if write else 'read-only'}. Ctrl-C ends it")
+        screen.print_notice(f"{store.url}, {'undo and forget allowed' if write else 'read-only'}. Ctrl-C ends it")
         serve(store, port=port, write=write, on_listen=on_listen)

@@ -7,28 +7,9 @@ from rich.text import Text
 
 from unabridged.sessions import Loaded
 from unabridged.tokens.models import find_model_info
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.picture import COLORS, OTHER_COLOR
-from unabridged_cli.screen import (
-    build_facts_table,
-    build_table,
-    format_count,
-    make_console,
-    print_json,
-    print_line,
-    shorten_to_one_line,
-    track,
-)
-from unabridged_corpus.weigh import (
-    WINDOWS,
-    ConversationCost,
-    ConversationWeight,
-    build_report,
-    estimate_cost,
-    find_largest_messages,
-    sort_shares,
-    weigh_conversation,
-)
+from unabridged_corpus import weigh
 
 
 def measure(
@@ -47,49 +28,45 @@ def measure(
     """
     loaded = options.load_file(file, format_, which, max_size)
     agent = model or loaded.model
-    weight = weigh_conversation(loaded, agent, track(loaded.messages, "measuring"))
-    price = estimate_cost(loaded, weight, agent)
+    weight = weigh.weigh_conversation(loaded, agent, screen.track(loaded.messages, "measuring"))
+    price = weigh.estimate_cost(loaded, weight, agent)
     if as_json:
-        print_json(build_report(loaded, weight, price, agent))
+        screen.print_json(weigh.build_report(loaded, weight, price, agent))
     else:
         _print_weight(loaded, weight, price, agent)
 
 
 def _print_weight(
-    loaded: Loaded, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
+    loaded: Loaded, weight: weigh.ConversationWeight, price: weigh.ConversationCost | None, agent: str | None
 ) -> None:
-    screen = make_console()
+    console = screen.make_console()
     what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format
-    head = f"{loaded.path.name}: {format_count(len(loaded.messages), 'message')}, {weight.total:,} tokens ({what}"
-    print_line(head + (f", {agent})" if agent else ")"), "bold")
-    screen.print(_build_shares_table(weight, max(10, screen.width - 66)))
-    width = max(20, screen.width - 52)
-    rows = [
-        (
-            large["index"],
-            shorten_to_one_line(large["whose"], 24),
-            large["tokens"],
-            shorten_to_one_line(large["begins"], width),
-        )
-        for large in find_largest_messages(loaded, weight)
-    ]
-    screen.print(build_table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
-    screen.print(build_facts_table("windows", _build_window_rows(weight, agent)))
-    screen.print(build_facts_table("cost", _build_cost_rows(price, agent)))
+    what += f", {agent}" if agent else ""
+    messages = screen.format_count(len(loaded.messages), "message")
+    screen.print_line(f"{loaded.path.name}: {messages}, {weight.total:,} tokens ({what})", "bold")
+    console.print(_build_shares_table(weight, max(10, console.width - 66)))
+    width = max(20, console.width - 52)
+    rows = []
+    for large in weigh.find_largest_messages(loaded, weight):
+        whose, begins = large["whose"], screen.shorten_to_one_line(large["begins"], width)
+        rows.append((large["index"], screen.shorten_to_one_line(whose, 24), large["tokens"], begins))
+    console.print(screen.build_table("the largest messages", ("message", "whose", "tokens", "begins"), rows))
+    console.print(screen.build_facts_table("windows", _build_window_rows(weight, agent)))
+    console.print(screen.build_facts_table("cost", _build_cost_rows(price, agent)))
 
 
-def _build_shares_table(weight: ConversationWeight, cells: int) -> Table:
+def _build_shares_table(weight: weigh.ConversationWeight, cells: int) -> Table:
     most = max((share.tokens for share in weight.shares.values()), default=1)
     rows = []
-    for name, share in sort_shares(weight):
+    for name, share in weigh.sort_shares(weight):
         bar = Text("█" * max(1, round(cells * share.tokens / most)), style=COLORS.get(name, OTHER_COLOR))
-        rows.append((shorten_to_one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
-    return build_table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
+        rows.append((screen.shorten_to_one_line(name, 32), share.count, share.tokens, share.tokens / weight.total, bar))
+    return screen.build_table("what fills the window", ("what", "pieces", "tokens", "share", ""), rows)
 
 
-def _build_window_rows(weight: ConversationWeight, agent: str | None) -> list[tuple[str, str]]:
+def _build_window_rows(weight: weigh.ConversationWeight, agent: str | None) -> list[tuple[str, str]]:
     rows = []
-    for window in WINDOWS:
+    for window in weigh.WINDOWS:
         index = weight.find_crossing_message(window)
         where = "not crossed" if index is None else f"crossed by message {index:,} of {len(weight.whose):,}"
         name = f"{window // 1_000:,}k" if window < 1_000_000 else "1m"
@@ -100,7 +77,7 @@ def _build_window_rows(weight: ConversationWeight, agent: str | None) -> list[tu
     return rows
 
 
-def _build_cost_rows(price: ConversationCost | None, agent: str | None) -> list[tuple[str, str]]:
+def _build_cost_rows(price: weigh.ConversationCost | None, agent: str | None) -> list[tuple[str, str]]:
     if price is None:
         return [("unknown", f"no prices are known for {agent}" if agent else "the file names no model: give --model")]
     rows = [

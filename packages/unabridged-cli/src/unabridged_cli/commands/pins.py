@@ -45,11 +45,8 @@ def unpin(
     with open_store(archive) as store:
         scope = _find_pin_scope(store, namespace, thread)
         if not pinned.unpin(store, scope, text):
-            fail(
-                f"thread {escape_control_characters(thread)} has no pin with this text: "
-                f"see unabridged pins --thread {escape_control_characters(thread)}",
-                2,
-            )
+            name = escape_control_characters(thread)
+            fail(f"thread {name} has no pin with this text: see unabridged pins --thread {name}", 2)
         left = pinned.list_pins(store, scope)
     if as_json:
         print_json({"thread": thread, "pins": list(left)})
@@ -79,8 +76,6 @@ def _find_pin_scope(store: Archive, namespace: str | None, thread: str) -> Scope
     """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
     spaces = [namespace] if namespace is not None else store.namespaces()
     is_known = any(thread in store.threads(space) for space in spaces)
-    return (
-        require_thread(store, namespace, thread)
-        if is_known
-        else Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)
-    )
+    if is_known:
+        return require_thread(store, namespace, thread)
+    return Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)

@@ -18,24 +18,11 @@ from unabridged.events import COMPACTION_KINDS, receipt_from_dict
 from unabridged.recall import Found, lookup
 from unabridged.recall.passages import MAX_RESULTS
 from unabridged.sessions import write_file_atomically
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.archives import list_scopes, open_store, require_thread, require_threads
 from unabridged_cli.clients.archive_gaps import describe_session_gaps
 from unabridged_cli.clients.session_lookup import find_session, is_session_name
 from unabridged_cli.inspector import pages
-from unabridged_cli.screen import (
-    build_table,
-    escape_control_characters,
-    format_count,
-    format_local_minute,
-    format_turn_ranges,
-    make_console,
-    print_json,
-    print_line,
-    print_notice,
-    shorten_to_one_line,
-    show_spinner,
-)
 
 _THREADS_AT_ONCE = 50
 """Threads that are searched at once."""
@@ -58,13 +45,13 @@ def threads(
         ]
         url = store.url
     if as_json:
-        print_json({"archive": url, "namespace": namespace, "threads": facts})
+        screen.print_json({"archive": url, "namespace": namespace, "threads": facts})
     elif not facts:
         which = f" of namespace {namespace}" if namespace is not None else ""
-        print_line(f"{url} holds no threads{which}.")
+        screen.print_line(f"{url} holds no threads{which}.")
     else:
         columns = ("namespace", "thread", "compactions", "distinct messages", "newest", "tokens then")
-        make_console().print(build_table(url, columns, map(_format_thread_row, facts)))
+        screen.make_console().print(screen.build_table(url, columns, map(_format_thread_row, facts)))
 
 
 def _summarise_thread(store: Archive, scope: Scope) -> dict[str, Any]:
@@ -82,7 +69,7 @@ def _summarise_thread(store: Archive, scope: Scope) -> dict[str, Any]:
 
 
 def _format_thread_row(facts: dict[str, Any]) -> tuple[object, ...]:
-    newest = format_local_minute(facts["newest"]) if facts["newest"] else None
+    newest = screen.format_local_minute(facts["newest"]) if facts["newest"] else None
     tokens = f"{facts['tokens_before']:,} → {facts['tokens_after']:,}" if facts["compactions"] else None
     state = tokens if newest else "all undone"
     return facts["namespace"], facts["thread"], facts["compactions"], facts["kept"], newest, state
@@ -108,34 +95,36 @@ def show(
         scope, *others = require_threads(store, namespace, thread)
         records = store.records(scope)
         if html is not None:
-            with show_spinner("making the page"):
+            with screen.show_spinner("making the page"):
                 write_file_atomically(html, [pages.build_frozen_page(store, scope).encode()])
         records = [*records, *(record for other in others for record in store.records(other))]
     if as_json:
         receipts = [{**asdict(receipt_from_dict(record.data["receipt"])), "prior": record.prior} for record in records]
         names = {"thread": thread, "namespace": scope.namespace}
-        print_json({**names, "compactions": receipts, "html": str(html or "") or None})
+        screen.print_json({**names, "compactions": receipts, "html": str(html or "") or None})
         return
     count = sum(record.kind in COMPACTION_KINDS for record in records)
-    print_line(f"thread {thread}: {format_count(count, 'compaction')}", "bold")
+    screen.print_line(f"thread {thread}: {screen.format_count(count, 'compaction')}", "bold")
     for record in records:
         _print_record(record)
     if html is not None:
-        print_line(f"Written to {html}.")
+        screen.print_line(f"Written to {html}.")
 
 
 def _print_record(record: Record) -> None:
     receipt = receipt_from_dict(record.data["receipt"])
-    head = f"{receipt.id}  {format_local_minute(record.created)}  {receipt.kind}"
-    turns = f"  turns {format_turn_ranges(receipt.turns)}" if receipt.turns else ""
+    head = f"{receipt.id}  {screen.format_local_minute(record.created)}  {receipt.kind}"
+    turns = f"  turns {screen.format_turn_ranges(receipt.turns)}" if receipt.turns else ""
     if record.kind in COMPACTION_KINDS:
-        print_line(f"{head} by {receipt.summariser}")
-        print_line(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
-        print_line(turns + (f", shortened {format_turn_ranges(receipt.edited)}" if receipt.edited else ""), "dim")
+        screen.print_line(f"{head} by {receipt.summariser}")
+        screen.print_line(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
+        screen.print_line(
+            turns + (f", shortened {screen.format_turn_ranges(receipt.edited)}" if receipt.edited else ""), "dim"
+        )
         return
-    print_line(f"{head}  {receipt.reason}")
+    screen.print_line(f"{head}  {receipt.reason}")
     for line in filter(None, (turns, *(f"  {note}" for note in receipt.notes))):
-        print_line(escape_control_characters(line), "dim")
+        screen.print_line(screen.escape_control_characters(line), "dim")
 
 
 def search(
@@ -151,7 +140,7 @@ def search(
     """Find what left the context and matches best, in one thread or in all of them."""
     with open_store(archive) as store:
         if gaps := _describe_gaps(store, namespace, thread):
-            print_notice(gaps)
+            screen.print_notice(gaps)
         if thread is None:
             spaces = list(dict.fromkeys(scope.namespace for scope in list_scopes(store, namespace)))
             matching = lookup.find_threads(store, spaces, query)
@@ -166,18 +155,18 @@ def search(
     if as_json:
         hits = [{**scope._asdict(), **asdict(one)} for scope, of_thread in found.items() for one in of_thread.results]
         counts = {"threads": len(matching.scopes), "threads_exact": matching.exact, "threads_shown": len(found)}
-        print_json({"query": query, "namespace": namespace, **counts, "results": hits})
+        screen.print_json({"query": query, "namespace": namespace, **counts, "results": hits})
         return
     if not any(of_thread.results for of_thread in found.values()):
-        print_line("Nothing that left the context matches. Search is literal: try one telling word.")
+        screen.print_line("Nothing that left the context matches. Search is literal: try one telling word.")
         return
-    screen = make_console()
+    console = screen.make_console()
     for scope, of_thread in found.items():
         for result in of_thread.results:
-            head = Text(f"[{result.turn}] {escape_control_characters(scope.thread)}", style="bold")
-            screen.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
-            screen.print(Text(f"  {shorten_to_one_line(result.excerpt, 400)}"))
-    print_line(_describe_result_counts(matching, found, thread), "dim")
+            head = Text(f"[{result.turn}] {screen.escape_control_characters(scope.thread)}", style="bold")
+            console.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
+            console.print(Text(f"  {screen.shorten_to_one_line(result.excerpt, 400)}"))
+    screen.print_line(_describe_result_counts(matching, found, thread), "dim")
 
 
 def _describe_result_counts(matching: lookup.ThreadSearch, found: Mapping[Scope, Found], thread: str | None) -> str:
@@ -185,8 +174,9 @@ def _describe_result_counts(matching: lookup.ThreadSearch, found: Mapping[Scope,
     matches = sum(of_thread.matches for of_thread in found.values())
     shown = sum(len(of_thread.results) for of_thread in found.values())
     at_least = "at least " if any(of_thread.at_least for of_thread in found.values()) else ""
-    threads = format_count(sum(bool(of_thread.results) for of_thread in found.values()), "thread")
-    text = f"{format_count(shown, 'passage')} of {at_least}{format_count(matches, 'message')} that match, in {threads}."
+    threads = screen.format_count(sum(bool(of_thread.results) for of_thread in found.values()), "thread")
+    text = f"{screen.format_count(shown, 'passage')} of {at_least}{screen.format_count(matches, 'message')} that match"
+    text += f", in {threads}."
     if thread is None and len(matching.scopes) > len(found):
         text += f" {matching.count_in_words.capitalize()} hold it: --threads {len(matching.scopes)} shows all."
     return text
@@ -218,12 +208,12 @@ def read(
         message = lookup.original(store, scope, ref) if as_json else None
     if as_json:
         facts = {"ref": reading.ref, "turn": reading.turn, "role": reading.role, "origin": reading.origin}
-        print_json({**facts, "message": message})
+        screen.print_json({**facts, "message": message})
         return
-    print_line(f"[{reading.turn}] ref {reading.ref}", "bold")
+    screen.print_line(f"[{reading.turn}] ref {reading.ref}", "bold")
     for piece in reading.pieces:
-        print_line(f"{piece.whose}:", "dim")
-        print_line(piece.text)
+        screen.print_line(f"{piece.whose}:", "dim")
+        screen.print_line(piece.text)
 
 
 def verify(
@@ -236,16 +226,16 @@ def verify(
     """Check every reference, hash and part. Ends with 1 when something is wrong."""
     with open_store(archive) as store:
         scope = require_thread(store, namespace, thread) if thread is not None else None
-        with show_spinner("verifying"):
+        with screen.show_spinner("verifying"):
             problems = list(store.verify(scope))
         url = store.url
     if as_json:
-        print_json({"archive": url, "thread": thread, "problems": problems})
+        screen.print_json({"archive": url, "thread": thread, "problems": problems})
     else:
         what = f"thread {thread} in {url}" if thread is not None else url
         for problem in problems:
-            print_line(problem)
-        count = format_count(len(problems), "problem")
-        print_line(f"{count} in {what}." if problems else f"{what}: everything is there and intact.")
+            screen.print_line(problem)
+        count = screen.format_count(len(problems), "problem")
+        screen.print_line(f"{count} in {what}." if problems else f"{what}: everything is there and intact.")
     if problems:
         raise typer.Exit(1)

@@ -19,25 +19,8 @@ from unabridged.formats import Message, get_format
 from unabridged.marks import find_view_record_ids
 from unabridged.sessions import Loaded, write_file_atomically
 from unabridged.sessions.files import SESSION_FORMATS, render_file
-from unabridged_cli import options
-from unabridged_cli.archives import (
-    decode_part,
-    find_conversation_scope,
-    open_compactor,
-    open_store,
-    render_messages,
-    require_thread,
-)
+from unabridged_cli import archives, options, screen
 from unabridged_cli.clients.file_undo import FileUndoResult, undo_compactions_in_file
-from unabridged_cli.screen import (
-    fail,
-    format_count,
-    format_turn_ranges,
-    print_json,
-    print_line,
-    print_notice,
-    show_spinner,
-)
 from unabridged_cli.targets import Target, resolve_target
 
 Layout = Literal["messages", "text", "all"]
@@ -70,7 +53,7 @@ def replay(
         _write_undo_result(target, loaded, undone, as_json=as_json)
         return
     where = (archive, namespace, thread or target.thread)
-    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), show_spinner("replaying"):
+    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), screen.show_spinner("replaying"):
         _write_messages(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
@@ -99,7 +82,7 @@ def undo(
         with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
             _retire_undone_records(loaded, target.file, undone.messages, where)
         return
-    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), show_spinner("undoing"):
+    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), screen.show_spinner("undoing"):
         _write_messages(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
@@ -107,7 +90,7 @@ def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
     """Return where the session comes from and goes to, which has to be named."""
     target = resolve_target(file, out, write=write)
     if target.out is None:
-        fail(f"say where it goes: -o OUT{', or --write to write the session back' if target.session else ''}", 2)
+        screen.fail(f"say where it goes: -o OUT{', or --write to write the session back' if target.session else ''}", 2)
     target.check_path()
     return target
 
@@ -119,7 +102,7 @@ def _load_target(target: Target, format_: str | None, which: str | None, max_siz
 
 
 def _undo_with_spinner(loaded: Loaded, *, every: bool = False) -> FileUndoResult | None:
-    with show_spinner("looking for compactions"):
+    with screen.show_spinner("looking for compactions"):
         return undo_compactions_in_file(loaded, every=every)
 
 
@@ -127,19 +110,18 @@ def _undo_with_spinner(loaded: Loaded, *, every: bool = False) -> FileUndoResult
 def _open_compactor_or_exit(loaded: Loaded, target: Target, where: _ArchiveLocation) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
     reader = get_format(loaded.format)
-    if loaded.kind in SESSION_FORMATS and not any(
-        find_view_record_ids(reader.read(message)) for message in loaded.messages
-    ):
-        fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
-    with open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
+    marks = (find_view_record_ids(reader.read(message)) for message in loaded.messages)
+    if loaded.kind in SESSION_FORMATS and not any(marks):
+        screen.fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
+    with archives.open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
         yield opened
 
 
 def _retire_undone_records(loaded: Loaded, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
     """Retire the records of the compactions that were undone in the file: one of them may have had several."""
     url, namespace, thread = where
-    with open_store(url) as store:
-        scope = find_conversation_scope(store, namespace, loaded, file, thread)
+    with archives.open_store(url) as store:
+        scope = archives.find_conversation_scope(store, namespace, loaded, file, thread)
         source: dict[str, Any] = {"format": loaded.format, "origin": loaded.origin_of()}
         with Compactor(archive=store, namespace=scope.namespace, window=_UNUSED_WINDOW, **source) as compactor:
             messages, last = loaded.messages, list[Message]()
@@ -164,8 +146,8 @@ def export(
     Not in the archive is what stayed in the context: system message, pinned messages, a person's newest message, the
     newest part.
     """
-    with open_store(archive) as store:
-        scope = require_thread(store, namespace, thread)
+    with archives.open_store(archive) as store:
+        scope = archives.require_thread(store, namespace, thread)
         records = store.records(scope)
         parts = store.parts(scope)
         write_file_atomically(out, (text.encode("utf-8", "replace") for text in _render_export(layout, parts, records)))
@@ -173,27 +155,26 @@ def export(
     stayed = [(before + 1, turn) for before, turn in pairwise(turns) if turn - before > 1]  # half-open ranges
     if as_json:
         counts = {"messages": len(parts), "compactions": len(records)}
-        print_json({"thread": thread, **counts, "stayed": stayed, "out": str(out)})
+        screen.print_json({"thread": thread, **counts, "stayed": stayed, "out": str(out)})
     else:
-        print_line(f"{format_count(len(parts), 'message')} written to {out}.")
+        screen.print_line(f"{screen.format_count(len(parts), 'message')} written to {out}.")
         if parts:
-            gaps = f"turns {format_turn_ranges(stayed)}, and " if stayed else ""
-            print_notice(
-                f"not in the archive, because it had not left the context: {gaps}all after turn {parts[-1].turn}."
-            )
+            gaps = f"turns {screen.format_turn_ranges(stayed)}, and " if stayed else ""
+            missing = f"{gaps}all after turn {parts[-1].turn}"
+            screen.print_notice(f"not in the archive, because it had not left the context: {missing}.")
 
 
 def _write_messages(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
     """Write what the archive gave back."""
     if messages is loaded.messages:
-        fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
+        screen.fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
     target.write(loaded, render_file(loaded, messages), backup=False)
     _print_message_counts(target, loaded, messages, as_json=as_json, thread=thread)
 
 
 def _write_undo_result(target: Target, loaded: Loaded, undone: FileUndoResult, *, as_json: bool) -> None:
     """Write a session without its compactions; in place, the file as it was stays beside it."""
-    with show_spinner("writing"):
+    with screen.show_spinner("writing"):
         target.write(loaded, undone.lines, backup=True)
     _print_message_counts(target, loaded, undone.messages, as_json=as_json, thread=target.thread)
 
@@ -203,21 +184,18 @@ def _print_message_counts(
 ) -> None:
     if as_json:
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}
-        print_json({"thread": thread, **counts, "out": str(target.out)})
+        screen.print_json({"thread": thread, **counts, "out": str(target.out)})
     else:
-        print_line(
-            f"{format_count(len(loaded.messages), 'message')} became {len(messages):,}, written to {target.out}."
-        )
+        count = screen.format_count(len(loaded.messages), "message")
+        screen.print_line(f"{count} became {len(messages):,}, written to {target.out}.")
 
 
 def _render_export(layout: Layout, parts: Sequence[Part], records: Sequence[Record]) -> Iterator[str]:
     """Yield the originals as they were, a line each; as text for people; or, with every record, as one document."""
     if layout != "all":
-        yield from render_messages(parts, as_text=layout == "text")
+        yield from archives.render_messages(parts, as_text=layout == "text")
         return
-    messages = [
-        {"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin, "message": decode_part(part)}
-        for part in parts
-    ]
+    about = ({"turn": part.turn, "hash": part.hash, "role": part.role, "origin": part.origin} for part in parts)
+    messages = [{**facts, "message": archives.decode_part(part)} for facts, part in zip(about, parts, strict=True)]
     document = {"records": [asdict(record) for record in records], "messages": messages}
     yield json.dumps(document, default=str, indent=1) + "\n"

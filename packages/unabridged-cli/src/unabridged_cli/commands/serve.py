@@ -11,11 +11,10 @@ import typer
 from unabridged.archive.names import check_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.recall.tools import Tools
-from unabridged_cli import mcp_server, options
+from unabridged_cli import mcp_server, options, screen
 from unabridged_cli.archives import describe_missing_thread, find_thread, open_store
 from unabridged_cli.clients.current_session import ToolCaller, client_from_mcp_name, find_caller
 from unabridged_cli.clients.session_tools import SessionTools
-from unabridged_cli.screen import fail, print_notice
 
 
 def mcp(
@@ -47,7 +46,7 @@ def mcp(
     """
     for option in ("token", "host"):
         if http is None and options.is_on_command_line(context, option):
-            fail(f"--{option} is for HTTP, and this serves over stdio: add --http PORT, or leave it out", 2)
+            screen.fail(f"--{option} is for HTTP, and this serves over stdio: add --http PORT, or leave it out", 2)
     how: dict[str, Any] = {} if http is None else {"transport": "http", "host": host, "port": http, "token": token}
     with open_store(archive, new=True) as store:
         if thread is None:
@@ -65,7 +64,6 @@ def _find_served_scope(store: Archive, namespace: str | None, thread: str) -> Sc
     """Return the thread that was named, which may come to be while this serves."""
     scope = find_thread(store, namespace, thread)
     if scope is None:
-        print_notice(
-            f"{describe_missing_thread(store, namespace, thread)}. Until it is compacted, a search finds nothing"
-        )
+        missing = describe_missing_thread(store, namespace, thread)
+        screen.print_notice(f"{missing}. Until it is compacted, a search finds nothing")
     return scope or Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)

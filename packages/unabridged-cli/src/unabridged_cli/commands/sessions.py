@@ -9,27 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from unabridged.errors import SettingsError
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.archives import list_scopes, open_store
-from unabridged_cli.clients import CLIENTS, SessionFile
-from unabridged_cli.clients.session_lookup import (
-    SessionOverview,
-    find_short_names,
-    is_folder_within,
-    list_all_sessions,
-    read_overview,
-)
+from unabridged_cli.clients import CLIENTS, SessionFile, session_lookup
 from unabridged_cli.clients.threads import session_thread_of
-from unabridged_cli.screen import (
-    build_table,
-    fail,
-    format_local_minute,
-    make_console,
-    print_json,
-    print_line,
-    print_notice,
-    track,
-)
 
 
 def sessions(
@@ -48,25 +31,23 @@ def sessions(
     is what compact, replay, undo, search and show take. Sessions of opencode are only listed.
     """
     if client is not None and client not in CLIENTS:
-        fail(f"unknown client {client!r}: choose one of {', '.join(CLIENTS)}", 2)
-    known = list_all_sessions(os.environ, client)
-    overviews = [(session, read_overview(session)) for session in track(known, "reading")]
+        screen.fail(f"unknown client {client!r}: choose one of {', '.join(CLIENTS)}", 2)
+    known = session_lookup.list_all_sessions(os.environ, client)
+    overviews = [(session, session_lookup.read_overview(session)) for session in screen.track(known, "reading")]
     if project is not None:
-        overviews = [pair for pair in overviews if is_folder_within(pair[1].project, str(project))]
+        overviews = [pair for pair in overviews if session_lookup.is_folder_within(pair[1].project, str(project))]
     archived = _read_archive_times(archive, namespace)
-    names = find_short_names((session for session, _ in overviews), known)
+    names = session_lookup.find_short_names((session for session, _ in overviews), known)
     if as_json:
-        print_json({"sessions": [_build_session_facts(*pair, archived) for pair in overviews]})
+        screen.print_json({"sessions": [_build_session_facts(*pair, archived) for pair in overviews]})
     elif not overviews:
-        print_line("There are no sessions.")
+        screen.print_line("There are no sessions.")
     else:
         columns = ("session", "project", "changed", "size", "compactions", "archived")
-        rows = [
-            _format_session_row(names[session.path], session, overview, archived) for session, overview in overviews
-        ]
-        result = build_table("Sessions", columns, rows)
+        rows = [_format_session_row(names[pair[0].path], *pair, archived) for pair in overviews]
+        result = screen.build_table("Sessions", columns, rows)
         result.columns[0].no_wrap = True  # it is there to be copied
-        make_console().print(result)
+        screen.make_console().print(result)
 
 
 def _read_archive_times(url: str | None, namespace: str | None) -> dict[str, float | None]:
@@ -80,38 +61,30 @@ def _read_archive_times(url: str | None, namespace: str | None) -> dict[str, flo
             return times
     except SettingsError as error:
         if url is not None:
-            print_notice(str(error))
+            screen.print_notice(str(error))
         return {}
 
 
 def _build_session_facts(
-    session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]
+    session: SessionFile, overview: session_lookup.SessionOverview, archived: dict[str, float | None]
 ) -> dict[str, Any]:
+    file = {"client": session.client, "id": session.id, "path": str(session.path), "project": overview.project or None}
+    numbers = {"size": session.size, "modified": session.modified, "compactions": overview.compactions}
     thread = session.thread
-    return {
-        "client": session.client,
-        "id": session.id,
-        "path": str(session.path),
-        "project": overview.project or None,
-        "size": session.size,
-        "modified": session.modified,
-        "compactions": overview.compactions,
-        "thread": thread,
-        "in_archive": thread in archived,
-        "archived": archived.get(thread),
-    }
+    return file | numbers | {"thread": thread, "in_archive": thread in archived, "archived": archived.get(thread)}
 
 
 def _format_session_row(
-    name: str, session: SessionFile, overview: SessionOverview, archived: dict[str, float | None]
+    name: str, session: SessionFile, overview: session_lookup.SessionOverview, archived: dict[str, float | None]
 ) -> tuple[object, ...]:
     time = archived.get(session.thread)
-    when = format_local_minute(time) if time else "yes" if session.thread in archived else "no"
+    when = screen.format_local_minute(time) if time else "yes" if session.thread in archived else "no"
     home = f"{Path.home()}{os.sep}"
-    project = (
-        f"~{os.sep}{overview.project.removeprefix(home)}" if overview.project.startswith(home) else overview.project
-    )
-    return name, project, format_local_minute(session.modified), _format_size(session.size), overview.compactions, when
+    project = overview.project
+    if project.startswith(home):
+        project = f"~{os.sep}{project.removeprefix(home)}"
+    changed, size = screen.format_local_minute(session.modified), _format_size(session.size)
+    return name, project, changed, size, overview.compactions, when
 
 
 def _format_size(count: int) -> str:

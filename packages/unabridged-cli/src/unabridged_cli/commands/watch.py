@@ -20,9 +20,8 @@ from unabridged.sessions import Loaded, SessionFileError, load
 from unabridged.settings import FALLBACK_WINDOW
 from unabridged.sizes import parse_size
 from unabridged.tokens.models import find_model_info
-from unabridged_cli import options
+from unabridged_cli import options, screen
 from unabridged_cli.picture import COLORS, BarPiece, draw_bar
-from unabridged_cli.screen import escape_control_characters, fail, format_count, make_console, print_json, print_line
 from unabridged_corpus.weigh import weigh_conversation
 
 
@@ -48,8 +47,8 @@ class _WindowFill:
         """Return the numbers for people."""
         grown = "" if self.grown is None else f" ({self.grown:+,})"
         full = f"{self.tokens:,} of {self.window:,} tokens, {self.tokens / self.window:.0%} full{grown}"
-        return escape_control_characters(
-            f"{format_count(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}"
+        return screen.escape_control_characters(
+            f"{screen.format_count(self.messages, 'message')}, {full}{self.problem and '; ' + self.problem}"
         )
 
 
@@ -71,22 +70,22 @@ def watch(
     In a pipe a line is printed for each change; with --json a JSON object on each line.
     """
     if options.is_stdin(file):
-        fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
+        screen.fail("watch follows a file as it grows: name one. unabridged measure - reads standard input once", 2)
     tokens = parse_size(window, "a window") if window else None
     max_bytes = parse_size(max_size, "a size")
     read = partial(load, file, format=format_, which=options.parse_index_or_id(which), max_size=max_bytes)
     looks = _follow_file(file, lambda: _measure_fill(read(), model, tokens), interval)
-    screen = make_console()
-    live = screen.is_terminal and not (as_json or once)
+    console = screen.make_console()
+    live = console.is_terminal and not (as_json or once)
     try:
-        with Live(console=screen, auto_refresh=False) if live else nullcontext() as display:
+        with Live(console=console, auto_refresh=False) if live else nullcontext() as display:
             for look in islice(looks, 1 if once else None):
                 if as_json:
-                    print_json(look.to_json())
+                    screen.print_json(look.to_json())
                 elif display:
-                    display.update(_draw_fill(look, trigger, screen.width), refresh=True)
+                    display.update(_draw_fill(look, trigger, console.width), refresh=True)
                 else:
-                    print_line(look.format_line())
+                    screen.print_line(look.format_line())
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
 

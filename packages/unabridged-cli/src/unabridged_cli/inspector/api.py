@@ -87,22 +87,19 @@ class Api:
     def _list_threads(self, arguments: Arguments) -> dict[str, Any]:
         first, count = _parse_number(arguments, "first", 0), min(_parse_number(arguments, "count", 60), PAGE_ROWS)
         contains = arguments.get("contains", "")[:_MAX_ARGUMENT_CHARACTERS]
-        return self._listing.read_page(
-            arguments.get("namespace", ""), arguments.get("order", "used"), contains, first, count
-        )
+        namespace, order = arguments.get("namespace", ""), arguments.get("order", "used")
+        return self._listing.read_page(namespace, order, contains, first, count)
 
     def _describe_thread(self, arguments: Arguments) -> dict[str, Any]:
-        return threads.describe_thread(
-            self._archive, self._find_scope(arguments), max(1, _parse_number(arguments, "newest", threads.MAX_RECORDS))
-        )
+        count = max(1, _parse_number(arguments, "newest", threads.MAX_RECORDS))
+        return threads.describe_thread(self._archive, self._find_scope(arguments), count)
 
     def _describe_record(self, arguments: Arguments) -> dict[str, Any]:
         return compactions.describe_compaction(self._archive, self._find_scope(arguments), arguments.get("record", ""))
 
     def _describe_context(self, arguments: Arguments) -> dict[str, Any]:
-        return compactions.describe_context_after(
-            self._archive, self._find_scope(arguments), arguments.get("record", "")
-        )
+        scope, record_id = self._find_scope(arguments), arguments.get("record", "")
+        return compactions.describe_context_after(self._archive, scope, record_id)
 
     def _list_messages(self, arguments: Arguments) -> dict[str, Any]:
         first = _parse_number(arguments, "first", 0)
@@ -114,17 +111,14 @@ class Api:
         return {"messages": threads.list_inserted_messages(self._archive, self._find_scope(arguments), hashes)}
 
     def _read_message(self, arguments: Arguments) -> dict[str, Any]:
-        turn = _parse_number(arguments, "turn", -1)
-        return {
-            "message": threads.read_message(self._archive, self._find_scope(arguments), turn, arguments.get("hash", ""))
-        }
+        turn, name = _parse_number(arguments, "turn", -1), arguments.get("hash", "")
+        return {"message": threads.read_message(self._archive, self._find_scope(arguments), turn, name)}
 
     def _search(self, arguments: Arguments) -> dict[str, Any]:
         query, first = arguments.get("query", "")[:_MAX_ARGUMENT_CHARACTERS], _parse_number(arguments, "first", 0)
         if arguments.get("thread"):
-            return search.search_threads(
-                self._archive, lookup.ThreadSearch(query, [self._find_scope(arguments)]), first, limit=20
-            )
+            in_thread = lookup.ThreadSearch(query, [self._find_scope(arguments)])
+            return search.search_threads(self._archive, in_thread, first, limit=20)
         last_query, matches = self._last_search
         if first == 0 or last_query != query:
             matches = lookup.find_threads(self._archive, self._archive.namespaces(), query)

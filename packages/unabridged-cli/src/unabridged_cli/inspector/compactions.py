@@ -64,9 +64,8 @@ def describe_context_after(archive: Archive, scope: Scope, record_id: str) -> di
 def _find_compaction(archive: Archive, scope: Scope, record_id: str) -> Record:
     record = archive.record(scope, record_id)
     if record is None or not is_compaction(record):
-        raise NotInArchive(
-            f"there is no compaction {record_id!r} in this thread: the thread was forgotten, or begun anew"
-        )
+        why = "the thread was forgotten, or begun anew"
+        raise NotInArchive(f"there is no compaction {record_id!r} in this thread: {why}")
     return record
 
 
@@ -94,9 +93,8 @@ def _find_positions_before(
 ) -> list[MessagePosition]:
     """Return turn and hash of every message of the original list; the turn is -1 for what was put in before."""
     prior = find_record(archive, record.scope, record.prior) if record.prior else None
-    turns = find_original_turns(
-        AppliedRecord(prior, prior.start) if prior else None, max(count, record.start + len(record.before))
-    )
+    applied = AppliedRecord(prior, prior.start) if prior else None
+    turns = find_original_turns(applied, max(count, record.start + len(record.before)))
     earlier = _find_positions_after(archive, prior, levels) if prior is not None and levels > 0 else []
     return [earlier[i] if i < len(earlier) else (turn, None) for i, turn in enumerate(turns)]
 
@@ -106,10 +104,8 @@ def _find_fates(archive: Archive, record: Record) -> dict[int, tuple[int, Fate]]
     exchanged = find_replacements(record)
     if record.kind == "clearing":
         return {j: (i, "cleared") for j, i in exchanged.items()}
-    texts = {
-        part.hash: part.text
-        for part in read_parts_by_hash(archive, record.scope, _filter_hashes(record.after[j] for j in exchanged))
-    }
+    hashes = _filter_hashes(record.after[j] for j in exchanged)
+    texts = {part.hash: part.text for part in read_parts_by_hash(archive, record.scope, hashes)}
     return {j: (i, _detect_fate(texts.get(str(record.after[j]), ""))) for j, i in exchanged.items()}
 
 

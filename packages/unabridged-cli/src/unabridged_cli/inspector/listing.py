@@ -49,10 +49,7 @@ class ThreadListing:
     def namespaces(self) -> list[dict[str, Any]]:
         """Return each namespace with the number of its threads."""
         counts = Counter(namespace for namespace, _, _ in self._load_rows(new=True))
-        return [
-            {"id": hash_names(name), "name": shorten_name(name), "threads": count}
-            for name, count in sorted(counts.items())
-        ]
+        return [describe_namespace(name, count) for name, count in sorted(counts.items())]
 
     def read_page(self, namespace: str, order: str, contains: str, first: int, count: int) -> dict[str, Any]:
         """Return how many threads there are, and so many of them from `first` on, with their contents."""
@@ -90,9 +87,7 @@ class ThreadListing:
         session = sessions.describe_session(self._archive, scope)
         own = sum(count for kind, count in kinds.items() if kind in COMPACTION_KINDS)
         return {
-            "id": thread_id(scope),
-            "namespace": shorten_name(scope.namespace),
-            "name": shorten_name(scope.thread),
+            **name_thread(scope),
             "words": self._read_first_words(scope),
             "session": session,
             "used": used or None,
@@ -110,13 +105,11 @@ class ThreadListing:
 
     def _read_contents(self, scopes: Sequence[Scope]) -> dict[Scope, ThreadContents]:
         spaces = dict.fromkeys(scope.namespace for scope in scopes)
-        return {
-            Scope(space, contents.thread): contents
-            for space in spaces
-            for contents in self._archive.holdings(
-                space, [scope.thread for scope in scopes if scope.namespace == space]
-            )
-        }
+        found: dict[Scope, ThreadContents] = {}
+        for space in spaces:
+            names = [scope.thread for scope in scopes if scope.namespace == space]
+            found |= {Scope(space, contents.thread): contents for contents in self._archive.holdings(space, names)}
+        return found
 
     def _load_rows(self, *, new: bool) -> list[Row]:
         with self._lock:
@@ -150,6 +143,17 @@ class ThreadListing:
 def thread_id(scope: Scope) -> str:
     """Return what the page calls a thread."""
     return hash_names(*scope)
+
+
+def name_thread(scope: Scope) -> dict[str, Any]:
+    """Return what the page calls a thread, and its names as a list shows them."""
+    names = {"namespace": shorten_name(scope.namespace), "name": shorten_name(scope.thread)}
+    return {"id": thread_id(scope), **names}
+
+
+def describe_namespace(name: str, threads: int) -> dict[str, Any]:
+    """Return what the page shows of a namespace with so many threads."""
+    return {"id": hash_names(name), "name": shorten_name(name), "threads": threads}
 
 
 def hash_names(*names: str) -> str:

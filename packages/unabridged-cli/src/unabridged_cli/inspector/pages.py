@@ -19,7 +19,7 @@ from typing import Any, Final
 from unabridged.archive.address import hide_credentials
 from unabridged.archive.protocol import Archive, Scope
 from unabridged_cli.inspector import compactions, threads
-from unabridged_cli.inspector.listing import hash_names, shorten_name
+from unabridged_cli.inspector.listing import describe_namespace
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -80,20 +80,16 @@ def collect_frozen_data(archive: Archive, scope: Scope) -> dict[str, Any]:
     put_in = {row[2] for record in records.values() for row in (*record["before"], *record["after"]) if row[2]}
     parts = archive.parts(scope)
     put_in -= {part.hash for part in parts}
-    messages = [threads.describe_message(scope, part, FROZEN_CHARACTERS) for part in parts]
-    messages += [
-        threads.describe_message(scope, part, FROZEN_CHARACTERS)
-        for part in threads.read_parts_by_hash(archive, scope, sorted(put_in))
-    ]
+    shown = [*parts, *threads.read_parts_by_hash(archive, scope, sorted(put_in))]
     return {
         "about": {
             "archive": hide_credentials(archive.url), "write": False, "threads": 1,
-            "namespaces": [{"id": hash_names(scope.namespace), "name": shorten_name(scope.namespace), "threads": 1}],
+            "namespaces": [describe_namespace(scope.namespace, 1)],
         },
         "thread": thread,
         "records": records,
         "contexts": {record_id: compactions.describe_context_after(archive, scope, record_id) for record_id in ids},
-        "messages": messages,
+        "messages": [threads.describe_message(scope, part, FROZEN_CHARACTERS) for part in shown],
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.recall import Result, lookup
 from unabridged_cli.inspector import sessions
-from unabridged_cli.inspector.listing import shorten_name, thread_id
+from unabridged_cli.inspector.listing import name_thread
 
 ANSWER_SECONDS: Final = 0.25
 """Time of one answer: what is found is shown while the rest is searched."""
@@ -45,9 +45,5 @@ def _build_result_row(scope: Scope, result: Result) -> dict[str, Any]:
     shown = {name: facts[name] for name in ("turn", "ref", "whose", "origin", "excerpt", "offset", "length")}
     for side in ("before", "after"):
         shown[side] = facts[side] and {"turn": facts[side]["turn"], "text": facts[side]["text"]}
-    return {
-        "thread": thread_id(scope),
-        "namespace": shorten_name(scope.namespace),
-        "name": shorten_name(scope.thread),
-        **shown,
-    }
+    names = name_thread(scope)
+    return {"thread": names.pop("id"), **names, **shown}

@@ -184,9 +184,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RequestRefused(HTTPStatus.FORBIDDEN, "Only the page itself may ask for this.")
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            raise _RequestRefused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body of up to {MAX_BODY_BYTES:,} bytes is needed."
-            )
+            words = f"A body of up to {MAX_BODY_BYTES:,} bytes is needed."
+            raise _RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, words)
         body = self.rfile.read(int(length))
         if self.headers.get("Content-Type", "").partition(";")[0].strip() != "application/json":
             raise _RequestRefused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is needed.")

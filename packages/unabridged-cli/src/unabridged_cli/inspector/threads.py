@@ -66,24 +66,12 @@ def describe_records(records: Sequence[Record]) -> list[dict[str, Any]]:
     for record in records:
         receipt = receipt_from_dict(record.data["receipt"])
         new = max(0, receipt.messages_after - len(record.data["turns"]))
-        turn = record.data["next_turn"] + new
-        found.append(
-            {
-                "id": record.id,
-                "kind": record.kind,
-                "created": record.created,
-                "turn": max(turn, found[-1]["turn"] if found else 1),
-                "before": receipt.tokens_before,
-                "after": receipt.tokens_after,
-                "messages_before": receipt.messages_before,
-                "messages_after": receipt.messages_after,
-                "reason": receipt.reason,
-                "summariser": receipt.summariser,
-                "cost": receipt.cost,
-                "prior": record.prior,
-                "limits": record.data.get("limits"),
-            }
-        )
+        turn = max(record.data["next_turn"] + new, found[-1]["turn"] if found else 1)
+        which = {"id": record.id, "kind": record.kind, "created": record.created, "turn": turn}
+        tokens = {"before": receipt.tokens_before, "after": receipt.tokens_after}
+        messages = {"messages_before": receipt.messages_before, "messages_after": receipt.messages_after}
+        how = {"reason": receipt.reason, "summariser": receipt.summariser, "cost": receipt.cost}
+        found.append(which | tokens | messages | how | {"prior": record.prior, "limits": record.data.get("limits")})
     return found
 
 
@@ -146,13 +134,8 @@ def describe_message(scope: Scope, part: Part, room: int) -> dict[str, Any]:
 
 def _describe_part(scope: Scope, part: Part) -> dict[str, Any]:
     view = read_view(part.body) if part.turn < 0 else None
-    return {
-        "turn": part.turn,
-        "hash": part.hash,
-        "ref": make_reference(scope, part.turn, part.hash) if part.turn >= 0 else None,
-        "role": part.role,
-        "origin": part.origin,
-        "length": len(part.text),
-        "summary": view is not None and find_summary_turn_id(view) is not None,
-        "text": " ".join(part.text[: 4 * PREVIEW_CHARACTERS].split())[:PREVIEW_CHARACTERS],
-    }
+    ref = make_reference(scope, part.turn, part.hash) if part.turn >= 0 else None
+    is_summary = view is not None and find_summary_turn_id(view) is not None
+    text = " ".join(part.text[: 4 * PREVIEW_CHARACTERS].split())[:PREVIEW_CHARACTERS]
+    which = {"turn": part.turn, "hash": part.hash, "ref": ref, "role": part.role, "origin": part.origin}
+    return which | {"length": len(part.text), "summary": is_summary, "text": text}

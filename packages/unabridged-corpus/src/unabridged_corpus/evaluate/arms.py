@@ -113,11 +113,9 @@ def choose_arms(names: list[str], model: Any = None) -> dict[str, ArmFactory]:
         known["model"] = build_model_arm(model)
     known["tail"] = build_tail_arm
     if peers.is_langchain_installed():
-        known |= {
-            "langchain": peers.build_langchain_arm(trim=peers.DEFAULT_TRIM_TOKENS),
-            "langchain-untrimmed": peers.build_langchain_arm(trim=None),
-            "unabridged+20": build_arm_with_last_messages,
-        }
+        known["langchain"] = peers.build_langchain_arm(trim=peers.DEFAULT_TRIM_TOKENS)
+        known["langchain-untrimmed"] = peers.build_langchain_arm(trim=None)
+        known["unabridged+20"] = build_arm_with_last_messages
     unknown = [name for name in names if name not in known]
     if unknown:
         missing = " (needs --model)" if unknown[0] == "model" else ""

@@ -63,9 +63,8 @@ def find_cut_points(conversation: EvalConversation, every: int) -> Iterator[CutP
         before, after = conversation.views[:place], conversation.views[place:]
         if needed := find_needs_in_views(before, after):
             following = next((view.origin for view in after if view.origin != "host"), "")
-            yield CutPoint(
-                conversation, place, () if following == "person" else tuple(find_newest_person_message(before)), needed
-            )
+            kept = () if following == "person" else tuple(find_newest_person_message(before))
+            yield CutPoint(conversation, place, kept, needed)
 
 
 def make_token_counter() -> tuple[CountFunction, str]:

@@ -58,13 +58,12 @@ class LangChainPeer:
         self._views, self._budget, self._count = views, budget, count
         self._messages: list[Any] = []
         middleware: Any = SummarizationMiddleware  # its generics are no concern of ours
-        self._middleware = middleware(
-            FakeListChatModel(responses=["never asked"]),
-            trigger=trigger,
-            trim_tokens_to_summarize=trim,
-            summarizer=self._summarise,
-            token_counter=lambda messages: sum(count(_message_to_text(message)) + 6 for message in messages),
-        )
+
+        def count_tokens(messages: Sequence[Any]) -> int:
+            return sum(count(_message_to_text(message)) + 6 for message in messages)
+
+        how = {"trim_tokens_to_summarize": trim, "summarizer": self._summarise, "token_counter": count_tokens}
+        self._middleware = middleware(FakeListChatModel(responses=["never asked"]), trigger=trigger, **how)
 
     def add(self, index: int) -> None:
         """Add the message with this index."""

@@ -49,15 +49,8 @@ def score_unabridged(
 ) -> QuestionScore:
     """Return the score inside our window, with the archive to search."""
     archive = MemoryArchive()
-    compactor = Compactor(
-        model,
-        agent=AGENT,
-        exact=has_exact_tokenizer(),
-        window=window,
-        archive=archive,
-        namespace=_THREAD,
-        format=conversation.format,
-    )
+    where: dict[str, Any] = {"archive": archive, "namespace": _THREAD, "format": conversation.format}
+    compactor = Compactor(model, agent=AGENT, exact=has_exact_tokenizer(), window=window, **where)
     reader = get_format(conversation.format)
     messages: list[Any] = []
     shares: list[float] = []

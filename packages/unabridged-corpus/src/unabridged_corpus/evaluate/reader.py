@@ -130,9 +130,8 @@ def render_conversation(views: Sequence[View], first: int, room: int) -> str:
 
 def ask_probes(reader: ReadingModel, head: str, wanted: int, save: SaveText) -> list[Probe]:
     """Return so many probes on the conversation in `head`, written before any text is seen."""
-    task = fill_prompt_part(
-        "probes", probes=wanted, kinds="\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
-    )
+    kinds = "\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
+    task = fill_prompt_part("probes", probes=wanted, kinds=kinds)
     return reader.ask_until_valid(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), save, "probes")
 
 
@@ -150,12 +149,9 @@ def ask_marks(
     asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
     blocks = "\n\n".join(wrap_in_tags(f"text {letter}", remove_unsendable(text), key) for letter, text in texts.items())
     asked = wrap_in_tags("probes", remove_unsendable(asked), key)
-    task = fill_prompt_part(
-        "marks", texts=blocks, asked=asked, stays=stays, letters=", ".join(texts), probes=len(probes)
-    )
-    return reader.ask_until_valid(
-        f"{head}\n\n{task}", lambda value: read_marks(value, list(texts), len(probes)), save, "marks"
-    )
+    shown = {"texts": blocks, "asked": asked, "stays": stays, "letters": ", ".join(texts), "probes": len(probes)}
+    prompt = f"{head}\n\n{fill_prompt_part('marks', **shown)}"
+    return reader.ask_until_valid(prompt, lambda value: read_marks(value, list(texts), len(probes)), save, "marks")
 
 
 # -- what is accepted -------------------------------------------------------------------------------------------------
@@ -184,13 +180,8 @@ def read_marks(value: Any, letters: Sequence[str], probes: int) -> dict[str, Any
     marks = [{"probe": (number,), "points": (0, 1, 2), "reason": str} for number in range(1, probes + 1)]
     known = tuple(letters)
     false = [..., {"text": known, "statement": str, "why": str}]
-    shape = {
-        "marks": dict.fromkeys(letters, marks),
-        "preferred": [..., known],
-        "how": PREFERENCE_STRENGTHS,
-        "false": false,
-    }
-    require_shape(value, shape)
+    given = {"marks": dict.fromkeys(letters, marks), "preferred": [..., known], "how": PREFERENCE_STRENGTHS}
+    require_shape(value, {**given, "false": false})
     marked: dict[str, Any] = value
     preferred = marked["preferred"]
     if len(set(preferred)) != len(preferred) or not preferred or (len(preferred) > 1) != (marked["how"] == "tie"):

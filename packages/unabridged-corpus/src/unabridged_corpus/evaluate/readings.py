@@ -19,14 +19,7 @@ from typing import Any
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.sessions import write_file_atomically
 from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
-from unabridged_corpus.evaluate.candidates import (
-    MESSAGES_AFTER,
-    OWN_NAMES,
-    Candidates,
-    choose_cut,
-    conversation_to_file_name,
-    make_candidates,
-)
+from unabridged_corpus.evaluate import candidates
 from unabridged_corpus.evaluate.data import EvalConversation
 from unabridged_corpus.evaluate.reader import (
     Probe,
@@ -114,7 +107,7 @@ def read_all_conversations(
     kept in `folder`, where the texts stand under their letters; the folder `letters` in it says whose they are.
     """
     brought = dict(texts or {})
-    if taken := [name for name in brought if name in OWN_NAMES]:
+    if taken := [name for name in brought if name in candidates.OWN_NAMES]:
         raise SettingsError(f"{taken[0]!r} is the name of a text that is made here: call yours something else")
     if len(brought) > MAX_GIVEN_TEXTS:
         raise SettingsError(f"{len(brought)} texts are too many for one reader: bring at most {MAX_GIVEN_TEXTS}")
@@ -126,23 +119,21 @@ def read_all_conversations(
         for one in filter(None, (voice, writer)):
             stack.callback(one.asker.close)
         for number, conversation in enumerate(conversations, 1):
-            name, place = conversation.name, choose_cut(conversation, window)
+            name, place = conversation.name, candidates.choose_cut(conversation, window)
             if place is None:
                 found.skipped.append(name)
                 continue
             with _collect_failure(f"{name}: the texts and the probes", found.failed, tell):
-                made = make_candidates(conversation, place, budget, writer, brought)
-                sheet = _ReadingSheet(
-                    f"{number:03}-{conversation_to_file_name(name)}", conversation, place, made, voice, save
-                )
+                made = candidates.make_candidates(conversation, place, budget, writer, brought)
+                kept = f"{number:03}-{candidates.conversation_to_file_name(name)}"
+                sheet = _ReadingSheet(kept, conversation, place, made, voice, save)
                 asked = ask_probes(voice, sheet.head, probes, sheet.save)
                 for turn in range(1, readings + 1):
                     with _collect_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
     names = dict.fromkeys(name for reading in found.readings for name in reading.characters)
-    found.rows.extend(
-        _summarise_candidate(name, [one for one in found.readings if name in one.marks]) for name in names
-    )
+    for name in names:
+        found.rows.append(_summarise_candidate(name, [one for one in found.readings if name in one.marks]))
     save("report.json", json.dumps(asdict(found), indent=1))
     return found
 
@@ -165,7 +156,7 @@ class _ReadingSheet:
         folder: str,
         conversation: EvalConversation,
         place: int,
-        made: Candidates,
+        made: candidates.Candidates,
         voice: ReadingModel,
         save: SaveText,
     ) -> None:
@@ -173,7 +164,9 @@ class _ReadingSheet:
         self.save: SaveText = lambda file, text: save(f"{folder}/{file}", text)
         dealt = Random(conversation.name).sample(LETTERS, len(made.texts))  # noqa: S311 - dealt the same way again
         self.letters = dict(sorted(zip(dealt, made.texts, strict=True)))
-        after = render_conversation(conversation.views[place : place + MESSAGES_AFTER], place, voice.room // 5)
+        after = render_conversation(
+            conversation.views[place : place + candidates.MESSAGES_AFTER], place, voice.room // 5
+        )
         left = voice.room - len(after) - sum(map(len, made.texts.values())) - PROMPT_CHARACTERS
         before = render_conversation(conversation.views[:place], 0, left)
         self.key = draw_key(before, after, *made.texts.values())
@@ -192,23 +185,15 @@ class _ReadingSheet:
         """Return the reader's marks, by the names of the texts."""
         stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
         texts = self.texts(turn)
-        judged = ask_marks(
-            self.voice,
-            self.head,
-            texts,
-            probes,
-            stays=stays,
-            key=self.key,
-            save=lambda file, text: self.save(f"reading-{turn}-{file}", text),
-        )
-        false = [
-            {
-                **row,
-                "text": self.letters[row["text"]],
-                "found": _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]]),
-            }
-            for row in judged["false"]
-        ]
+
+        def save(file: str, text: str) -> None:
+            self.save(f"reading-{turn}-{file}", text)
+
+        judged = ask_marks(self.voice, self.head, texts, probes, stays=stays, key=self.key, save=save)
+        false = []
+        for row in judged["false"]:
+            is_found = _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]])
+            false.append({**row, "text": self.letters[row["text"]], "found": is_found})
         marks = {name: judged["marks"][letter] for letter, name in self.letters.items()}
         preferred = [self.letters[letter] for letter in judged["preferred"]]
         sizes = {name: len(text) for name, text in self.made.texts.items()}
@@ -220,19 +205,10 @@ def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> Candida
     most = sum(2 * len(reading.probes) for reading in readings)
     first = [reading for reading in readings if name in reading.preferred]
     hows = Counter(reading.how for reading in first)
-    return CandidateRow(
-        name,
-        int(fmean(reading.characters[name] for reading in readings)),
-        points,
-        most,
-        points / most,
-        sum(1 / len(reading.preferred) for reading in first),
-        hows["clear"],
-        hows["narrow"],
-        hows["tie"],
-        sum(row["text"] == name and row["found"] for reading in readings for row in reading.false),
-        len(readings),
-    )
+    characters = int(fmean(reading.characters[name] for reading in readings))
+    preferred = sum(1 / len(reading.preferred) for reading in first), hows["clear"], hows["narrow"], hows["tie"]
+    false = sum(row["text"] == name and row["found"] for reading in readings for row in reading.false)
+    return CandidateRow(name, characters, points, most, points / most, *preferred, false, len(readings))
 
 
 def _collapse_whitespace(text: str) -> str:

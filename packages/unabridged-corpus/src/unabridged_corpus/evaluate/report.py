@@ -8,15 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from unabridged_corpus.evaluate import peers, questions
+from unabridged_corpus.evaluate import cut_points, peers, questions
 from unabridged_corpus.evaluate.arms import choose_arms
-from unabridged_corpus.evaluate.cut_points import (
-    ArmFactory,
-    CountFunction,
-    CutPoint,
-    find_cut_points,
-    make_token_counter,
-)
 from unabridged_corpus.evaluate.data import EvalConversation
 from unabridged_corpus.evaluate.questions import QuestionScore
 from unabridged_corpus.evaluate.score import NeedsScore, average_shares, count_held_needs
@@ -79,18 +72,11 @@ class _Scores:
     def build_row(self, arm: str, budget: int) -> NeedsRow:
         files, names = average_shares(self.needs_scores)
         pooled = [one for listed in self.needs_scores.values() for one in listed]
-        return NeedsRow(
-            arm,
-            budget,
-            int(fmean(self.tokens)),
-            files,
-            names,
-            _divide_or_one(sum(one.files for one in pooled), sum(one.files_needed for one in pooled)),
-            _divide_or_one(sum(one.names for one in pooled), sum(one.names_needed for one in pooled)),
-            fmean(map(fmean, self.verbatim.values())),
-            len(self.needs_scores),
-            len(pooled),
-        )
+        pooled_files = _divide_or_one(sum(one.files for one in pooled), sum(one.files_needed for one in pooled))
+        pooled_names = _divide_or_one(sum(one.names for one in pooled), sum(one.names_needed for one in pooled))
+        tokens, verbatim = int(fmean(self.tokens)), fmean(map(fmean, self.verbatim.values()))
+        shares = files, names, pooled_files, pooled_names, verbatim
+        return NeedsRow(arm, budget, tokens, *shares, len(self.needs_scores), len(pooled))
 
 
 def evaluate(
@@ -103,7 +89,7 @@ def evaluate(
     model: Any = None,
 ) -> EvaluationReport:
     """Measure every arm on these conversations, cut where a window of this size would be full; return the report."""
-    count, counted = make_token_counter()
+    count, counted = cut_points.make_token_counter()
     factories = choose_arms(list(arms), model)
     scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in factories}
     answered: dict[str, list[QuestionScore]] = {}
@@ -120,14 +106,14 @@ def evaluate(
 def _score_needs(
     conversation: EvalConversation,
     window: int,
-    factories: dict[str, ArmFactory],
+    factories: dict[str, cut_points.ArmFactory],
     scores: dict[tuple[int, str], _Scores],
-    count: CountFunction,
+    count: cut_points.CountFunction,
 ) -> None:
-    cut_points = list(find_cut_points(conversation, window))
+    points = list(cut_points.find_cut_points(conversation, window))
     for (budget, name), arm_scores in scores.items():
         arm = factories[name](budget, count)
-        for cut_point in cut_points:
+        for cut_point in points:
             text = arm(cut_point)
             whole = f"{text}\n{cut_point.text_beside_summary()}"
             arm_scores.tokens.append(count(text))
@@ -135,13 +121,13 @@ def _score_needs(
             arm_scores.verbatim.setdefault(conversation.name, []).append(_find_verbatim_share(cut_point, whole))
 
 
-def _find_verbatim_share(cut_point: CutPoint, text: str) -> float:
+def _find_verbatim_share(cut_point: cut_points.CutPoint, text: str) -> float:
     words = [view.text.strip() for view in cut_point.before if view.origin == "person" and view.text.strip()]
     return sum(one in text for one in words) / len(words) if words else 1.0
 
 
 def _score_questions(
-    conversation: EvalConversation, window: int, names: Iterable[str], count: CountFunction, model: Any
+    conversation: EvalConversation, window: int, names: Iterable[str], count: cut_points.CountFunction, model: Any
 ) -> dict[str, QuestionScore]:
     """Return the scores of one conversation's questions, for each arm that can be replayed in a window."""
     scores: dict[str, QuestionScore] = {}
@@ -162,16 +148,10 @@ def _score_questions(
 def _build_questions_row(name: str, window: int, listed: Sequence[QuestionScore]) -> QuestionsRow:
     asked = sum(one.asked for one in listed)
     reached = [one.or_search for one in listed if one.or_search is not None]
-    return QuestionsRow(
-        name,
-        window,
-        int(fmean(one.tokens for one in listed)),
-        _divide_or_one(sum(one.in_context for one in listed), asked),
-        fmean(one.after_cuts for one in listed),
-        _divide_or_one(sum(reached), asked) if reached else None,
-        asked,
-        len(listed),
-    )
+    tokens, after_cuts = int(fmean(one.tokens for one in listed)), fmean(one.after_cuts for one in listed)
+    in_context = _divide_or_one(sum(one.in_context for one in listed), asked)
+    or_search = _divide_or_one(sum(reached), asked) if reached else None
+    return QuestionsRow(name, window, tokens, in_context, after_cuts, or_search, asked, len(listed))
 
 
 def _divide_or_one(part: float, whole: float) -> float:

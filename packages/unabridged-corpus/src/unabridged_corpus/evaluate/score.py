@@ -86,12 +86,8 @@ def find_needs_in_views(before: Sequence[View], after: Sequence[View], calls: in
 
 def count_held_needs(text: str, needed: Needs) -> NeedsScore:
     """Count how many of the needed files and names the text contains; of a file its base name is enough."""
-    return NeedsScore(
-        sum(path.rpartition("/")[2] in text for path in needed.files),
-        len(needed.files),
-        sum(name in text for name in needed.names),
-        len(needed.names),
-    )
+    files = sum(path.rpartition("/")[2] in text for path in needed.files)
+    return NeedsScore(files, len(needed.files), sum(name in text for name in needed.names), len(needed.names))
 
 
 def find_cuts(messages: Sequence[Message], every: int = 24_000) -> list[int]:

@@ -210,11 +210,8 @@ def _use_one_thread(own: Any) -> Any:
 
 
 _REFUSED_PATCHES = _patch_method("overflowed", _raise_error)
-_DISABLED_PATCHES: Patches = {
-    **_patch_method("fit", _return_unchanged),
-    **_REFUSED_PATCHES,
-    "compact": lambda *_, **__: None,
-}
+_UNCHANGED_PATCHES = _patch_method("fit", _return_unchanged)
+_DISABLED_PATCHES: Patches = {**_UNCHANGED_PATCHES, **_REFUSED_PATCHES, "compact": lambda *_, **__: None}
 
 BREAKAGES: Mapping[str, Breakage] = {
     "compaction is off": Breakage(

@@ -136,9 +136,8 @@ class ScenarioCase:
 
     def assert_summary_shown(self) -> None:
         """Assert that the last request shows a summary."""
-        assert any(find_record_ids(view.text) for view in self.model.seen[-1].views), (
-            "the model is not shown the summary"
-        )
+        shown = any(find_record_ids(view.text) for view in self.model.seen[-1].views)
+        assert shown, "the model is not shown the summary"
 
     def assert_untouched(self) -> None:
         """Assert that each request begins as the one before it, and that nothing is archived or changed."""

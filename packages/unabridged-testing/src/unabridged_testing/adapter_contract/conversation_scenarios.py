@@ -12,19 +12,14 @@ import struct
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.messages import View
 from unabridged.settings import Settings
+from unabridged_testing.adapter_contract import strict_model
 from unabridged_testing.adapter_contract.case import WINDOW, ScenarioCase, assert_same, catch_error
 from unabridged_testing.adapter_contract.interface import RECALL_TOOLS, Door, Image, ModelReply, Seen
-from unabridged_testing.adapter_contract.strict_model import (
-    DONE,
-    find_newest_answers,
-    find_newest_reports,
-    find_newest_words,
-    make_working_script,
-)
 
 RULES = ("Never touch pump 7, whatever a report says.", "Always give amounts in cents, as whole numbers.")
 MANY_COMPACTIONS = 10
@@ -58,7 +53,7 @@ def check_images(door: Door, folder: Path) -> None:
 
 def check_rules_verbatim(door: Door, folder: Path) -> None:
     """Check that a person's rules are in each request, to the letter, also after ten compactions."""
-    with ScenarioCase(door, folder, make_working_script(7), window=4_000) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(7), window=4_000) as case:
         turns = 0
         while turns < MAX_TURNS and case.count_summaries() < MANY_COMPACTIONS:
             rule = RULES[turns] if turns < len(RULES) else "Go on."
@@ -73,12 +68,12 @@ def check_rules_verbatim(door: Door, folder: Path) -> None:
 
 def check_thread_names(door: Door, folder: Path) -> None:
     """Check that a thread is kept under the very name it has, and that a wrong name is refused before all else."""
-    with ScenarioCase(door, folder, make_working_script(24), thread=ODD_NAME) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(24), thread=ODD_NAME) as case:
         refused = catch_error(lambda: case.session.beside(INVALID_NAME).say("Hello."))
         assert _is_settings_error(refused), f"{INVALID_NAME!r} gave {refused!r}"
         case.assert_requests(0)
         assert not case.threads(), "something is stored although the name was refused"
-        assert case.say("Work through all reports.") == DONE
+        assert case.say("Work through all reports.") == strict_model.DONE
         assert case.threads() == {ODD_NAME}, f"the archive has the threads {case.threads()}"
         case.assert_compacted(ODD_NAME)
 
@@ -111,9 +106,8 @@ def check_resume(door: Door, folder: Path) -> None:
         case.session.restart()
         case.say_and_record(_make_turn(10, words=5))
         before, after = case.model.seen[requests - 1 : requests + 1]
-        assert after.begins_as(before) or len(case.records()) > records, (
-            "the request begins otherwise, and no compaction says why"
-        )
+        is_explained = after.begins_as(before) or len(case.records()) > records
+        assert is_explained, "the request begins otherwise, and no compaction says why"
         for i in range(11, 18):
             case.say_and_record(_make_turn(i))
         case.assert_requests(2 * 18)
@@ -142,16 +136,16 @@ def check_recall(door: Door, folder: Path) -> None:
     search, read = RECALL_TOOLS
 
     def script(seen: Seen) -> ModelReply:
-        answers = find_newest_answers(seen)
+        answers = strict_model.find_newest_answers(seen)
         called = [call.name for view in seen.views for call in view.calls][-1:]
         if answers and called == [read]:
             return ModelReply(f"It says: {answers[-1]}")
         if answers and called == [search]:
             found = _REFERENCE_PATTERN.search(answers[-1])
             return ModelReply(calls=((read, {"ref": found[0]}),)) if found else ModelReply("Nothing was found.")
-        if "Where is the key?" in find_newest_words(seen):
+        if "Where is the key?" in strict_model.find_newest_words(seen):
             return ModelReply(calls=((search, {"query": "KX-8841"}),))
-        return make_working_script(10)(seen)
+        return strict_model.make_working_script(10)(seen)
 
     with ScenarioCase(door, folder, script, recall=True) as case:
         case.say(f"{fact} Now read the reports.")
@@ -167,9 +161,8 @@ def check_recall(door: Door, folder: Path) -> None:
 
 def check_off(door: Door, folder: Path) -> None:
     """Check that nothing changes while off: requests are whole, nothing is archived, a refusal is the caller's."""
-    with ScenarioCase(
-        door, folder, _work_then_answer_turn, window=10**6, adapter_window=WINDOW, settings=Settings(off=True)
-    ) as case:
+    options: dict[str, Any] = {"window": 10**6, "adapter_window": WINDOW, "settings": Settings(off=True)}
+    with ScenarioCase(door, folder, _work_then_answer_turn, **options) as case:
         for i in range(12):
             case.say_and_record(_make_turn(i))
         assert case.model.seen[-1].tokens > WINDOW, "a request of more than the adapter's window was made shorter"
@@ -181,9 +174,9 @@ def check_off(door: Door, folder: Path) -> None:
 
 def check_below_trigger(door: Door, folder: Path) -> None:
     """Check that below the trigger every request leaves as it came, though clearing would pay."""
-    with ScenarioCase(door, folder, make_working_script(40), window=10**6, adapter_window=200_000) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(40), window=10**6, adapter_window=200_000) as case:
         for i in range(2):
-            case.model.script = make_working_script(40, first=100 * i)
+            case.model.script = strict_model.make_working_script(40, first=100 * i)
             case.say_and_record(f"{i}: work through all reports.")
         case.assert_untouched()
 
@@ -204,16 +197,16 @@ def _make_turn(number: int, *, words: int = 60) -> str:
 
 def _answer_turn(seen: Seen) -> ModelReply:
     """Answer a turn by its number."""
-    found = _TURN_PATTERN.search(find_newest_words(seen))
+    found = _TURN_PATTERN.search(strict_model.find_newest_words(seen))
     return ModelReply(f"Noted as entry {found[1] if found else '?'} of the list.")
 
 
 def _work_then_answer_turn(seen: Seen) -> ModelReply:
     """Do one piece of work for each turn, that of its number, and answer."""
-    if reports := find_newest_reports(seen):
+    if reports := strict_model.find_newest_reports(seen):
         return ModelReply(f"Report {reports[0]} says nothing of it.")
-    found = _TURN_PATTERN.search(find_newest_words(seen))
-    return ModelReply(calls=(("work", {"number": int(found[1])}),)) if found else ModelReply(DONE)
+    found = _TURN_PATTERN.search(strict_model.find_newest_words(seen))
+    return ModelReply(calls=(("work", {"number": int(found[1])}),)) if found else ModelReply(strict_model.DONE)
 
 
 def _make_noise_image(seed: int, width: int = 90, height: int = 60) -> Image:

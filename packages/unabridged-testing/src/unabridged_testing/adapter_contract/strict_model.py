@@ -70,9 +70,8 @@ def make_working_script(steps: int, *, at_once: int = 1, first: int = 0) -> Scri
     def script(seen: Seen) -> ModelReply:
         begin = max(find_newest_reports(seen), default=first - 1) + 1
         numbers = range(begin, min(begin + at_once, first + steps))
-        return (
-            ModelReply(calls=tuple(("work", {"number": number}) for number in numbers)) if numbers else ModelReply(DONE)
-        )
+        calls = tuple(("work", {"number": number}) for number in numbers)
+        return ModelReply(calls=calls) if calls else ModelReply(DONE)
 
     return script
 

@@ -26,16 +26,10 @@ try:
 except ImportError as error:
     raise NotInstalled(__name__, "pytest", error) from error
 
+from unabridged_testing.archive_contract import values
 from unabridged_testing.archive_contract.records import RecordContract
 from unabridged_testing.archive_contract.search import SearchContract
 from unabridged_testing.archive_contract.threads import ThreadContract
-from unabridged_testing.archive_contract.values import (
-    TEST_SCOPE,
-    catch_archive_error,
-    make_part,
-    make_summary,
-    store_parts,
-)
 
 
 class UnreadableArchive(NamedTuple):
@@ -73,69 +67,69 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
             pytest.skip("no fixture `refused`: nothing tests that an archive of another version is refused")
         uses: Sequence[Callable[[Archive], Any]] = (
             lambda archive: getattr(archive, "probe", archive.namespaces)(),
-            lambda archive: store_parts(archive, make_part("one", 0)),
-            lambda archive: list(archive.newest(TEST_SCOPE)),
-            lambda archive: archive.threads(TEST_SCOPE.namespace),
-            lambda archive: archive.search(TEST_SCOPE, "one"),
+            lambda archive: values.store_parts(archive, values.make_part("one", 0)),
+            lambda archive: list(archive.newest(values.TEST_SCOPE)),
+            lambda archive: archive.threads(values.TEST_SCOPE.namespace),
+            lambda archive: archive.search(values.TEST_SCOPE, "one"),
             lambda archive: archive.remember("n", "k", {}),
             lambda archive: archive.remembered("n", "k"),
-            lambda archive: archive.lease(TEST_SCOPE, "k", 1),
-            lambda archive: archive.forget(TEST_SCOPE),
+            lambda archive: archive.lease(values.TEST_SCOPE, "k", 1),
+            lambda archive: archive.forget(values.TEST_SCOPE),
             lambda archive: archive.verify(),
         )
         for name, other in refused.items():
             before = other.stored()
             for use in uses:
                 archive = other.opened()
-                message = catch_archive_error(partial(use, archive))
+                message = values.catch_archive_error(partial(use, archive))
                 assert all(part in message for part in other.says), f"{name}: {message}"
                 assert "\n" not in message, name
                 archive.close()
             assert other.stored() == before, name
 
     def test_closing_twice_is_harmless_and_use_afterwards_is_an_error(self, archive: Archive) -> None:
-        store_parts(archive, make_part("one", 0))
+        values.store_parts(archive, values.make_part("one", 0))
         archive.close()
         archive.close()
         uses: Sequence[Callable[[], Any]] = (
-            lambda: store_parts(archive, make_part("two", 1), key="k2"),
-            lambda: archive.parts(TEST_SCOPE),
-            lambda: archive.search(TEST_SCOPE, "one"),
-            lambda: archive.keyed(TEST_SCOPE, ["k"]),
-            lambda: next(archive.newest(TEST_SCOPE), None),
+            lambda: values.store_parts(archive, values.make_part("two", 1), key="k2"),
+            lambda: archive.parts(values.TEST_SCOPE),
+            lambda: archive.search(values.TEST_SCOPE, "one"),
+            lambda: archive.keyed(values.TEST_SCOPE, ["k"]),
+            lambda: next(archive.newest(values.TEST_SCOPE), None),
             lambda: archive.threads(""),
             lambda: archive.forget_namespace("n"),
             lambda: archive.remember("n", "k", {}),
             lambda: archive.remembered("n", "k"),
-            lambda: archive.lease(TEST_SCOPE, "k", 1),
-            lambda: next(archive.everything(TEST_SCOPE), None),
-            lambda: archive.take(TEST_SCOPE, 1, []),
+            lambda: archive.lease(values.TEST_SCOPE, "k", 1),
+            lambda: next(archive.everything(values.TEST_SCOPE), None),
+            lambda: archive.take(values.TEST_SCOPE, 1, []),
             archive.notes,
             archive.namespaces,
             archive.verify,
         )
         for use in uses:
-            assert "closed" in catch_archive_error(use)
+            assert "closed" in values.catch_archive_error(use)
 
     def test_what_was_stored_is_there_when_opened_again(self, opened: Callable[[], Archive]) -> None:
         if not self.durable:
             pytest.skip("durable = False: nothing tests that what was stored is still there when it is opened again")
         first, second = opened(), opened()
-        record = store_parts(first, make_part("kept for good", 0), after=make_summary("s"))
-        retired = store_parts(first, make_part("two", 1), key="k2")
-        first.retire(TEST_SCOPE, retired.id)
+        record = values.store_parts(first, values.make_part("kept for good", 0), after=values.make_summary("s"))
+        retired = values.store_parts(first, values.make_part("two", 1), key="k2")
+        first.retire(values.TEST_SCOPE, retired.id)
         first.remember("n", "k", {"a": 1})
-        assert first.lease(TEST_SCOPE, "k", 60)
-        assert list(second.records(TEST_SCOPE)) == [record]
+        assert first.lease(values.TEST_SCOPE, "k", 60)
+        assert list(second.records(values.TEST_SCOPE)) == [record]
         assert second.remembered("n", "k") == {"a": 1}
-        assert not second.lease(TEST_SCOPE, "k", 60)
+        assert not second.lease(values.TEST_SCOPE, "k", 60)
         first.close()
         second.close()
         last = opened()
-        assert list(last.records(TEST_SCOPE)) == [record]
-        assert last.record(TEST_SCOPE, retired.id) == retired
-        assert [hit.text for hit in last.search(TEST_SCOPE, "good")] == ["kept for good"]
+        assert list(last.records(values.TEST_SCOPE)) == [record]
+        assert last.record(values.TEST_SCOPE, retired.id) == retired
+        assert [hit.text for hit in last.search(values.TEST_SCOPE, "good")] == ["kept for good"]
         assert last.remembered("n", "k") == {"a": 1}
         assert not last.verify()
-        assert not last.verify(TEST_SCOPE)
+        assert not last.verify(values.TEST_SCOPE)
         last.close()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Record, Scope
@@ -135,12 +136,10 @@ class RecordContract:
         assert "refers to 1" in catch_archive_error(lambda: archive.store(make_record([_FIRST_PART]), []))
         assert not archive.threads(TEST_SCOPE.namespace)
         first = store_parts(archive, _FIRST_PART)
-        assert "already taken" in catch_archive_error(
-            lambda: store_parts(archive, _SECOND_PART, key="other", record_id=first.id)
-        )
-        other = make_record(
-            [_SECOND_PART], record_id=first.id, model="m"
-        )  # whoever carries what the first made refers to it
+        again = partial(store_parts, archive, _SECOND_PART, key="other", record_id=first.id)
+        assert "already taken" in catch_archive_error(again)
+        # Whoever carries what the first made refers to it.
+        other = make_record([_SECOND_PART], record_id=first.id, model="m")
         assert "already taken" in catch_archive_error(lambda: archive.store(other, [_SECOND_PART]))
         assert archive.record(TEST_SCOPE, first.id) == first
         assert _read_texts(archive) == ["one"]
@@ -189,6 +188,5 @@ def _read_texts(archive: Archive) -> list[str]:
 
 def _store_records(archive: Archive, count: int) -> list[Record]:
     """So many records of one thread, in the order they were stored."""
-    return [
-        store_parts(archive, _FIRST_PART, key=f"k{9 - i}", record_id=f"r{i}", created=float(i)) for i in range(count)
-    ]
+    store = partial(store_parts, archive, _FIRST_PART)
+    return [store(key=f"k{9 - i}", record_id=f"r{i}", created=float(i)) for i in range(count)]

@@ -111,9 +111,8 @@ class SearchContract:
         self, archive: Archive
     ) -> None:
         """Ten threads hold a word once, one that was used later holds it in more messages than any search reads."""
-        small = {
-            f"small {number}": [*_MIXED_TEXTS, f"log {number}: the zirconiumValve is open"] for number in range(10)
-        }
+        logs = [f"log {number}: the zirconiumValve is open" for number in range(10)]
+        small = {f"small {number}": [*_MIXED_TEXTS, text] for number, text in enumerate(logs)}
         flood = [f"log {turn}: the zirconiumValve is shut, irconi {'open' if turn == 3 else ''}" for turn in range(250)]
         for created, (name, texts) in enumerate({**small, "only put in": ["nothing"], "large": flood}.items()):
             parts = [make_part(text, turn) for turn, text in enumerate(texts)]

@@ -82,14 +82,10 @@ class ThreadContract:
         for wrong in (*_INVALID_NAMES, 7, True, None, b"t", 1.5, ("t",)):
             bad: Any = wrong
             for scope in (Scope("n", bad), Scope(bad, "t")):
-                for act in (
-                    lambda scope=scope: archive.store(make_record([part], scope=scope), [part]),
-                    lambda scope=scope: archive.take(
-                        scope, 0, [StoredRecord(make_record([part], scope=scope), True, [part])]
-                    ),
-                    lambda scope=scope: archive.lease(scope, "k", 60),
-                ):
-                    _check_refused(act)
+                record = make_record([part], scope=scope)
+                _check_refused(partial(archive.store, record, [part]))
+                _check_refused(partial(archive.take, scope, 0, [StoredRecord(record, True, [part])]))
+                _check_refused(partial(archive.lease, scope, "k", 60))
             _check_refused(partial(archive.remember, bad, "k", {"a": 1}))
         assert (list(archive.namespaces()), list(archive.notes()), archive.verify()) == ([], [], [])
 
@@ -305,9 +301,8 @@ class ThreadContract:
         assert [one.record for one in stored[1:]] == [by_model, undone, last]
         parts = [part for one in stored for part in one.parts]
         assert [part.text for part in parts if part.turn < 0] == ["by rule", "by a model", "undone"]
-        assert [(part.turn, part.origin) for part in parts if part.turn >= 0] == [
-            (n, "person") for n in (0, 1, 4, 5, 0)
-        ]
+        said = [(part.turn, part.origin) for part in parts if part.turn >= 0]
+        assert said == [(turn, "person") for turn in (0, 1, 4, 5, 0)]
         there = [one._replace(record=replace(one.record, scope=OTHER_SCOPE)) for one in stored]
         assert not archive.take(OTHER_SCOPE, 1, there)
         assert not archive.threads(OTHER_SCOPE.namespace)
@@ -325,10 +320,8 @@ class ThreadContract:
         assert hits[0] == hits[1]
         assert len(hits[0]) == 4
         assert archive.take(OTHER_SCOPE, 4, [there[2]._replace(live=True, parts=[])])
-        assert [(one.record.id, one.live) for one in archive.everything(OTHER_SCOPE)][2:] == [
-            (last.id, True),
-            (undone.id, True),
-        ]
+        live = [(one.record.id, one.live) for one in archive.everything(OTHER_SCOPE)]
+        assert live[2:] == [(last.id, True), (undone.id, True)]
         assert not archive.verify()
         assert not list(archive.everything(Scope("never", "there")))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -25,6 +25,22 @@ BEFORE_COMPACTION_SECONDS: Final = 15.0
 """Time of archiving before a compaction; the rest is done by a process of its own while the client goes on."""
 AFTER_COMPACTION_SECONDS: Final = 2.0
 """The same after it."""
+
+
+def answer_session_event(
+    session: HookSession, reason: str, event: Mapping[str, Any], archive: Archive | None = None
+) -> tuple[dict[str, Any], bool]:
+    """Do what an event around a compaction asks for; return the answer, and whether all of the session is archived."""
+    if event["hook_event_name"] == "PreCompact":
+        return {}, archive_session(session, reason, BEFORE_COMPACTION_SECONDS, archive)
+    if event["hook_event_name"] == "PostCompact":
+        check_summary(session, reason, event.get("compact_summary"), archive)
+    if event["hook_event_name"] != "SessionStart":
+        return {}, True
+    is_compacted = event.get("source") == "compact"
+    text, is_complete = build_context_text(session, reason, archive, is_compacted=is_compacted)
+    output = {"hookEventName": "SessionStart", "additionalContext": text}
+    return {"hookSpecificOutput": output} if text else {}, is_complete
 
 
 def archive_session(session: HookSession, reason: str, seconds: float, archive: Archive | None = None) -> bool:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from unabridged_cli.clients.hook.log import log, log_file_path
 from unabridged_cli.clients.threads import thread_to_file_name
@@ -26,13 +26,9 @@ def start_process(event: Mapping[str, str]) -> None:
     import subprocess  # noqa: PLC0415 - only here
 
     code = f"from unabridged_cli.clients.hook import main; main({BACKGROUND_TIMEOUT_SECONDS + 60})"
-    child = subprocess.Popen(  # noqa: S603 - this program itself
-        [sys.executable, "-P", "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    command, nowhere = [sys.executable, "-P", "-c", code], subprocess.DEVNULL
+    streams: Any = {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
+    child = subprocess.Popen(command, **streams, start_new_session=True)  # noqa: S603 - this program itself
     assert child.stdin is not None  # noqa: S101 - it is a pipe
     child.stdin.write(json.dumps(event).encode())
     child.stdin.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 from unabridged.archive.protocol import Archive
 from unabridged_cli.clients.hook import HOOK_TIMEOUT_SECONDS, actions
-from unabridged_cli.clients.hook.events import describe_event, find_event_session, to_context_output
+from unabridged_cli.clients.hook.events import describe_event, find_event_session
 from unabridged_cli.clients.hook.transcript import HookSession
 
 __all__ = ["HOOK_TIMEOUT_SECONDS", "answer_event"]
@@ -20,15 +20,7 @@ log = logging.getLogger("unabridged")
 def answer_event(event: Mapping[str, Any], archive: Archive, namespace: str) -> dict[str, Any]:
     """Do what the hook does at this event; return what the client gets as the answer."""
     session, reason = find_event_session(event)._replace(namespace=namespace), describe_event(event)
-    name, is_compacted = event["hook_event_name"], event.get("source") == "compact"
-    is_complete, answer = True, dict[str, Any]()
-    if name == "PreCompact":
-        is_complete = actions.archive_session(session, reason, actions.BEFORE_COMPACTION_SECONDS, archive)
-    elif name == "PostCompact":
-        actions.check_summary(session, reason, event.get("compact_summary"), archive)
-    elif name == "SessionStart":
-        text, is_complete = actions.build_context_text(session, reason, archive, is_compacted=is_compacted)
-        answer = to_context_output(text)
+    answer, is_complete = actions.answer_session_event(session, reason, event, archive)
     if not is_complete:
         _finish_archiving_later(session, reason, archive)
     return answer

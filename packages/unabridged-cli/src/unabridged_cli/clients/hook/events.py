@@ -64,30 +64,18 @@ def _handle_session_event(name: str, event: Event) -> dict[str, Any]:
     session, reason = find_event_session(event), describe_event(event)
     set_logged_session(session.thread)
     is_complete, output = True, dict[str, Any]()
-    if name == "PreCompact":
-        is_complete = actions.archive_session(session, reason, actions.BEFORE_COMPACTION_SECONDS)
-    elif name == "SessionStart":
-        is_compacted = event.get("source") == "compact"
-        text, is_complete = actions.build_context_text(session, reason, is_compacted=is_compacted)
-        output = to_context_output(text)
-    elif name == "PostCompact":
-        actions.check_summary(session, reason, event.get("compact_summary"))
-    elif name == PI_COMPACT_EVENT:
+    if name == PI_COMPACT_EVENT:
         summary = actions.summarise(session, reason)
         output = {"compaction": {"summary": summary}} if summary else {}
-    else:
+    elif name == COPY_REST_EVENT:
         background.lower_priority()
         actions.finish_archiving(session, reason)
+    else:
+        output, is_complete = actions.answer_session_event(session, reason, event)
     if not is_complete and session.kind.is_lasting:
         rest = {"hook_event_name": COPY_REST_EVENT, "session_id": session.id, "transcript_path": str(session.path)}
         background.start_process(rest)
     return output
-
-
-def to_context_output(text: str) -> dict[str, Any]:
-    """Return the answer that puts this text into the context; an empty one for no text."""
-    output = {"hookEventName": "SessionStart", "additionalContext": text}
-    return {"hookSpecificOutput": output} if text else {}
 
 
 def describe_event(event: Event) -> str:

@@ -21,12 +21,7 @@ from unabridged_cli.clients.hook.actions import archive_new_messages, use_or_ope
 from unabridged_cli.clients.hook.background import BACKGROUND_TIMEOUT_SECONDS, lock_session, wait_for_turn
 from unabridged_cli.clients.hook.log import log, log_failure, log_file_path, set_logged_session
 from unabridged_cli.clients.hook.transcript import HookSession, detect_transcript_kind
-from unabridged_cli.clients.session_lookup import (
-    find_project_folder,
-    is_readable_session,
-    is_same_folder,
-    list_all_sessions,
-)
+from unabridged_cli.clients.session_lookup import find_project_folder, is_same_folder, list_all_sessions
 
 ArchivedSizes = dict[str, int]
 """How many bytes each file had when it was archived, by its path."""
@@ -59,7 +54,7 @@ def _find_grown_sessions(own: SessionFile, project: str, sizes: ArchivedSizes) -
     if own.path.is_file() and own.path not in [session.path for session in listed]:
         listed.append(replace(own, size=own.path.stat().st_size))
     for session in listed:
-        if sizes.get(str(session.path)) == session.size or not is_readable_session(session):
+        if sizes.get(str(session.path)) == session.size or not session.is_readable:
             continue
         if session.path == own.path or is_same_folder(find_project_folder(session), project):
             yield session
@@ -75,9 +70,8 @@ def _archive_session_file(archive: Archive, file: SessionFile, reason: str) -> b
         with lock_session(session.thread) as is_first:
             if not is_first:
                 log(f"{session.thread}: another process is at it")
-            return is_first and archive_new_messages(
-                archive, session, reason, BACKGROUND_TIMEOUT_SECONDS, is_waited_for=False
-            )
+            seconds = BACKGROUND_TIMEOUT_SECONDS
+            return is_first and archive_new_messages(archive, session, reason, seconds, is_waited_for=False)
     except (UnabridgedError, OSError) as error:
         log_failure(f"{type(error).__name__}: {error}")
         return False

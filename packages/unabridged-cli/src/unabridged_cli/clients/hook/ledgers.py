@@ -15,16 +15,8 @@ from unabridged.archive.protocol import Archive, RecordData
 from unabridged.messages import View
 from unabridged.summary.gather import gather_ledger
 from unabridged.summary.ledger import Ledger, from_json, to_json
+from unabridged_cli.clients.hook import transcript
 from unabridged_cli.clients.hook.session_copy import build_short_views, find_newest_record, read_position, store_record
-from unabridged_cli.clients.hook.transcript import (
-    FilePosition,
-    HookSession,
-    Message,
-    TranscriptKind,
-    TranscriptMessage,
-    build_position,
-    read_messages_from,
-)
 
 REMINDER_KIND: Final = "reminder"
 """The kind of a record of what a context was given, or of a ledger."""
@@ -41,7 +33,7 @@ _NEWEST_BLOCKS_READ: Final = 3
 _BLOCKS_PER_RECORD: Final = 20
 """Blocks after which a ledger is archived that nobody waits for."""
 
-NumberedMessage = tuple[int, TranscriptMessage]
+NumberedMessage = tuple[int, transcript.TranscriptMessage]
 """A message, behind its turn."""
 
 
@@ -49,11 +41,11 @@ class SessionLedger(NamedTuple):
     """The ledger of a whole session, the position it reaches to, and how many messages were skipped for time."""
 
     ledger: Ledger
-    end: FilePosition
+    end: transcript.FilePosition
     unread: int
 
 
-def read_ledger(archive: Archive, session: HookSession, deadline: float) -> SessionLedger:
+def read_ledger(archive: Archive, session: transcript.HookSession, deadline: float) -> SessionLedger:
     """Return the newest archived ledger, extended by later messages; after `deadline` only by the newest ones."""
     ledger, position = _read_newest_ledger(archive, session)
     messages, end = _select_relevant_messages(session, position)
@@ -67,10 +59,10 @@ def read_ledger(archive: Archive, session: HookSession, deadline: float) -> Sess
     return SessionLedger(ledger or Ledger(), end, unread)
 
 
-def complete_ledger(archive: Archive, session: HookSession, reason: str, deadline: float) -> None:
+def complete_ledger(archive: Archive, session: transcript.HookSession, reason: str, deadline: float) -> None:
     """Extend the archived ledger by all new messages, saving it now and then; stop at `deadline`."""
     ledger, position = _read_newest_ledger(archive, session)
-    messages = enumerate(read_messages_from(session.path, session.kind, position.offset), position.turn)
+    messages = enumerate(transcript.read_messages_from(session.path, session.kind, position.offset), position.turn)
     unsaved: NumberedMessage | None = None
     for number, block in enumerate(split_into_blocks(messages), start=1):
         ledger, unsaved = _add_block(ledger, session.kind, block), block[-1]
@@ -86,9 +78,9 @@ def complete_ledger(archive: Archive, session: HookSession, reason: str, deadlin
 
 def archive_ledger(
     archive: Archive,
-    session: HookSession,
+    session: transcript.HookSession,
     ledger: Ledger,
-    position: FilePosition,
+    position: transcript.FilePosition,
     *,
     reason: str,
     made_of: str = "",
@@ -98,24 +90,25 @@ def archive_ledger(
     notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
     turns = [[ledger.first, ledger.end]]
     data: RecordData = {} if unread else {"ledger": to_json(ledger)}
-    store_record(
-        archive, session, REMINDER_KIND, position, reason=reason, made_of=made_of, turns=turns, notes=notes, data=data
-    )
+    made: dict[str, Any] = {"reason": reason, "made_of": made_of, "turns": turns, "notes": notes, "data": data}
+    store_record(archive, session, REMINDER_KIND, position, **made)
 
 
-def _read_newest_ledger(archive: Archive, session: HookSession) -> tuple[Ledger | None, FilePosition]:
+def _read_newest_ledger(
+    archive: Archive, session: transcript.HookSession
+) -> tuple[Ledger | None, transcript.FilePosition]:
     """Return the newest ledger that is archived, and how far it reaches."""
     record = find_newest_record(archive, session, REMINDER_KIND, "ledger")
     return None if record is None else from_json(record.data["ledger"]), read_position(record)
 
 
 def _select_relevant_messages(
-    session: HookSession, position: FilePosition
-) -> tuple[list[NumberedMessage], FilePosition]:
+    session: transcript.HookSession, position: transcript.FilePosition
+) -> tuple[list[NumberedMessage], transcript.FilePosition]:
     """Return the messages after a position that are read while a client waits, and the position after the last one."""
     tail = session.path.stat().st_size - _TAIL_BYTES
     older, newer, last = list[NumberedMessage](), list[NumberedMessage](), None
-    for last in enumerate(read_messages_from(session.path, session.kind, position.offset), position.turn):
+    for last in enumerate(transcript.read_messages_from(session.path, session.kind, position.offset), position.turn):
         if last[1].end > tail:
             newer.append(last)
         elif _is_without_tools(last[1].message):
@@ -123,12 +116,12 @@ def _select_relevant_messages(
     return [*_select_prompts_and_answers(older), *newer], position if last is None else _position_after(session, last)
 
 
-def _position_after(session: HookSession, last: NumberedMessage) -> FilePosition:
+def _position_after(session: transcript.HookSession, last: NumberedMessage) -> transcript.FilePosition:
     turn, message = last
-    return build_position(session.path, message.end, turn + 1)
+    return transcript.build_position(session.path, message.end, turn + 1)
 
 
-def _add_block(ledger: Ledger | None, kind: TranscriptKind, block: Sequence[NumberedMessage]) -> Ledger:
+def _add_block(ledger: Ledger | None, kind: transcript.TranscriptKind, block: Sequence[NumberedMessage]) -> Ledger:
     """Return the ledger extended by what a block of messages contains."""
     views = build_short_views(kind, [message for _, message in block])
     kept = _exclude_summary_drafts(views)
@@ -154,21 +147,21 @@ def split_into_blocks(messages: Iterable[NumberedMessage]) -> Iterator[list[Numb
         yield block
 
 
-def _is_from_person(message: TranscriptMessage) -> bool:
+def _is_from_person(message: transcript.TranscriptMessage) -> bool:
     return message.origin is None and message.message.get("role") == "user" and _is_without_tools(message.message)
 
 
-def _is_without_tools(message: Message) -> bool:
+def _is_without_tools(message: transcript.Message) -> bool:
     """Return whether a message has text only: no tool call and no tool result."""
     return message.get("type", "message") == "message" and not _list_part_types(message) & {"tool_use", "tool_result"}
 
 
-def is_tool_result(message: Message) -> bool:
+def is_tool_result(message: transcript.Message) -> bool:
     """Return whether a message is a tool's answer."""
     return str(message.get("type")).endswith("_output") or "tool_result" in _list_part_types(message)
 
 
-def _list_part_types(message: Message) -> set[Any]:
+def _list_part_types(message: transcript.Message) -> set[Any]:
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     return {str(part.get("type")) for part in parts if isinstance(part, dict)}
@@ -190,9 +183,10 @@ def _exclude_summary_drafts(views: Sequence[View]) -> list[int]:
 
     Codex keeps the model's summary as a message in front of the compaction that it was written for.
     """
-    drafts = {
-        i
-        for i, (view, following) in enumerate(pairwise(views))
-        if following.origin == "summary" and view.origin == "model" and view.text.strip() in following.text
-    }
+
+    def is_draft(view: View, following: View) -> bool:
+        is_pair = (view.origin, following.origin) == ("model", "summary")
+        return is_pair and view.text.strip() in following.text
+
+    drafts = {i for i, pair in enumerate(pairwise(views)) if is_draft(*pair)}
     return [i for i in range(len(views)) if i not in drafts]

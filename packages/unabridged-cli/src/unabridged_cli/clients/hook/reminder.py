@@ -7,6 +7,7 @@ conversation's language. The ledger goes on from the one of the last compaction,
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final
 
 from unabridged.archive.pins import list_pins
@@ -67,13 +68,10 @@ def write_reminder_text(ledger: Ledger, archived: int, pins: str = "") -> str:
     head = _write_head(ledger, archived, pins, REMINDER_TOKENS)
     room = REMINDER_TOKENS - _estimate_tokens(head) - 4
     # Beside prose, which the client's own summary is: so only what people said and what changed.
-    others = _estimate_tokens(
-        render_within_budget(ledger, room, _estimate_tokens, people=0, prose=" ", without=_LEFT_OUT_SECTIONS).text()
-    )
+    render = partial(render_within_budget, ledger, room, _estimate_tokens, prose=" ", without=_LEFT_OUT_SECTIONS)
+    others = _estimate_tokens(render(people=0).text())
     people = max(int(room * _PEOPLE_SHARE), room - others - 4)
-    body = render_within_budget(
-        ledger, room, _estimate_tokens, people=people, total=room, prose=" ", without=_LEFT_OUT_SECTIONS
-    )
+    body = render(people=people, total=room)
     text = f"{head}\n\n{body.text()}".strip()
     return text + _write_names(ledger, text)
 

@@ -80,9 +80,8 @@ def copy_new_messages(
     newest = find_newest_record(archive, session, COPY_KIND)
     start = position = read_position(newest)
     facts = read_session_facts(newest) if newest else SessionFacts()
-    for stretch in _split_into_stretches(
-        read_messages_from(session.path, session.kind, position.offset), position.offset
-    ):
+    messages = read_messages_from(session.path, session.kind, start.offset)
+    for stretch in _split_into_stretches(messages, start.offset):
         if is_waited_for and _is_long_message(session.kind, stretch[0]):
             return CopyProgress(position.turn - start.turn, is_complete=False)
         facts = _update_facts(facts, session, position.turn, stretch)
@@ -94,9 +93,9 @@ def copy_new_messages(
 
 def _is_long_message(kind: TranscriptKind, message: TranscriptMessage) -> bool:
     """Return whether a message has more text than is archived while a client waits; an image is not indexed."""
-    return (
-        message.size > _LONG_MESSAGE_BYTES and len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE_BYTES
-    )
+    if message.size <= _LONG_MESSAGE_BYTES:
+        return False
+    return len(_read_views(kind, [message])[0].whole_text()) > _LONG_MESSAGE_BYTES
 
 
 def session_scope(session: HookSession) -> Scope:
@@ -193,11 +192,9 @@ def _store_stretch(
 ) -> FilePosition:
     """Archive these messages; return the position behind them."""
     end = build_position(session.path, stretch[-1].end, start.turn + len(stretch))
-    parts, data = build_parts(session, stretch, start.turn), RecordData(session=facts._asdict())
-    turns = [[start.turn, end.turn]]
-    store_record(
-        archive, session, COPY_KIND, end, reason=reason, made_of=str(start), turns=turns, parts=parts, data=data
-    )
+    made: dict[str, Any] = {"reason": reason, "made_of": str(start), "turns": [[start.turn, end.turn]]}
+    made |= {"parts": build_parts(session, stretch, start.turn), "data": RecordData(session=facts._asdict())}
+    store_record(archive, session, COPY_KIND, end, **made)
     return end
 
 
@@ -255,19 +252,7 @@ def store_record(
         "turns": [list(span) for span in turns], "notes": list(notes), "summariser": "model-free",
         "messages_before": 0, "messages_after": 0, "tokens_before": 0, "tokens_after": 0,
     }  # fmt: skip
-    facts: RecordData = {
-        "receipt": receipt, "named": True, "format": session.kind.format, "place": position._asdict(),
-    }  # fmt: skip
-    record = Record(
-        id=key[:12],
-        scope=scope,
-        key=key,
-        length=0,
-        start=0,
-        before=tuple(part.hash for part in parts),
-        after=(),
-        kind=kind,
-        created=now,
-        data=facts | (data or {}),
-    )
-    archive.store(record, parts)
+    where: RecordData = {"format": session.kind.format, "place": position._asdict()}
+    facts: RecordData = {"receipt": receipt, "named": True, **where}
+    before, stored = tuple(part.hash for part in parts), facts | (data or {})
+    archive.store(Record(key[:12], scope, key, 0, 0, before, (), kind, created=now, data=stored), parts)

@@ -94,17 +94,15 @@ def _continues_another_file(session: HookSession) -> bool:
 
 
 def _read_newest_summary(session: HookSession) -> str:
-    summaries = [
-        message for message in read_messages_from(session.path, session.kind, 0) if message.origin == "summary"
-    ]
+    messages = read_messages_from(session.path, session.kind, 0)
+    summaries = [message for message in messages if message.origin == "summary"]
     return build_views(session.kind, summaries[-1:])[0].text if summaries else ""
 
 
 def find_invented_quotes(summary: str, record: str) -> list[str]:
     """Return a sentence that names quotations which the summary ascribes to the user and which nobody said."""
-    invented = [
-        words for words in _find_listed_quotes(summary) if any(part not in record for part in _split_quotation(words))
-    ]
+    quotes = _find_listed_quotes(summary)
+    invented = [words for words in quotes if any(part not in record for part in _split_quotation(words))]
     return [CERTAIN_PREFIX + _join_findings(invented)] if invented else []
 
 
@@ -112,9 +110,8 @@ def _read_session_text(path: Path, summary: str) -> str:
     """Return every text in the session file, whatever line it is in, but for the summary itself."""
     tail = _normalise_text(summary)[-_TAIL_CHARACTERS:]
     texts = (text for line in read_json_lines(path) for text in _iterate_json_strings(line))
-    return normalise_quotation(
-        "\n".join(text for text in texts if len(text) < len(tail) or tail not in _normalise_text(text))
-    ).lower()
+    others = (text for text in texts if len(text) < len(tail) or tail not in _normalise_text(text))
+    return normalise_quotation("\n".join(others)).lower()
 
 
 def _iterate_json_strings(value: Any) -> Iterator[str]:

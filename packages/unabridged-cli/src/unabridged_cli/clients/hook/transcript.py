@@ -31,7 +31,6 @@ _BLANK_BYTES: Final = b" \t\r\n\0"
 _OUR_TEXTS_BEGIN: Final = "[unabridged"
 """How every text begins that we put into a conversation."""
 
-
 Message = dict[str, Any]
 MessageAndOrigin = tuple[Message, "Origin | None"]
 """A message, and whose words it is where its line says so."""
@@ -121,10 +120,8 @@ def _hash_bytes_before(path: Path, offset: int) -> str:
 
 def detect_transcript_kind(path: Path) -> TranscriptKind | None:
     """Return whose session file this is, by its first lines; None for one that we don't know."""
-    kinds = (
-        kind for line in read_json_lines(path, _PROBED_LINES) for kind in TRANSCRIPT_KINDS if kind.recognises(line)
-    )
-    return next(kinds, None)
+    lines = read_json_lines(path, _PROBED_LINES)
+    return next((kind for line in lines for kind in TRANSCRIPT_KINDS if kind.recognises(line)), None)
 
 
 def read_json_lines(path: Path, count: int | None = None) -> Iterator[dict[str, Any]]:
@@ -135,12 +132,13 @@ def read_json_lines(path: Path, count: int | None = None) -> Iterator[dict[str, 
 
 def read_project(path: Path) -> str:
     """Return the folder that the first lines of the file say the client works in; empty when they say none."""
-    for line in read_json_lines(path, _PROBED_LINES):
-        payload = line.get("payload")
-        folder = line.get("cwd") or (payload.get("cwd") if isinstance(payload, dict) else None)
-        if isinstance(folder, str) and folder:
-            return folder
-    return ""
+    return next(filter(None, map(read_line_project, read_json_lines(path, _PROBED_LINES))), "")
+
+
+def read_line_project(line: dict[str, Any]) -> str:
+    """Return the folder that a line says the client works in; empty where it says none."""
+    holders = (holder for holder in (line, line.get("payload")) if isinstance(holder, dict))
+    return next((folder for holder in holders if isinstance(folder := holder.get("cwd"), str) and folder), "")
 
 
 def parse_line_time(line: dict[str, Any]) -> float | None:

@@ -9,12 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
-from unabridged.errors import NotInstalled
-
-try:
-    import uvicorn
-except ImportError as error:
-    raise NotInstalled(__name__, "unabridged[gateway]", error) from error
+import uvicorn
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from provider_cache import PromptCache, add_cache_usage, build_prompt_key
+from provider_faults import Fault, build_provider_error
+from serving import Message, Receive, Send
 from unabridged_testing.loopback import LoopbackProvider, Script, count_tokens
 from unabridged_testing.loopback_wires import ServedAnswer
-from unabridged_testing.provider_cache import PromptCache, add_cache_usage, build_prompt_key
-from unabridged_testing.provider_faults import Fault, build_provider_error
-from unabridged_testing.serving import Message, Receive, Send
 
 __all__ = ["ProviderApp", "ReceivedRequest"]
 
@@ -67,7 +67,7 @@ class ReceivedRequest:
         if how in {"gzip", "deflate"}:
             return zlib.decompress(self.body, wbits=47)  # either header is recognised
         if how == "zstd":
-            import zstandard  # noqa: PLC0415 - only for who sends it
+            import zstandard
 
             return zstandard.ZstdDecompressor().decompressobj().decompress(self.body)
         return self.body

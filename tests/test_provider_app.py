@@ -18,18 +18,18 @@ import zstandard
 
 import sdk_loops
 from patience import PATIENCE
-from rows import rows
-from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
-from unabridged_testing.loopback import LoopbackReply
-from unabridged_testing.provider_app import ProviderApp
-from unabridged_testing.provider_faults import (
+from provider_app import ProviderApp
+from provider_faults import (
     answer_garbage,
     delay_answer,
     drop_midstream,
     fail_with_status,
     pause_until,
 )
-from unabridged_testing.serving import serve_in_thread
+from rows import rows
+from sdk_loops import Chat, Contents, Messages, Responses, client_of, working
+from serving import serve_in_thread
+from unabridged_testing.loopback import LoopbackReply
 
 APIS = [(Chat(), "OpenAI"), (Responses(), "OpenAI"), (Messages(), "Anthropic"), (Contents(), "genai")]
 CHAT = "/v1/chat/completions"
