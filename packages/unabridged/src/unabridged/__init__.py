@@ -33,27 +33,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ArchiveError",
-    "Compaction",
-    "Compactor",
-    "Finding",
-    "Hooks",
-    "IllegalConversation",
-    "Outlook",
-    "Receipt",
-    "Settings",
-    "SettingsError",
-    "SummaryFailed",
-    "UnabridgedError",
-    "WontFit",
-    "check",
-    "dump",
-    "load",
-    "repair",
-    "thread",
-    "wrap",
-]
+__all__ = ["ArchiveError", "Compaction", "Compactor", "Finding", "Hooks", "IllegalConversation", "Outlook"]
+__all__ += ["Receipt", "Settings", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"]
+__all__ += ["check", "dump", "load", "repair", "thread", "wrap"]
 
 _MODULES = {
     "adapters.kit.threads": ("thread",),

@@ -62,9 +62,8 @@ class ArchiveAccess:
         hits = self._archive.search(scope, query, limit)
         if messages is None:
             return hits
-        return search_with_context(
-            self._archive, scope, query, hits, self._runner.list_live_parts(messages, scope), limit=limit
-        )
+        live = self._runner.list_live_parts(messages, scope)
+        return search_with_context(self._archive, scope, query, hits, live, limit=limit)
 
     def read(self, ref: str | int, *, thread: Name, namespace: Name | None = None) -> Message:
         """Return the archived message exactly as it was: by a hit's `ref` (`12-9f3ac1d2ab`), turn (12) or hash."""
@@ -118,8 +117,8 @@ class ArchiveAccess:
             raise SettingsError(f"forget takes one thread's name, or older_than; got {thread!r} and {older_than!r}")
         gone: Sequence[str] = ()
         if to_size is not None:
-            moment = find_cutoff_for_size(self._archive, space, to_size)
-            gone = forget_namespace(self._archive, space, moment) if moment is not None else ()
+            if (moment := find_cutoff_for_size(self._archive, space, to_size)) is not None:
+                gone = forget_namespace(self._archive, space, moment)
         elif thread is not None:
             scope = Scope(space, check_name(thread))
             gone = [scope.thread] if scope.thread in self._archive.threads(space) else []
@@ -128,9 +127,8 @@ class ArchiveAccess:
         elif namespace is None and older_than is None:
             raise SettingsError("forget needs a thread, namespace= or older_than=: without any it would be everything")
         else:
-            gone = forget_namespace(
-                self._archive, space, None if older_than is None else _compute_cutoff_time(older_than)
-            )
+            moment = None if older_than is None else _compute_cutoff_time(older_than)
+            gone = forget_namespace(self._archive, space, moment)
         for name in gone:
             self._runner.caches.drop(Scope(space, name))
         return gone

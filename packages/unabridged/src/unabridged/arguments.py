@@ -16,23 +16,22 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_archive(value: Any) -> bool:
-    return all(callable(getattr(value, name, None)) for name in ("store", "record", "parts", "search"))
+    methods = (getattr(value, name, None) for name in ("store", "record", "parts", "search"))
+    return _is_text(value) or all(map(callable, methods))
+
+
+def _is_format(value: Any) -> bool:
+    return _is_text(value) or callable(getattr(value, "read", None))
 
 
 _ARGUMENT_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "agent": (_is_text, 'the name of a model, such as "gpt-5"'),
-    "archive": (
-        lambda value: _is_text(value) or _is_archive(value),
-        'a URL such as "sqlite:///agent.db", or an archive',
-    ),
+    "archive": (_is_archive, 'a URL such as "sqlite:///agent.db", or an archive'),
     "settings": (
         lambda value: isinstance(value, Settings),
         'Settings(...), such as Settings(trigger=("fraction", 0.8))',
     ),
-    "format": (
-        lambda value: _is_text(value) or callable(getattr(value, "read", None)),
-        f"the name of a format ({', '.join(FORMATS)}), or one",
-    ),
+    "format": (_is_format, f"the name of a format ({', '.join(FORMATS)}), or one"),
     "hooks": (lambda value: isinstance(value, Hooks), "Hooks(...)"),
     "state": (callable, "a function of a thread's name that gives a text"),
 }

@@ -181,10 +181,8 @@ class Compactor(ArchiveAccess):
     ) -> Compaction | None:
         """Compact now, whatever the size; return None when nothing is gained."""
         scope, answer = self._scope(thread, namespace), check_max_tokens(max_tokens)
-        steps = self._runner.run_with_answer_reserve(
-            answer, messages, scope, (system, tools), force=True, why=ASKED_REASON
-        )
-        done = self._runner.run_steps(steps)
+        request = (answer, messages, scope, (system, tools))
+        done = self._runner.run_steps(self._runner.run_with_answer_reserve(*request, force=True, why=ASKED_REASON))
         return done if done.changed else None
 
     async def acompact(self, messages: list[Message], **options: Unpack[CallOptions]) -> Compaction | None:
@@ -306,15 +304,9 @@ class Compactor(ArchiveAccess):
 
         if unknown not in {"raise", "keep"}:
             raise SettingsError(f'unknown must be "raise" or "keep"; got {unknown!r}')
-        return undo_records(
-            self._archive,
-            self._scope(name, namespace),
-            messages,
-            self._format or detect_message_format(messages),
-            every=every,
-            detected=self._format is None,
-            strict=unknown == "raise",
-        )
+        scope, format_ = self._scope(name, namespace), self._format or detect_message_format(messages)
+        how = {"every": every, "detected": self._format is None, "strict": unknown == "raise"}
+        return undo_records(self._archive, scope, messages, format_, **how)
 
     def _emit(self, event: Event) -> None:
         """Call `on_event`; log what it raises and go on."""

@@ -137,12 +137,6 @@ class _ThreadDigests:
     messages: bytearray = field(default_factory=bytearray)
     put_in: bytearray = field(default_factory=bytearray)
 
-    def add(self, stored: StoredRecord) -> None:
-        """Add a record and its parts."""
-        self.add_record(stored)
-        for part in stored.parts:
-            self.add_part(part)
-
     def add_record(self, stored: StoredRecord) -> None:
         """Add a record without its parts."""
         record = stored.record
@@ -171,7 +165,9 @@ class _ThreadDigests:
 def _digest_thread(archive: Archive, scope: Scope) -> _ThreadDigests:
     seen = _ThreadDigests()
     for stored in archive.everything(scope):
-        seen.add(stored)
+        seen.add_record(stored)
+        for part in stored.parts:
+            seen.add_part(part)
     return seen
 
 
@@ -193,10 +189,8 @@ def _copy_thread(source: Archive, target: Archive, scope: Scope) -> tuple[Archiv
         there = _digest_thread(target, scope)
         if there.digest() == coming.source_digests.digest():
             return done, there.digest()
-    raise ArchiveError(
-        f"after {_MAX_TRIES} times both sides still differ: others write to it. "
-        "Copy it when they are done, or verify both."
-    )
+    remedy = "Copy it when they are done, or verify both."
+    raise ArchiveError(f"after {_MAX_TRIES} times both sides still differ: others write to it. {remedy}")
 
 
 def _retire_records(target: Archive, scope: Scope, here: _ThreadDigests, there: _ThreadDigests) -> None:
@@ -210,16 +204,13 @@ def _check_is_earlier_state(here: _ThreadDigests, there: _ThreadDigests, target:
     """Raise `ArchiveError` unless the target holds an earlier state of the source's conversation."""
     keys = {record_id: line.key for record_id, line in here.records.items()}
     strange = sum(keys.get(record_id) != line.key for record_id, line in there.records.items())
-    if strange or not all(ours.startswith(theirs) for ours, theirs in _pair_digests(here, there)):
+    began_alike = here.messages.startswith(there.messages) and here.put_in.startswith(there.put_in)
+    if strange or not began_alike:
         what = f"{strange:,} of its {len(there.records):,} records are" if strange else "some of its messages are"
         raise ArchiveError(
             f"{target.url} holds another conversation under this name: {what} not in the source. Nothing of it was "
             "copied. Forget it there, or copy into another archive."
         )
-
-
-def _pair_digests(here: _ThreadDigests, there: _ThreadDigests) -> Iterable[tuple[bytearray, bytearray]]:
-    return (here.messages, there.messages), (here.put_in, there.put_in)
 
 
 def _count_unchanged_records(here: _ThreadDigests, there: _ThreadDigests) -> int:

@@ -48,9 +48,8 @@ def find_summary_turn_id(view: View) -> str | None:
 @cache
 def list_separator_texts() -> frozenset[str]:
     """Return every text, in all languages, that the library inserts around a summary to keep the roles alternating."""
-    return frozenset(
-        get_labels(code)[kind] for code in load_language_tables() for kind in ("acknowledgment", "bridge", "question")
-    )
+    kinds = ("acknowledgment", "bridge", "question")
+    return frozenset(get_labels(code)[kind] for code in load_language_tables() for kind in kinds)
 
 
 def is_summary_question(view: View) -> bool:

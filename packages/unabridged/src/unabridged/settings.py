@@ -29,11 +29,8 @@ Keep = Condition | Sequence[Condition]
 log = logging.getLogger("unabridged")
 
 _WHOLE_NUMBER_TEXT = "a whole number of at least 1"
-_RANGE_TEXTS = {
-    "tokens": _WHOLE_NUMBER_TEXT,
-    "messages": _WHOLE_NUMBER_TEXT,
-    "fraction": "a number above 0 and at most 1",
-}
+_FRACTION_TEXT = "a number above 0 and at most 1"
+_RANGE_TEXTS = {"tokens": _WHOLE_NUMBER_TEXT, "messages": _WHOLE_NUMBER_TEXT, "fraction": _FRACTION_TEXT}
 
 OPTIONAL_SECTIONS = ("done", "todo", "checks", "files", "names")
 """The sections of a summary turn that `Settings.without` can name."""
@@ -54,6 +51,10 @@ def _is_whole_number(value: Any, least: int = 1) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _is_proper_fraction(value: Any) -> bool:
+    return _is_number(value) and 0 < value < 1
 
 
 def _are_texts(value: Any) -> bool:
@@ -147,10 +148,7 @@ _CLEAR_CHECKS: FieldChecks = {
 }
 _SETTINGS_CHECKS: FieldChecks = {
     "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
-    "background": (
-        _allow_none(lambda value: _is_number(value) and 0 < value < 1),
-        "a number above 0 and below 1, or None",
-    ),
+    "background": (_allow_none(_is_proper_fraction), "a number above 0 and below 1, or None"),
     "clear": (_allow_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
     "preserve": (_allow_none(lambda value: _is_whole_number(value, 0)), "a whole number of at least 0, or None"),
     "reserve summary summary_reserve max_input": (_allow_none(_is_whole_number), f"{_WHOLE_NUMBER_TEXT}, or None"),
@@ -311,20 +309,10 @@ def resolve_limits(settings: Settings, window: int | None) -> Limits:
     conditions = parse_trigger(settings.trigger)
     trigger = tuple(_resolve_conditions(condition.items(), window, budget, max) for condition in conditions)
     summary = settings.summary if settings.summary is not None else _choose_summary_size(window, trigger)
-    limits = Limits(
-        window,
-        reserve,
-        trigger,
-        keep_tokens=None,
-        keep_messages=None,
-        summary=summary,
-        people=0,
-        model_summary=summary if settings.summary is not None else min(summary, MODEL_SUMMARY_TOKENS),
-        keep_at_most=settings.keep_at_most,
-        assumed=assumed,
-    )
-    target = parse_target(settings.target)
-    if target is not None:
+    model_summary = summary if settings.summary is not None else min(summary, MODEL_SUMMARY_TOKENS)
+    limits = Limits(window, reserve, trigger, None, None, summary, model_summary, people=0)
+    limits = replace(limits, keep_at_most=settings.keep_at_most, assumed=assumed)
+    if (target := parse_target(settings.target)) is not None:
         tokens = _resolve_conditions([target], window, budget, min)["tokens"]
         _refuse_target_above_trigger(tokens, budget, trigger)
         limits = replace(limits, target_tokens=tokens, summary=min(summary, max(64, tokens // 2)))
@@ -426,9 +414,8 @@ def parse_target(target: Any) -> Condition | None:
         return None
     measure, value = _parse_condition("target", target)
     if measure == "messages":
-        raise SettingsError(
-            'target is a size, ("fraction", 0.5) or ("tokens", 60_000); keep=("messages", 20) counts them'
-        )
+        remedy = 'keep=("messages", 20) counts them'
+        raise SettingsError(f'target is a size, ("fraction", 0.5) or ("tokens", 60_000); {remedy}')
     return measure, value
 
 

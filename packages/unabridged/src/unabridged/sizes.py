@@ -15,8 +15,7 @@ _UNIT_FACTORS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 
 def parse_size(text: str, what: str) -> int:
     """Return 32768, 32k, 1.5m or 2g as a number; 1k is 1,000."""
-    match = _SIZE_PATTERN.fullmatch(text.strip())
-    if match is None:
+    if (match := _SIZE_PATTERN.fullmatch(text.strip())) is None:
         raise SettingsError(f"can't read {what} of {text!r}: write 32768, 32k or 1m")
     digits, unit = match.groups()
     return int(float(re.sub("[_,]", "", digits)) * _UNIT_FACTORS[unit.lower()])
@@ -39,8 +38,7 @@ def condition_from_text(option: str, text: str) -> tuple[str, float]:
     measure, _, value = (part.strip() for part in text.strip().rpartition("="))
     if measure and measure not in MEASURES:
         raise SettingsError(f"{option} knows {', '.join(f'{name}=' for name in MEASURES)}; got {text!r}")
-    share = _parse_share(value)
-    if share is not None and 0 < share <= 1 and measure in {"", "fraction"}:
+    if (share := _parse_share(value)) is not None and 0 < share <= 1 and measure in {"", "fraction"}:
         return "fraction", share
     parted = share is not None and not share.is_integer()  # 1.5 is neither a share nor a number of tokens
     if measure == "fraction" or value.endswith("%") or parted or _SIZE_PATTERN.fullmatch(value) is None:

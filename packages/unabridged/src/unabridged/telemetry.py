@@ -62,12 +62,9 @@ class _EventExporter:
         self._lock = Lock()
         self._events = meter.create_counter("unabridged.events", unit="{event}", description="Events by their kind.")
         self._freed = meter.create_counter("unabridged.tokens.freed", unit="{token}", description="Tokens freed.")
-        self._seconds = meter.create_histogram(
-            "unabridged.compaction.duration", unit="s", description="How long compactions took."
-        )
-        self._spent = meter.create_counter(
-            "unabridged.summariser.tokens", unit="{token}", description="Tokens that summarisers took, by direction."
-        )
+        took, spent = "How long compactions took.", "Tokens that summarisers took, by direction."
+        self._seconds = meter.create_histogram("unabridged.compaction.duration", unit="s", description=took)
+        self._spent = meter.create_counter("unabridged.summariser.tokens", unit="{token}", description=spent)
 
     def export(self, event: Event) -> None:
         """Export one event as a span and in the metrics."""
@@ -86,10 +83,8 @@ class _EventExporter:
         now = time.time_ns()
         started = self._pop_start(scope) or now
         kind = {"unabridged.kind": receipt.kind, "unabridged.by_model": receipt.summariser != "model-free"}
-        span = self._tracer.start_span(
-            "unabridged.compact", start_time=started, attributes=kind | _build_receipt_attributes(receipt, scope)
-        )
-        span.end(end_time=now)
+        facts = kind | _build_receipt_attributes(receipt, scope)
+        self._tracer.start_span("unabridged.compact", start_time=started, attributes=facts).end(end_time=now)
         self._events.add(1, {"unabridged.event": "compacted", **kind})
         self._freed.add(max(0, receipt.tokens_before - receipt.tokens_after), kind)
         self._seconds.record((now - started) / 1e9, kind)
@@ -106,9 +101,8 @@ class _EventExporter:
         if isinstance(event, Unchanged):  # emitted at every call while nothing can go: counted, no span
             self._pop_start(scope)
             return
-        self._tracer.start_span(
-            f"unabridged.{name}", attributes=facts | _build_scope_attributes(scope) | _build_number_attributes(event)
-        ).end()
+        described = facts | _build_scope_attributes(scope) | _build_number_attributes(event)
+        self._tracer.start_span(f"unabridged.{name}", attributes=described).end()
 
     def _pop_start(self, scope: tuple[str, str]) -> int | None:
         with self._lock:
@@ -134,9 +128,8 @@ def _build_number_attributes(event: Event) -> dict[str, Any]:
 def _build_receipt_attributes(receipt: Receipt, scope: tuple[str, str]) -> dict[str, Any]:
     """Return the numbers of a receipt. Its reason and notes are for people, and not exported."""
     sizes = ("tokens_before", "tokens_after", "messages_before", "messages_after")
-    facts = _build_scope_attributes(scope) | {
-        f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes
-    }
+    facts = _build_scope_attributes(scope)
+    facts |= {f"unabridged.{name.replace('_', '.')}": getattr(receipt, name) for name in sizes}
     facts |= {f"unabridged.cost.{name}": float(value) for name, value in receipt.cost.items()}
     more = {"record": receipt.id, "summariser": receipt.summariser, "mended": len(receipt.mended)}
     return facts | {f"unabridged.{name}": value for name, value in more.items()}

@@ -35,8 +35,7 @@ class TextCache:
 
     def results_for(self, text: str) -> dict[object, Any]:
         """Return the results for this text so far, to be read and added to."""
-        results = self._young.get(text)
-        if results is not None:
+        if (results := self._young.get(text)) is not None:
             return results
         results = self._old.get(text, {})
         self._size += len(text) + _ENTRY_CHARACTERS

@@ -113,8 +113,7 @@ def _walk_error_chain(error: BaseException | None) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting = [error]
     while waiting:
-        found = waiting.pop()
-        if found is not None and id(found) not in seen:
+        if (found := waiting.pop()) is not None and id(found) not in seen:
             seen.add(id(found))
             yield found
             waiting += [found.__cause__, found.__context__]

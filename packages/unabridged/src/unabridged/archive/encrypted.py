@@ -17,19 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from unabridged.archive import codec, search, store_rules
+from unabridged.archive import codec, protocol, search, store_rules
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import (
-    Archive,
-    Hit,
-    MatchingThreads,
-    Note,
-    Part,
-    Record,
-    Scope,
-    StoredRecord,
-    ThreadHits,
-)
+from unabridged.archive.protocol import Archive, Hit, HitsByThread, Part, Record, Scope, StoredRecord
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 try:
@@ -114,14 +104,12 @@ class EncryptedArchive:
         scopes = (Scope(namespace, thread) for thread in self.threads(namespace))
         return search.search_parts(query, limit, ((scope, self.parts(scope)) for scope in scopes))
 
-    def threads_with(self, namespace: str, query: str) -> MatchingThreads:
+    def threads_with(self, namespace: str, query: str) -> protocol.MatchingThreads:
         """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         below = self._archive if self._plaintext_index else None
         return Archive.threads_with(self, namespace, query) if below is None else below.threads_with(namespace, query)
 
-    def search_each(
-        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
-    ) -> Mapping[str, ThreadHits]:
+    def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads."""
         if not self._plaintext_index:
             scopes = [Scope(namespace, thread) for thread in dict.fromkeys(threads)]
@@ -145,11 +133,10 @@ class EncryptedArchive:
 
     def _note_name(self, namespace: str, key: str) -> str:
         """Return the name that a note is stored under; what goes with its thread is found by the thread's name."""
-        return (
-            key if key.startswith(store_rules.thread_note_key("")) else self._make_keyed_name(Scope(namespace, ""), key)
-        )
+        is_of_thread = key.startswith(store_rules.thread_note_key(""))
+        return key if is_of_thread else self._make_keyed_name(Scope(namespace, ""), key)
 
-    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+    def notes(self, namespace: str | None = None) -> Sequence[protocol.Note]:
         """Return everything that is remembered, opened."""
         sealed = self._archive.notes(namespace)
         found = (store_rules.decode_note(self._open_note(space, name, data)) for space, name, data in sealed)
@@ -191,18 +178,15 @@ class EncryptedArchive:
         store_rules.check_parts(stored.parts)
         if "sealed" in stored.record.data:
             raise ArchiveError(f"{store_rules.describe_scope(scope)} is sealed already. Open it with the key it has.")
-        return StoredRecord(
-            self._seal_record(stored.record), stored.live, [self._seal_part(scope, part) for part in stored.parts]
-        )
+        parts = [self._seal_part(scope, part) for part in stored.parts]
+        return StoredRecord(self._seal_record(stored.record), stored.live, parts)
 
     def _open_note(self, namespace: str, name: str, data: Mapping[str, object]) -> bytes:
         return self._unseal(base64.b64decode(str(data.get("sealed", ""))), "note", namespace, name)
 
     def _make_keyed_name(self, scope: Scope, digest: str) -> str:
-        return (
-            store_rules.KEYED_HASH_PREFIX
-            + hmac.digest(self._naming_key, store_rules.join_names(scope.namespace, digest), "sha256").hex()
-        )
+        named = store_rules.join_names(scope.namespace, digest)
+        return store_rules.KEYED_HASH_PREFIX + hmac.digest(self._naming_key, named, "sha256").hex()
 
     def _seal(self, data: bytes, *place: str) -> bytes:
         return self._cipher.encrypt(data, [store_rules.join_names(*place)])
@@ -218,26 +202,18 @@ class EncryptedArchive:
     def _seal_part(self, scope: Scope, part: Part) -> Part:
         name = self._make_keyed_name(scope, part.hash)
         sealed = self._seal(pack.pack(part.body), "body", scope.namespace, name)
-        view = self._seal(
-            codec.encode([part.hash, part.role, part.origin, part.text]), "view", *scope, name, str(part.turn)
-        )
-        return Part(
-            hash=name,
-            body=hashlib.sha256(sealed).digest() + sealed,  # so that the store below can tell damage without the key
-            turn=part.turn,
-            role=base64.b64encode(view).decode("ascii"),
-            origin="",
-            text=part.text if self._plaintext_index else "",
-        )
+        shown = codec.encode([part.hash, part.role, part.origin, part.text])
+        view = base64.b64encode(self._seal(shown, "view", *scope, name, str(part.turn))).decode("ascii")
+        body = hashlib.sha256(sealed).digest() + sealed  # so that the store below can tell damage without the key
+        return Part(name, body, part.turn, role=view, origin="", text=part.text if self._plaintext_index else "")
 
     def _open_part(self, scope: Scope, part: Part) -> Part:
         digest, role, origin, text = self._open_view(scope, part.hash, part.turn, part.role)
         return Part(digest, self._open_body(scope, part.hash, digest, part.body), part.turn, role, origin, text)
 
     def _open_view(self, scope: Scope, name: str, turn: int, sealed: str) -> tuple[str, str, str, str]:
-        digest, role, origin, text = codec.decode(
-            self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn))
-        )
+        view = self._unseal(base64.b64decode(sealed), "view", *scope, name, str(turn))
+        digest, role, origin, text = codec.decode(view)
         return digest, role, origin, text
 
     def _open_body(self, scope: Scope, name: str, digest: str, sealed: bytes) -> bytes:
@@ -248,21 +224,15 @@ class EncryptedArchive:
         for hit in hits:
             scope = Scope(namespace, hit.thread)
             digest, role, origin, _ = self._open_view(scope, hit.hash, hit.turn, hit.role)
-            part = Part(digest, b"", hit.turn, role, origin, hit.text)
-            found.append(store_rules.make_hit(scope, part, hit.score))
+            found.append(store_rules.make_hit(scope, Part(digest, b"", hit.turn, role, origin, hit.text), hit.score))
         return found
 
     def _seal_record(self, record: Record) -> Record:
         inside = pack.pack(codec.encode(store_rules.record_fields(record)))
         sealed = base64.b64encode(self._seal(inside, "record", *record.scope, record.id)).decode("ascii")
-        return replace(
-            record,
-            key=self._make_keyed_name(record.scope, record.key),
-            before=tuple(self._make_keyed_name(record.scope, x) if isinstance(x, str) else x for x in record.before),
-            after=tuple(self._make_keyed_name(record.scope, x) if isinstance(x, str) else x for x in record.after),
-            model=None if record.model is None else "sealed",  # whether it has one decides who wins
-            data={"sealed": sealed},
-        )
+        named = store_rules.rename_messages(record, lambda digest: self._make_keyed_name(record.scope, digest))
+        key, model = self._make_keyed_name(record.scope, record.key), None if record.model is None else "sealed"
+        return replace(named, key=key, model=model, data={"sealed": sealed})  # whether it has a model decides who wins
 
     def _open_record(self, record: Record) -> Record:
         inside = self._unseal(base64.b64decode(record.data.get("sealed", "")), "record", *record.scope, record.id)

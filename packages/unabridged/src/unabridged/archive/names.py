@@ -31,9 +31,8 @@ def check_name(value: Any, what: str = "thread") -> str:
         raise _make_name_error(what, f"a number of {value.bit_length():,} bits")
     text = str(value) if is_number else str.__str__(value)
     if found := _UNUSABLE_PATTERN.search(text):
-        raise _make_name_error(
-            what, f"{_describe_value(text)}, with U+{ord(found[0]):04X} at character {found.start()}"
-        )
+        where = f"U+{ord(found[0]):04X} at character {found.start()}"
+        raise _make_name_error(what, f"{_describe_value(text)}, with {where}")
     if not 1 <= (size := len(text.encode())) <= MAX_NAME_BYTES:
         raise _make_name_error(what, f"{_describe_value(text)}, of {size:,} bytes")
     return text
@@ -56,8 +55,7 @@ def is_name(value: Any) -> bool:
 def _make_name_error(what: str, got: str) -> SettingsError:
     return SettingsError(
         f"{what} must be text of 1 to {MAX_NAME_BYTES} bytes of UTF-8 without control characters and lone surrogates, "
-        "an int "
-        f"or a UUID; got {got}. Use an id, or the hash of a longer text."
+        f"an int or a UUID; got {got}. Use an id, or the hash of a longer text."
     )
 
 

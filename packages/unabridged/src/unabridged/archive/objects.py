@@ -26,16 +26,8 @@ from typing import Any, Final, TypeVar
 from unabridged.archive import store_rules
 from unabridged.archive.address import hide_credentials
 from unabridged.archive.codec import pack
-from unabridged.archive.protocol import (
-    Archive,
-    Hit,
-    Note,
-    Part,
-    Record,
-    Scope,
-    StoredRecord,
-    ThreadHits,
-)
+from unabridged.archive.protocol import Archive, Hit, HitsByThread, Note, Part, Record, Scope, StoredRecord
+from unabridged.archive.store_rules import hash_names
 from unabridged.errors import ArchiveError, NotInstalled, SettingsError
 
 PARALLEL_REQUESTS: Final = 16
@@ -73,10 +65,9 @@ class ObjectArchive:
         self._place = hide_credentials(url)
         self._client = _load_client()
         self._failure: type[Exception] = self._client.exceptions.BaseError
+        retries = {"max_retries": 3, "retry_timeout": _REQUEST_TIMEOUT}
         try:
-            self._objects = self._client.store.from_url(
-                url, retry_config={"max_retries": 3, "retry_timeout": _REQUEST_TIMEOUT}
-            )
+            self._objects = self._client.store.from_url(url, retry_config=retries)
         except (self._failure, ValueError):
             raise SettingsError(f"bodies={self._place!r} is no place for objects: write s3://bucket/prefix.") from None
         self._home: str | None = None
@@ -112,9 +103,8 @@ class ObjectArchive:
         written: dict[str, str] = {}
         stored = self._archive.store(self._name_record(record), self._write_objects(scope, parts, written))
         kept = self._find_paths(scope, list(written))
-        self._delete_objects(
-            path for name, path in written.items() if kept.get(name) != path
-        )  # the thread had them already
+        # The thread had the others already.
+        self._delete_objects(path for name, path in written.items() if kept.get(name) != path)
         return self._read_record(stored)
 
     def record(self, scope: Scope, record_id: str) -> Record | None:
@@ -133,9 +123,8 @@ class ObjectArchive:
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         paths = self._find_paths(scope, [_to_object_name(scope, digest) for digest in dict.fromkeys(hashes)])
-        return dict(
-            self._map_in_parallel(lambda item: (_hash_from_name(item[0]), self._read_object(*item)), paths.items())
-        )
+        bodies = self._map_in_parallel(lambda item: self._read_object(*item), paths.items())
+        return dict(zip(map(_hash_from_name, paths), bodies, strict=True))
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
@@ -149,9 +138,7 @@ class ObjectArchive:
         """Return the archived messages of all threads of the namespace that match best, each with its thread."""
         return _rename_hits(namespace, self._archive.search_namespace(namespace, query, limit))
 
-    def search_each(
-        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
-    ) -> Mapping[str, ThreadHits]:
+    def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads. No object is read."""
         found = self._archive.search_each(namespace, threads, query, limit)
         return {name: one._replace(hits=_rename_hits(namespace, one.hits)) for name, one in found.items()}
@@ -192,12 +179,9 @@ class ObjectArchive:
         """
         oldest = time.time() - grace
         with self._explain_errors():
-            unused = {
-                str(one["path"])
-                for page in self._client.list(self._objects, prefix=self._find_home())
-                for one in page
-                if one["last_modified"].timestamp() < oldest
-            }
+            pages = self._client.list(self._objects, prefix=self._find_home())
+            stored = (one for page in pages for one in page)
+            unused = {str(one["path"]) for one in stored if one["last_modified"].timestamp() < oldest}
         for scope in self._list_scopes():  # read after the list: what was stored since is not in it
             unused.difference_update(self._find_thread_paths(scope))
         self._delete_objects(unused)
@@ -222,9 +206,8 @@ class ObjectArchive:
 
     def _place_stored(self, scope: Scope, stored: StoredRecord, paths: dict[str, str]) -> StoredRecord:
         store_rules.check_parts(stored.parts)
-        return StoredRecord(
-            self._name_record(stored.record), stored.live, self._write_objects(scope, stored.parts, paths)
-        )
+        named = self._name_record(stored.record)
+        return StoredRecord(named, stored.live, self._write_objects(scope, stored.parts, paths))
 
     def _find_home(self) -> str:
         """Return the folder of this archive's objects; its first writer names it, by one of its users at a time."""
@@ -268,9 +251,8 @@ class ObjectArchive:
         return store_rules.check_body(pack.unpack(packed), _hash_from_name(name))
 
     def _read_part(self, part: Part) -> Part:
-        return replace(
-            part, hash=_hash_from_name(part.hash), body=self._read_object(part.hash, _read_reference(part.body))
-        )
+        body = self._read_object(part.hash, _read_reference(part.body))
+        return replace(part, hash=_hash_from_name(part.hash), body=body)
 
     def _delete_objects(self, paths: Iterable[str]) -> None:
         if waiting := list(paths):
@@ -294,10 +276,10 @@ class ObjectArchive:
             return list(pool.map(work, waiting))
 
     def _name_record(self, record: Record) -> Record:
-        return _rename_messages(record, lambda digest: _to_object_name(record.scope, digest))
+        return store_rules.rename_messages(record, lambda digest: _to_object_name(record.scope, digest))
 
     def _read_record(self, record: Record) -> Record:
-        return _rename_messages(record, _hash_from_name)
+        return store_rules.rename_messages(record, _hash_from_name)
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -325,8 +307,7 @@ def _load_client() -> Any:
 
 def _check_process() -> None:
     """Refuse a process that was forked from one that used an object store: the client's own threads are not in it."""
-    _process.setdefault("first", os.getpid())
-    if _process["first"] != os.getpid():
+    if _process.setdefault("first", os.getpid()) != os.getpid():
         raise ArchiveError(
             "an object store that was used before a fork can't be used after it: open it in the child alone, or start "
             "the child with spawn."
@@ -335,26 +316,13 @@ def _check_process() -> None:
 
 def _rename_hits(namespace: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return what the archive below found, under the names that the messages have here."""
-    return [
-        store_rules.make_hit(
-            Scope(namespace, hit.thread),
-            Part(_hash_from_name(hit.hash), b"", hit.turn, hit.role, hit.origin, hit.text),
-            hit.score,
-        )
-        for hit in hits
-    ]
-
-
-def _rename_messages(record: Record, name: Callable[[str], str]) -> Record:
-    def names(entries: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(name(entry) if isinstance(entry, str) else entry for entry in entries)
-
-    return replace(record, before=names(record.before), after=names(record.after))
+    named = ((hit, Part(_hash_from_name(hit.hash), b"", hit.turn, hit.role, hit.origin, hit.text)) for hit in hits)
+    return [store_rules.make_hit(Scope(namespace, hit.thread), part, hit.score) for hit, part in named]
 
 
 def _to_object_name(scope: Scope, digest: str) -> str:
     """Return what the archive below calls a message of the thread: its hash, and whose it is."""
-    return f"{store_rules.OBJECT_HASH_PREFIX}{digest}{_hash_names(*scope)[:_THREAD_DIGITS]}"
+    return f"{store_rules.OBJECT_HASH_PREFIX}{digest}{hash_names(*scope)[:_THREAD_DIGITS]}"
 
 
 def _hash_from_name(name: str) -> str:
@@ -364,7 +332,7 @@ def _hash_from_name(name: str) -> str:
 
 def _make_path(scope: Scope, name: str) -> str:
     """Return a path that no other object has or had, below folders whose names hide the namespace and the thread."""
-    folder = f"{_hash_names(scope.namespace)[:_THREAD_DIGITS]}/{_hash_names(*scope)[:_THREAD_DIGITS]}"
+    folder = f"{hash_names(scope.namespace)[:_THREAD_DIGITS]}/{hash_names(*scope)[:_THREAD_DIGITS]}"
     return f"{folder}/{_hash_from_name(name).replace(':', '-')}-{secrets.token_hex(6)}"
 
 
@@ -376,7 +344,3 @@ def _make_reference(path: str) -> bytes:
 
 def _read_reference(body: bytes) -> str:
     return body[32 + len(pack.REFERENCE_PREFIX) :].decode()
-
-
-def _hash_names(*names: str) -> str:
-    return hashlib.sha256(store_rules.join_names(*names)).hexdigest()

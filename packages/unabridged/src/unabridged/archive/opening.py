@@ -116,9 +116,8 @@ def log_archive_once(archive: Archive, namespace: str) -> str:
     where = hide_credentials(str(getattr(archive, "url", type(archive).__name__)))
     if (where, namespace) not in _announced_archives:
         _announced_archives.add((where, namespace))
-        log.info(
-            "archive %s namespace %r: the same archive, namespace and thread are one conversation", where, namespace
-        )
+        same = "the same archive, namespace and thread are one conversation"
+        log.info("archive %s namespace %r: %s", where, namespace, same)
     return where
 
 

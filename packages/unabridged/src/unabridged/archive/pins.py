@@ -34,20 +34,16 @@ def pin(archive: Archive, scope: Scope, text: str) -> tuple[str, ...]:
         return pins
     if len(pins) >= MOST_PINS:
         raise SettingsError(f"thread {scope.thread!r} has {MOST_PINS} pins already: unpin one first")
-    return _write_pins(archive, scope, (*pins, text))
+    write_thread_texts(archive, scope, "pins", (*pins, text))
+    return (*pins, text)
 
 
 def unpin(archive: Archive, scope: Scope, text: str) -> bool:
     """Take the pin away; return whether there was one with this text."""
     pins = list_pins(archive, scope)
     if text in pins:
-        _write_pins(archive, scope, tuple(one for one in pins if one != text))
+        write_thread_texts(archive, scope, "pins", [one for one in pins if one != text])
     return text in pins
-
-
-def _write_pins(archive: Archive, scope: Scope, pins: tuple[str, ...]) -> tuple[str, ...]:
-    write_thread_texts(archive, scope, "pins", pins)
-    return pins
 
 
 def read_thread_texts(archive: Archive, scope: Scope, what: str) -> tuple[str, ...]:

@@ -171,6 +171,10 @@ class ThreadHits(NamedTuple):
     """Whether every message that may match was read; if not, there are at least so many."""
 
 
+HitsByThread = Mapping[str, ThreadHits]
+"""By the name of the thread."""
+
+
 class ThreadContents(NamedTuple):
     """What one thread holds, counted."""
 
@@ -271,16 +275,11 @@ class Archive(Protocol):
         names = sorted(used, key=lambda name: (-(used[name] or 0.0), name))
         return MatchingThreads([name for name in names if self.search(Scope(namespace, name), query, 1)])
 
-    def search_each(
-        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
-    ) -> Mapping[str, ThreadHits]:
+    def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads, ranked as by `search`; threads without any are left out."""
-        found = {name: self.search(Scope(namespace, name), query, max(limit, 200)) for name in dict.fromkeys(threads)}
-        return {
-            name: ThreadHits(hits[:limit], len(hits), len(hits) < max(limit, 200))
-            for name, hits in found.items()
-            if hits
-        }
+        most = max(limit, 200)
+        found = {name: self.search(Scope(namespace, name), query, most) for name in dict.fromkeys(threads)}
+        return {name: ThreadHits(hits[:limit], len(hits), len(hits) < most) for name, hits in found.items() if hits}
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have a thread, sorted."""

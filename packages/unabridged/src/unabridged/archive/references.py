@@ -43,8 +43,7 @@ def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
     text = ref.strip().lower() if len(ref) <= _MAX_SHOWN_CHARACTERS else ""
     if (whole := _HASH_PATTERN.fullmatch(text)) is not None:
         return _find_by_hash(archive, scope, f"sha256:{whole[1]}")
-    match = _TURN_PATTERN.fullmatch(text)
-    if match is None:
+    if (match := _TURN_PATTERN.fullmatch(text)) is None:
         if (span := _SPAN_PATTERN.fullmatch(text)) is not None:
             raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
         raise _make_unknown_error(ref)
@@ -55,9 +54,8 @@ def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
             return parts[name]
         raise _make_unknown_error(ref)
     if not parts:
-        raise ArchiveError(
-            f"no such reference in this thread: turn {turn} is not in the archive. It may still stand in the context."
-        )
+        missing = f"turn {turn} is not in the archive. It may still stand in the context."
+        raise ArchiveError(f"no such reference in this thread: {missing}")
     if len(parts) > 1:
         raise ArchiveError(f"turn {turn} has {len(parts)} versions, in branches: read one of {', '.join(parts)}.")
     return next(iter(parts.values()))
@@ -65,8 +63,7 @@ def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
 
 def _find_by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
     """Return the message with this hash: one that went, else one that was put in, whose turn is then -1."""
-    body = archive.bodies(scope, [digest]).get(digest)
-    if body is None:
+    if (body := archive.bodies(scope, [digest]).get(digest)) is None:
         raise _make_unknown_error(digest)
     went = next((part for part in archive.parts(scope) if part.hash == digest), None)
     return went or Part(digest, body, -1, *_describe_put_in(body))

@@ -24,14 +24,7 @@ from typing import Final, NamedTuple, Protocol
 from unabridged.archive import words
 from unabridged.archive.protocol import Archive, Hit, Part, Scope, ThreadHits
 from unabridged.archive.store_rules import make_hit
-from unabridged.archive.words import (
-    Query,
-    QueryName,
-    contains_phrases,
-    parse_query,
-    tokens_inside_phrase,
-    tokens_of_term,
-)
+from unabridged.archive.words import Query, QueryName, contains_phrases, tokens_of_term
 
 MAX_READ_MESSAGES: Final = 200
 """Messages that are read and ranked at most, unless more are asked for."""
@@ -54,7 +47,9 @@ _MIN_COMMON_PREFIX: Final = 4  # characters that words which begin alike share a
 
 MessageKey = tuple[int, int]
 """The number of a thread, and that of one of its messages."""
+KeysByThread = Mapping[int, Sequence[MessageKey]]
 TokenSet = frozenset[str]
+SearchedThreads = Iterable[tuple[Scope, Sequence[Part]]]
 RequiredTokens = Sequence[Sequence[TokenSet]]
 """What a message must have: all of the tokens of one alternative, of each of these lists of alternatives."""
 
@@ -117,9 +112,7 @@ class NamespaceIndex(SearchIndex, Protocol):
     def threads(self, wanted: RequiredTokens) -> Sequence[int]:
         """Return every thread with a message that may have what is wanted."""
 
-    def newest_each(
-        self, wanted: RequiredTokens, threads: Sequence[int], most: int
-    ) -> Mapping[int, Sequence[MessageKey]]:
+    def newest_each(self, wanted: RequiredTokens, threads: Sequence[int], most: int) -> KeysByThread:
         """Return the newest messages of each of these threads that may have what is wanted, by one query."""
 
     def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
@@ -168,7 +161,7 @@ def _can_index_decide(names: Sequence[QueryName]) -> bool:
     )
 
 
-def _find_matching_threads(query: Query, index: SearchIndex, keys: Mapping[int, Sequence[MessageKey]]) -> set[int]:
+def _find_matching_threads(query: Query, index: SearchIndex, keys: KeysByThread) -> set[int]:
     """Return the threads in which at least one of these messages matches the query."""
     holding: set[int] = set()
     terms = _list_terms(query)
@@ -176,9 +169,8 @@ def _find_matching_threads(query: Query, index: SearchIndex, keys: Mapping[int, 
     while left:
         page = [key for of_thread in left.values() for key in of_thread[: max(MAX_READ_MESSAGES // len(left), 1)]]
         read = {(found.thread, found.number): found for found in index.read(page)}
-        holding |= {
-            key[0] for key, found in read.items() if key[0] not in holding and _matches_query(query, terms, found)
-        }
+        unknown = ((thread, found) for (thread, _), found in read.items() if thread not in holding)
+        holding |= {thread for thread, found in unknown if _matches_query(query, terms, found)}
         asked = Counter(thread for thread, _ in page)
         left = {thread: rest[asked[thread] :] for thread, rest in left.items() if thread not in holding}
         left = {thread: rest for thread, rest in left.items() if rest}
@@ -200,27 +192,20 @@ def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence
     if limit < 1 or not (wanted.names or wanted.phrases):
         return {}
     most = max(MAX_READ_PER_THREAD, limit)
-    first = index.newest_each(
-        _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted), threads, most + 1
-    )
+    broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
+    first = index.newest_each(broad, threads, most + 1)
     more = [thread for thread, keys in first.items() if len(keys) > most]
     chosen = _choose_each(wanted, index, more, most) if more else {}
     keys = {thread: dict.fromkeys([*chosen.get(thread, ()), *held]) for thread, held in first.items()}
-    read = _group_by_thread(index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]))
+    read: dict[int, list[SearchCandidate]] = {}
+    for one in index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]):
+        read.setdefault(one.thread, []).append(one)
     totals = index.totals_each(list(read))
     matches: dict[int, ThreadMatches] = {}
     for thread, found in read.items():
-        ranked = rank(wanted, most, found, totals[thread])
-        if ranked:
+        if ranked := rank(wanted, most, found, totals[thread]):
             matches[thread] = ThreadMatches(ranked[:limit], len(ranked), thread not in more)
     return matches
-
-
-def _group_by_thread(found: Iterable[SearchCandidate]) -> dict[int, list[SearchCandidate]]:
-    by_thread: dict[int, list[SearchCandidate]] = {}
-    for one in found:
-        by_thread.setdefault(one.thread, []).append(one)
-    return by_thread
 
 
 def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], most: int) -> dict[int, list[MessageKey]]:
@@ -250,10 +235,10 @@ def _tokens_of_phrases(query: Query) -> RequiredTokens:
 
 
 def _tokens_inside_phrases(query: Query) -> RequiredTokens:
-    return [[frozenset[str]().union(*map(tokens_inside_phrase, query.phrases))]]
+    return [[frozenset[str]().union(*map(words.tokens_inside_phrase, query.phrases))]]
 
 
-def search_parts(query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]) -> list[Hit]:
+def search_parts(query: str, limit: int, searched: SearchedThreads) -> list[Hit]:
     """Return the best of all messages of some threads: without an index, their texts are gone through."""
     wanted = _parse_bounded(query)
     if limit < 1 or not (wanted.names or wanted.phrases):
@@ -263,9 +248,7 @@ def search_parts(query: str, limit: int, searched: Iterable[tuple[Scope, Sequenc
     return [make_hit(one.scope, one.part, score) for one, score in ranked]
 
 
-def search_each_threads_parts(
-    query: str, limit: int, searched: Iterable[tuple[Scope, Sequence[Part]]]
-) -> dict[str, ThreadHits]:
+def search_each_threads_parts(query: str, limit: int, searched: SearchedThreads) -> dict[str, ThreadHits]:
     """Return the best messages of each of these threads, whose texts are all gone through."""
     hits = {scope.thread: search_parts(query, len(parts), [(scope, parts)]) for scope, parts in searched}
     return {name: ThreadHits(found[:limit], len(found)) for name, found in hits.items() if found}
@@ -289,7 +272,7 @@ def search_with_context(
 
 
 def _parse_bounded(query: str) -> Query:
-    names, phrases = parse_query(query)
+    names, phrases = words.parse_query(query)
     return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS])
 
 
@@ -356,9 +339,8 @@ class SearchedText:
     def count_similar_words(self, word: str) -> int:
         """Return how often words stand there that begin like this one and end otherwise."""
         begun = (at for at in self._find_places(word[:_MIN_COMMON_PREFIX]) if self._is_token_edge(at - 1))
-        return sum(
-            _differ_in_ending(run[0], word) for at in begun if (run := words.token_pattern().match(self._folded, at))
-        )
+        runs = (words.token_pattern().match(self._folded, at) for at in begun)
+        return sum(_differ_in_ending(run[0], word) for run in runs if run)
 
     def _find_places(self, term: str) -> Iterator[int]:
         at = self._folded.find(term)
@@ -371,17 +353,10 @@ class SearchedText:
         right = self._is_token_edge(end) or self._is_token_edge(end - 1) or end - start >= words.MAX_TOKEN_CHARACTERS
         if left and right:
             return True
-        if (
-            not self._aligned
-            or end - start >= words.MAX_TOKEN_CHARACTERS
-            or not (left or self._is_hump(start))
-            or not (right or self._is_hump(end))
-        ):
+        bounded = (left or words.is_hump_start(self._cased, start)) and (right or words.is_hump_start(self._cased, end))
+        if not self._aligned or end - start >= words.MAX_TOKEN_CHARACTERS or not bounded:
             return False
         return self._folded[start:end] in map(str.lower, words.split_humps(self._token_at(start)))
-
-    def _is_hump(self, at: int) -> bool:
-        return words.is_hump_start(self._cased, at)
 
     def _is_token_edge(self, at: int) -> bool:
         """Return whether no token goes on at this place."""
@@ -437,19 +412,14 @@ def rank(
     matches = [match for found in candidates if (match := _match_message(query, terms, compared, found))]
     if spread is None:
         spread = {term: sum(1 for m in matches if m.counts[term] or m.similar_counts.get(term)) for term in terms}
-    weight = {
-        term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) ** _RARITY_EXPONENT
-        * (_TERM_SATURATION + 1)
-        for term in terms
-    }
+    rarity = {term: log(1 + (max(messages - spread[term], 0) + 0.5) / (spread[term] + 0.5)) for term in terms}
+    weight = {term: rare**_RARITY_EXPONENT * (_TERM_SATURATION + 1) for term, rare in rarity.items()}
     average = length / messages if messages and length else 1.0
     scored = [(match.found, _score(query, match, weight, average)) for match in matches]
     return nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
 
 
-def _match_message(
-    query: Query, terms: Sequence[str], compared: Sequence[str], found: SearchCandidate
-) -> _Match | None:
+def _match_message(query: Query, terms: Sequence[str], longer: Sequence[str], found: SearchCandidate) -> _Match | None:
     """Return how often the terms of the query occur in the message; None when it does not match."""
     text = found.part.text
     if query.phrases and not contains_phrases(text, query.phrases):
@@ -461,7 +431,7 @@ def _match_message(
         times[name.whole] or (name.parts and all(times[part] for part in name.parts)) for name in query.names
     ):
         return None
-    alike = {word: max(reading.count_similar_words(word) for reading in read) for word in compared if not times[word]}
+    alike = {word: max(reading.count_similar_words(word) for reading in read) for word in longer if not times[word]}
     return _Match(found, times, alike)
 
 

@@ -70,9 +70,7 @@ _SECRET_FORMS: Final = (
     ),
     _SecretForm("url-password", "://", re.compile(r"://[^\s:/@\"'<>]{0,100}:([^\s:/@\"'<>]{3,200})@")),
     _SecretForm(
-        "authorization",
-        "uthorization",
-        re.compile(r"uthorization\W{1,6}(?i:bearer|basic|token)\s+([\w.~+/=-]{12,})"),
+        "authorization", "uthorization", re.compile(r"uthorization\W{1,6}(?i:bearer|basic|token)\s+([\w.~+/=-]{12,})")
     ),
     _SecretForm("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
 )

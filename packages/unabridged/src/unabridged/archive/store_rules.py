@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from unabridged.archive.address import scrub_data
@@ -39,14 +40,20 @@ def record_from_fields(scope: Scope, fields: Any) -> Record:
         lists = {"before": tuple(fields["before"]), "after": tuple(fields["after"]), "data": dict(fields["data"])}
         return Record(**{**fields, **lists}, scope=scope)
     except (TypeError, KeyError, AttributeError) as error:
-        raise ArchiveError(
-            f"a stored record of {describe_scope(scope)} can't be read: {error}. Run `verify`."
-        ) from error
+        where = describe_scope(scope)
+        raise ArchiveError(f"a stored record of {where} can't be read: {error}. Run `verify`.") from error
 
 
 def collect_hashes(record: Record) -> set[str]:
     """Return the hashes of every message the record tells about."""
     return {entry for entry in (*record.before, *record.after) if isinstance(entry, str)}
+
+
+def rename_messages(record: Record, name: Callable[[str], str]) -> Record:
+    """Return the record with other names for the messages that it tells about."""
+    before = tuple(name(entry) if isinstance(entry, str) else entry for entry in record.before)
+    after = tuple(name(entry) if isinstance(entry, str) else entry for entry in record.after)
+    return replace(record, before=before, after=after)
 
 
 def check_version(place: object, version: int | None, remedy: str = "move it away") -> None:
@@ -94,8 +101,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 def check_references(record: Record, parts: Sequence[Part], held_hashes: Collection[str]) -> None:
     """Refuse a record that refers to a message neither given nor, by its hash, already held."""
-    missing = collect_hashes(record).difference(held_hashes, (part.hash for part in parts))
-    if missing:
+    if missing := collect_hashes(record).difference(held_hashes, (part.hash for part in parts)):
         raise ArchiveError(
             f"record {record.id!r} refers to {len(missing)} messages that are neither among its {len(parts)} parts nor "
             f"in the thread, first {min(missing)[:20]}…. Store them with it."
@@ -109,19 +115,12 @@ def find_key_holder(record: Record, namesake: Record | None, holder: Record | No
     compaction of the thread is refused.
     """
     takes_it = holder is None or (holder.model is None and record.model is not None)
-    is_other = namesake is not None and (
-        namesake.key != record.key or (takes_it and not _is_same_change(namesake, record))
-    )
-    if is_other:
-        raise ArchiveError(
-            f"record id {record.id!r} is already taken in this thread. Give each record an id of its own."
-        )
+    if namesake is not None:
+        same_change = (namesake.start, namesake.before, namesake.after) == (record.start, record.before, record.after)
+        if namesake.key != record.key or (takes_it and not same_change):
+            taken = f"record id {record.id!r} is already taken in this thread"
+            raise ArchiveError(f"{taken}. Give each record an id of its own.")
     return None if takes_it else holder
-
-
-def _is_same_change(one: Record, other: Record) -> bool:
-    """Return whether two records replace the same messages by the same."""
-    return (one.start, one.before, one.after) == (other.start, other.before, other.after)
 
 
 def select_new_parts(parts: Sequence[Part], known: Collection[tuple[int, str]]) -> list[Part]:
@@ -156,8 +155,7 @@ def group_parts_by_record(records: Iterable[tuple[Record, bool]], parts: Iterabl
 def find_dangling_references(scope: Scope, records: Iterable[Record], held_hashes: Collection[str]) -> Iterator[str]:
     """Yield a sentence for every record that refers to a message the thread does not hold."""
     for record in records:
-        missing = collect_hashes(record) - set(held_hashes)
-        if missing:
+        if missing := collect_hashes(record) - set(held_hashes):
             yield (
                 f"{describe_scope(scope)}: record {record.id!r} refers to {len(missing)} messages that are not there, "
                 f"first {min(missing)[:20]}…"
@@ -173,6 +171,11 @@ def join_names(*names: str) -> bytes:
     """Return the names as one, such that no other names give the same."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     return b"".join(b"%d:%b" % (len(name), name) for name in encoded)
+
+
+def hash_names(*names: str) -> str:
+    """Return a digest of the names as one."""
+    return hashlib.sha256(join_names(*names)).hexdigest()
 
 
 class LeaseTokens:

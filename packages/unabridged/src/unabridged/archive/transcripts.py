@@ -7,24 +7,17 @@ archive remembers the paths, so that whoever forgets a thread removes its file, 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Part, Scope
-from unabridged.archive.store_rules import describe_scope, join_names
-from unabridged.archive.stores import files
+from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
+from unabridged.archive.store_rules import describe_scope, hash_names
+from unabridged.archive.stores import files, transcript_file
 from unabridged.archive.stores.files import to_folder_name
-from unabridged.archive.stores.transcript_file import (
-    TranscriptEnd,
-    is_transcript_of,
-    write_empty_transcript,
-    write_transcript,
-)
+from unabridged.archive.stores.transcript_file import TranscriptSource, is_transcript_of
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.text_tools import neutralise_markup, to_one_line
 
@@ -116,14 +109,14 @@ class TranscriptFiles:
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own_file(path, scope)
             if not self._place.is_per_thread and not path.exists():
-                write_empty_transcript(path, scope)
+                transcript_file.write_empty_transcript(path, scope)
 
     def update(self, scope: Scope, record_id: str) -> None:
         """Write what is new in the archive to the file."""
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own_file(path, scope)
             _remember_path(self._archive, scope.namespace, self._place.template)
-            write_transcript(path, scope, _ArchiveTranscriptSource(self._archive, scope, record_id))
+            transcript_file.write_transcript(path, scope, _make_transcript_source(self._archive, scope, record_id))
 
     def _require_own_file(self, path: Path, scope: Scope) -> None:
         """Refuse a path at which something else stands: another thread's transcript, or a file that is none."""
@@ -133,10 +126,9 @@ class TranscriptFiles:
             return
         if is_transcript_of(path, scope):
             return
+        remedy = f"Write {THREAD_FIELD} into the path, as in transcript='logs/{THREAD_FIELD}.md'."
         if self._place.is_per_thread:
             remedy = "Remove it, or name another path in Settings(transcript=…)."
-        else:
-            remedy = f"Write {THREAD_FIELD} into the path, as in transcript='logs/{THREAD_FIELD}.md'."
         raise TranscriptError(f"{path} is there and is not the transcript of {describe_scope(scope)}. {remedy}")
 
 
@@ -181,30 +173,14 @@ def _lock_transcripts(path: Path) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True, slots=True)
-class _ArchiveTranscriptSource:
-    """A thread of any archive as the source of its transcript."""
-
-    archive: Archive
-    scope: Scope
-    newest: str
-
-    @property
-    def count(self) -> int:
-        """Return how many messages have left the context."""
-        return sum(held.messages for held in self.archive.holdings(self.scope.namespace, [self.scope.thread]))
-
-    def has_record(self, record_id: str) -> bool:
-        """Return whether the thread has the record, retired or not."""
-        return self.archive.record(self.scope, record_id) is not None
-
-    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
-        """Return the messages behind the last turn; where others came too, their number tells."""
-        return self.archive.parts(self.scope, end.turn + 1)
-
-    def all_parts(self) -> Sequence[Part]:
-        """Return all messages, in order."""
-        return self.archive.parts(self.scope)
+def _make_transcript_source(archive: Archive, scope: Scope, newest: str) -> TranscriptSource:
+    """Return a thread of any archive as the source of its transcript; where others wrote too, their number tells."""
+    return TranscriptSource(
+        sum(held.messages for held in archive.holdings(scope.namespace, [scope.thread])),
+        newest,
+        lambda record_id: archive.record(scope, record_id) is not None,
+        lambda end: archive.parts(scope, end.turn + 1 if end else 0),
+    )
 
 
 # -- forgetting -------------------------------------------------------------------------------------------------------
@@ -286,7 +262,7 @@ def _fill_in_names(template: str, scope: Scope) -> str:
     if NAMESPACE_FIELD not in template and scope.namespace != DEFAULT_NAMESPACE:
         thread = f"{thread}@{namespace}"
     if len(thread) > _MAX_NAME_CHARACTERS:
-        thread = f"{thread[:100]}.{hashlib.sha256(join_names(*scope)).hexdigest()[:40]}"
+        thread = f"{thread[:100]}.{hash_names(*scope)[:40]}"
     return template.replace(NAMESPACE_FIELD, namespace).replace(THREAD_FIELD, thread)
 
 

@@ -137,13 +137,11 @@ def prepare_for_index(text: str) -> bytes:
 
 def extract_tokens(prepared: bytes) -> set[bytes]:
     """Return the tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
-    return {
-        token if len(token) <= MAX_TOKEN_CHARACTERS else shorten_token(token)
-        for token in _TOKEN_PATTERN.findall(prepared.lower())
-    }
+    tokens = _TOKEN_PATTERN.findall(prepared.lower())
+    return {token if len(token) <= MAX_TOKEN_CHARACTERS else _shorten_token(token) for token in tokens}
 
 
-def shorten_token(token: bytes) -> bytes:
+def _shorten_token(token: bytes) -> bytes:
     """Return the beginning by which a long token is known."""
     return token.decode("utf-8", "replace")[:MAX_TOKEN_CHARACTERS].encode()
 
@@ -201,36 +199,30 @@ def _separate_run(run: str) -> bytes:
 
 def _find_humps(data: bytes) -> set[bytes]:
     """Return the humps of every name in the data, which ends with a space; found by the places where they meet."""
+    names = set(_find_hump_names(data).values())
+    # Where a single letter would stand alone there are none: base64, most often, which is not worth remembering.
+    worth = (name for name in names if b"aAAa" not in name.translate(_CHARACTER_CLASSES))
+    return {hump for name in worth for hump in _split_humps_of_bytes(name)}
+
+
+def _find_hump_names(data: bytes) -> dict[int, bytes]:
+    """Return the names with humps in the data, which ends with a space, by where they begin."""
     classes = data.translate(_CHARACTER_CLASSES)
     find, before = classes.find, classes.rfind
-    names: set[bytes] = set()
+    names: dict[int, bytes] = {}
     for meeting in (b"aA", b"AAa"):
         at = find(meeting)
         while at >= 0:
-            end = find(b" ", at)
-            names.add(data[before(b" ", 0, at) + 1 : end])
+            start, end = before(b" ", 0, at) + 1, find(b" ", at)
+            names[start] = data[start:end]
             at = find(meeting, end)
-    # Where a single letter would stand alone there are none: base64, most often, which is not worth remembering.
-    return {
-        hump
-        for name in names
-        if b"aAAa" not in name.translate(_CHARACTER_CLASSES)
-        for hump in _split_humps_of_bytes(name)
-    }
+    return names
 
 
 def count_humps(text: str) -> Counter[str]:
     """Return how often each hump (folded) of a name stands in this text of ASCII."""
-    data = f"{text} ".encode()
-    classes = data.translate(_CHARACTER_CLASSES)
-    names: dict[int, bytes] = {}
-    for meeting in (b"aA", b"AAa"):
-        at = classes.find(meeting)
-        while at >= 0:
-            start, end = classes.rfind(b" ", 0, at) + 1, classes.find(b" ", at)
-            names[start] = data[start:end]
-            at = classes.find(meeting, end)
-    return Counter(hump.lower().decode() for name in names.values() for hump in _split_humps_of_bytes(name))
+    names = _find_hump_names(f"{text} ".encode()).values()
+    return Counter(hump.lower().decode() for name in names for hump in _split_humps_of_bytes(name))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -8,14 +8,6 @@ conversation, `append` lines after them), `text` (lines and bytes).
 from unabridged.sessions.base import KINDS, Kind, Loaded, ReportedUsage, SessionFileError
 from unabridged.sessions.files import MAX_SIZE, load, save, write_file_atomically
 
-__all__ = [
-    "KINDS",
-    "MAX_SIZE",
-    "Kind",
-    "Loaded",
-    "ReportedUsage",
-    "SessionFileError",
-    "load",
-    "save",
-    "write_file_atomically",
-]
+__all__ = ["KINDS", "MAX_SIZE"]
+__all__ += ["Kind", "Loaded", "ReportedUsage", "SessionFileError"]
+__all__ += ["load", "save", "write_file_atomically"]

@@ -185,10 +185,8 @@ def match_messages(loaded: Loaded, new: Sequence[Message]) -> list[MessageMatch]
         for place, message in enumerate(new):
             if indices[place] is None and (candidates := alike.get(_build_unedited_key(format_, message))):
                 indices[place] = candidates.pop()
-    return [
-        MessageMatch(message, index, index is not None and bool(loaded.messages[index] == message))
-        for message, index in zip(new, indices, strict=True)
-    ]
+    same = (index is not None and bool(loaded.messages[index] == new[at]) for at, index in enumerate(indices))
+    return list(map(MessageMatch, new, indices, same))
 
 
 def _build_unedited_key(format_: Format, message: Message) -> Hashable:
@@ -231,15 +229,6 @@ class SessionFormat(NamedTuple):
     def load(self, path: Path, kind: Kind, lines: LineFile, entries: Iterable[Entry]) -> Loaded:
         """Return the conversation in the entries of a file."""
         lines.session = session = self.read(entries)
-        return Loaded(
-            path=path,
-            kind=kind,
-            format=self.format,
-            messages=session.messages,
-            system=session.system,
-            model=session.model,
-            usage=tuple(ReportedUsage(index, usage) for index, usage in sorted(session.usage.items())),
-            origins=session.origins,
-            warnings=tuple(lines.warnings),
-            source=lines,
-        )
+        usage = tuple(ReportedUsage(index, usage) for index, usage in sorted(session.usage.items()))
+        system, model, origins, notes = session.system, session.model, session.origins, tuple(lines.warnings)
+        return Loaded(path, kind, self.format, session.messages, system, None, model, usage, origins, notes, lines)

@@ -14,15 +14,8 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Anthropic, Message
 from unabridged.formats.fields import get
-from unabridged.sessions.base import (
-    ClientSession,
-    Entry,
-    MessageMatch,
-    SessionCompaction,
-    SessionFormat,
-    has_only_results,
-    is_valid_content,
-)
+from unabridged.sessions import base
+from unabridged.sessions.base import ClientSession, Entry, MessageMatch, SessionCompaction, SessionFormat
 from unabridged.sessions.text import HOOK_PREFIX, format_current_time, is_new_summary
 
 _COPIED_FIELDS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entrypoint", "slug")
@@ -30,10 +23,8 @@ _COPIED_FIELDS = ("cwd", "sessionId", "version", "gitBranch", "userType", "entry
 
 def is_own_line(line: Entry) -> bool:
     """Return whether this is a line of Claude Code's."""
-    return isinstance(line.get("type"), str) and (
-        bool({"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line))
-        or line["type"] == "file-history-snapshot"
-    )
+    is_linked = bool({"sessionId", "parentUuid", "leafUuid", "isSidechain"} & set(line))
+    return isinstance(line.get("type"), str) and (is_linked or line["type"] == "file-history-snapshot")
 
 
 def is_valid_line(line: Entry) -> bool:
@@ -41,7 +32,7 @@ def is_valid_line(line: Entry) -> bool:
     if line["type"] not in {"user", "assistant"}:
         return True
     message = line.get("message")
-    if not isinstance(message, dict) or not is_valid_content(message.get("content")):
+    if not isinstance(message, dict) or not base.is_valid_content(message.get("content")):
         return False
     return isinstance(message.get("usage") or {}, dict) and isinstance(message.get("model") or "", str)
 
@@ -206,11 +197,11 @@ class _JoinedSession(ClientSession):
             self._add_reply(entry, message, content)
             return
         new = {"role": "user", "content": content}
-        if has_only_results(new) and self.ends_in_results():
+        if base.has_only_results(new) and self.ends_in_results():
             self.extend(-1, entry, content)
             return
         self.add(entry, new, "summary" if entry.get("isCompactSummary") else "host" if entry.get("isMeta") else None)
-        if not has_only_results(new):
+        if not base.has_only_results(new):
             self.reply = None  # a person spoke: what follows is another reply, whatever its id
 
     def _add_reply(self, entry: Entry, message: Entry, content: Any) -> None:
@@ -240,9 +231,8 @@ def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_befor
     lines, anchor = list[Entry](), boundary
     if matches and is_new_summary(matches[0], FORMATS[Anthropic.name]):
         summary, matches = _build_line(session, matches[0]), matches[1:]
-        anchor = _set_line_ids(
-            summary | {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}, boundary["uuid"]
-        )
+        summary |= {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+        anchor = _set_line_ids(summary, boundary["uuid"])
         lines = [anchor]
     names = list[str]()
     for match in matches:
@@ -252,14 +242,10 @@ def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_befor
         lines.append(_set_line_ids(_build_line(session, match), names[-1] if names else anchor["uuid"]))
         names.append(lines[-1]["uuid"])
     kept = {"preservedMessages": {"anchorUuid": anchor["uuid"], "uuids": names}} if names else {}
-    yield boundary | {
-        "logicalParentUuid": session.entries[-1][-1]["uuid"] if session.entries else None,
-        "subtype": "compact_boundary",
-        "content": "Conversation compacted",
-        "isMeta": False,
-        "level": "info",
-        "compactMetadata": {"trigger": "manual", "preTokens": tokens_before, "messagesSummarized": dropped, **kept},
-    }
+    leaf = session.entries[-1][-1]["uuid"] if session.entries else None
+    boundary |= {"logicalParentUuid": leaf, "subtype": "compact_boundary", "content": "Conversation compacted"}
+    metadata = {"trigger": "manual", "preTokens": tokens_before, "messagesSummarized": dropped, **kept}
+    yield boundary | {"isMeta": False, "level": "info", "compactMetadata": metadata}
     yield from lines
 
 
@@ -333,15 +319,10 @@ def _build_new_line(session: ClientSession, message: Message) -> Entry:
     content = get(message, "content")
     if get(message, "role") != "assistant":
         return _build_common_fields(session, "user") | {"message": {"role": "user", "content": content}}
-    reply = {
-        "type": "message",
-        "role": "assistant",
-        "model": session.model or "<synthetic>",
-        "content": [{"type": "text", "text": content}] if isinstance(content, str) else content,
-        "stop_reason": "tool_use" if FORMATS[Anthropic.name].read(message).calls else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
-    }
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    reply = {"type": "message", "role": "assistant", "model": session.model or "<synthetic>", "content": blocks}
+    stop = "tool_use" if FORMATS[Anthropic.name].read(message).calls else "end_turn"
+    reply |= {"stop_reason": stop, "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0}}
     return _build_common_fields(session, "assistant") | {"message": reply}
 
 

@@ -8,14 +8,8 @@ from typing import Any
 from unabridged.formats import FORMATS, Message, OpenAIResponses
 from unabridged.formats.fields import get, to_plain_dict
 from unabridged.messages import Origin
-from unabridged.sessions.base import (
-    ClientSession,
-    Entry,
-    MessageMatch,
-    SessionCompaction,
-    SessionFormat,
-    is_valid_content,
-)
+from unabridged.sessions import base
+from unabridged.sessions.base import ClientSession, Entry, MessageMatch, SessionCompaction, SessionFormat
 from unabridged.sessions.text import HOOK_PREFIX, dump_line, format_current_time
 
 _FORMAT = FORMATS[OpenAIResponses.name]
@@ -43,10 +37,8 @@ def is_valid_line(line: Entry) -> bool:
     if line["type"] == "response_item":
         return _is_valid_item(payload)
     if line["type"] == "compacted":
-        left = payload.get("replacement_history")
-        return left is None or (
-            isinstance(left, list) and all(isinstance(one, dict) and _is_valid_item(one) for one in left)
-        )
+        left = payload.get("replacement_history") if payload.get("replacement_history") is not None else []
+        return isinstance(left, list) and all(isinstance(one, dict) and _is_valid_item(one) for one in left)
     if line["type"] in {"session_meta", "turn_context"}:
         return isinstance(payload.get("model") or "", str)
     return isinstance(payload.get("info") or {}, dict) and isinstance(payload.get("num_turns") or 0, int)
@@ -55,7 +47,7 @@ def is_valid_line(line: Entry) -> bool:
 def _is_valid_item(item: Entry) -> bool:
     kind, role = item.get("type", "message"), item.get("role", "")
     parts = (item.get("content"), item.get("output"), item.get("summary"))
-    return isinstance(kind, str) and isinstance(role, str) and all(map(is_valid_content, parts))
+    return isinstance(kind, str) and isinstance(role, str) and all(map(base.is_valid_content, parts))
 
 
 def read(entries: Iterable[Entry]) -> ClientSession:
@@ -74,9 +66,8 @@ def read(entries: Iterable[Entry]) -> ClientSession:
             _apply_event(session, payload)
         elif kind in {"session_meta", "turn_context"}:
             _apply_context(session, kind, payload)
-    session.origins = {
-        i: origin for i, item in enumerate(session.messages) if (origin := _find_origin(item)) is not None
-    }
+    origins = ((i, _find_origin(item)) for i, item in enumerate(session.messages))
+    session.origins = {i: origin for i, origin in origins if origin is not None}
     return session
 
 
@@ -172,13 +163,8 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     behind = entries[number + 1].get("payload") if number + 1 < len(entries) else None
     estimate = _read_last_usage(behind) if isinstance(behind, dict) else {}
     ours = bool(estimate) and not estimate.get("input_tokens")
-    lines = {
-        number,
-        *_find_summary_reply(entries, number),
-        *_find_hook_texts(entries, number),
-        *([number + 1] if ours else []),
-    }
-    return SessionCompaction(lines, {}, "")
+    lines = {number, *_find_summary_reply(entries, number), *_find_hook_texts(entries, number)}
+    return SessionCompaction(lines | ({number + 1} if ours else set()), {}, "")
 
 
 def _find_hook_texts(entries: Sequence[Entry], compacted: int) -> Iterator[int]:

@@ -83,12 +83,9 @@ def load_conversation_line(
     return load_value(path, "jsonl-conversations", chosen.value, document, format_name, line=chosen.number + 1)
 
 
-def load_value(
-    path: Path, kind: Kind, value: Any, document: Document, format_name: str | None, *, line: int = 0
-) -> Loaded:
+def load_value(path: Path, kind: Kind, value: Any, document: Document, named: str | None, *, line: int = 0) -> Loaded:
     """Return the conversation that a JSON value is: of a whole file, or of a line of it, counted from 1."""
-    conversation = find_messages(value)
-    if conversation is None:
+    if (conversation := find_messages(value)) is None:
         where = f"line {line} of {path}" if line else f"{path}"
         raise SessionFileError(
             f"{where} is not a conversation: expected a list of messages, each with a role or a type, "
@@ -96,16 +93,9 @@ def load_value(
         )
     document.key, messages = conversation
     holder = value if isinstance(value, dict) else {}
-    return Loaded(
-        path=path,
-        kind=kind,
-        format=detect_wire_format(messages, format_name, holder),
-        messages=messages,
-        system=holder.get(_SYSTEM_FIELDS.get(document.key or "", "system")),
-        tools=holder.get("tools"),
-        model=holder.get("model"),
-        source=document,
-    )
+    wire, system = detect_wire_format(messages, named, holder), _SYSTEM_FIELDS.get(document.key or "", "system")
+    tools, model = holder.get("tools"), holder.get("model")
+    return Loaded(path, kind, wire, messages, holder.get(system), tools, model, source=document)
 
 
 def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: Progress | None) -> Loaded:
@@ -115,23 +105,15 @@ def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: 
     for line in collect_entries(path, progress, lines):
         if not is_message(line.value):
             keys = ", ".join(sorted(line.value)[:5]) or "an empty object"
-            raise SessionFileError(
-                f"line {line.number + 1} of {path} is not a message: expected a role or a type, found {keys}"
-            )
+            where = f"line {line.number + 1} of {path}"
+            raise SessionFileError(f"{where} is not a message: expected a role or a type, found {keys}")
         messages.append(line.value)
         lines.spans.append((line.start, line.start + len(line.raw)))
     if any("left alone" in warning for warning in lines.warnings):
-        raise SessionFileError(
-            f"{path}: {lines.warnings[0].replace(' and was left alone', '')}: mend or remove that line"
-        )
-    return Loaded(
-        path=path,
-        kind="jsonl",
-        format=detect_wire_format(messages, format_name, {}),
-        messages=messages,
-        warnings=tuple(lines.warnings),
-        source=lines,
-    )
+        problem = lines.warnings[0].replace(" and was left alone", "")
+        raise SessionFileError(f"{path}: {problem}: mend or remove that line")
+    wire = detect_wire_format(messages, format_name, {})
+    return Loaded(path, "jsonl", wire, messages, warnings=tuple(lines.warnings), source=lines)
 
 
 def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
@@ -173,9 +155,8 @@ def _splice_messages(
         if match.is_unchanged and match.index is not None:
             yield text[spans[match.index]]
         else:
-            yield json.dumps(to_plain_dict(match.message), ensure_ascii=text.isascii(), indent=step).replace(
-                "\n", "\n" + margin
-            )
+            new = json.dumps(to_plain_dict(match.message), ensure_ascii=text.isascii(), indent=step)
+            yield new.replace("\n", "\n" + margin)
     yield (text[spans[-1].stop : inside.stop] if spans and matches else "") + text[inside.stop :]
 
 

@@ -11,30 +11,9 @@ from typing import Any
 
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Message
-from unabridged.sessions import claude_code, codex, document, pi
-from unabridged.sessions.base import (
-    KINDS,
-    Document,
-    Entry,
-    FileStamp,
-    Kind,
-    LineFile,
-    Loaded,
-    SessionFileError,
-    SessionFormat,
-    match_messages,
-)
-from unabridged.sessions.text import (
-    ADDED_LINE_BREAK,
-    Progress,
-    check_file,
-    check_unchanged,
-    collect_entries,
-    describe_os_error,
-    dump_line,
-    parse_json,
-    read_lines,
-)
+from unabridged.sessions import base, claude_code, codex, document, pi, text
+from unabridged.sessions.base import KINDS, Document, Entry, Kind, LineFile, Loaded, SessionFileError, SessionFormat
+from unabridged.sessions.text import Progress, check_unchanged, describe_os_error, parse_json
 
 SESSION_FORMATS: dict[Kind, SessionFormat] = {
     "codex": codex.SESSION_FORMAT,
@@ -67,7 +46,7 @@ def load(
     if format is not None and format not in FORMATS and format not in KINDS:
         raise SettingsError(f"unknown format {format!r}: choose one of {', '.join((*FORMATS, *KINDS))}")
     wire = format if format in FORMATS else None
-    stamp = check_file(path, max_size)
+    stamp = text.check_file(path, max_size)
     try:
         kind, known_value = (format, None) if format in KINDS else detect_kind(path, stamp)
         if kind == "json":
@@ -86,7 +65,7 @@ def load(
 
 def _read_entries(client: SessionFormat, path: Path, progress: Progress | None, lines: LineFile) -> Iterator[Entry]:
     """Yield each line's object; an empty one, with a warning, for a line that the client would not write."""
-    for line in collect_entries(path, progress, lines):
+    for line in text.collect_entries(path, progress, lines):
         entry = client.read_entry(line.value)
         if line.value and not entry:
             lines.warnings.append(f"line {line.number + 1} is not as its client writes it and was left alone")
@@ -103,9 +82,8 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
         check_unchanged(loaded.path, loaded.source.stamp)
     if path.exists() and path.samefile(loaded.path):
         raise SessionFileError(f"{path} is the file that was read, which is never changed: name another one to write")
-    write_file_atomically(
-        path, render_file(loaded, new, tokens_before=tokens_before), mode=loaded.path.stat().st_mode & 0o777
-    )
+    pieces = render_file(loaded, new, tokens_before=tokens_before)
+    write_file_atomically(path, pieces, mode=loaded.path.stat().st_mode & 0o777)
 
 
 def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -117,13 +95,11 @@ def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[byte
 
 def render_file(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
     """Yield the file with `new` in place of its messages, piece by piece."""
-    source = loaded.source
-    if source is None:
+    if (source := loaded.source) is None:
         raise SessionFileError(f"{loaded.path} was not read from a file: there is no layout to write in")
-    matches = match_messages(loaded, new)
-    if len(new) == len(loaded.messages) and all(
-        match.is_unchanged and match.index == i for i, match in enumerate(matches)
-    ):
+    matches = base.match_messages(loaded, new)
+    stays = all(match.is_unchanged and match.index == i for i, match in enumerate(matches))
+    if stays and len(new) == len(loaded.messages):
         yield from _read_first_bytes(loaded.path, source.stamp.size)
     elif isinstance(source, Document):
         yield from document.write_document(loaded, source, matches)
@@ -131,9 +107,9 @@ def render_file(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 
         piece = b"\n"
         for piece in _read_first_bytes(loaded.path, source.complete_size):
             yield piece
-        added = map(dump_line, SESSION_FORMATS[loaded.kind].append(source.session, matches, tokens_before))
+        added = map(text.dump_line, SESSION_FORMATS[loaded.kind].append(source.session, matches, tokens_before))
         if not piece.endswith(b"\n"):
-            yield b"\n" + next(added, b"\n").removesuffix(b"\n") + ADDED_LINE_BREAK
+            yield b"\n" + next(added, b"\n").removesuffix(b"\n") + text.ADDED_LINE_BREAK
         yield from added
     else:
         yield from document.write_jsonl(loaded, source, matches)
@@ -191,10 +167,10 @@ def detect_line_kind(value: Any) -> Kind | None:
     return "jsonl" if document.is_message(value) else None
 
 
-def detect_kind(path: Path, stamp: FileStamp) -> tuple[Kind, Any]:
+def detect_kind(path: Path, stamp: base.FileStamp) -> tuple[Kind, Any]:
     """Return how the file is laid out, and its JSON value where that had to be parsed to know."""
     seen = 0
-    for line in read_lines(path, stamp):
+    for line in text.read_lines(path, stamp):
         if line.problem and seen == 0:
             # The first line is no value of its own: one text over several lines, or no JSON at all.
             return "json", parse_json(path, path.read_bytes())

@@ -13,14 +13,8 @@ from typing import Any
 from unabridged.formats import FORMATS, Anthropic
 from unabridged.formats.fields import get
 from unabridged.messages import Origin
-from unabridged.sessions.base import (
-    ClientSession,
-    Entry,
-    MessageMatch,
-    SessionCompaction,
-    SessionFormat,
-    is_valid_content,
-)
+from unabridged.sessions import base
+from unabridged.sessions.base import ClientSession, Entry, MessageMatch, SessionCompaction, SessionFormat
 from unabridged.sessions.text import format_current_time, is_new_summary, link_entries
 
 _FORMAT = FORMATS[Anthropic.name]
@@ -49,7 +43,7 @@ def is_valid_line(line: Entry) -> bool:
     if line["type"] not in {"message", "custom_message"}:
         return line["type"] != "model_change" or isinstance(line.get("modelId") or "", str)
     message = line.get("message") if line["type"] == "message" else line
-    if not isinstance(message, dict) or not is_valid_content(message.get("content")):
+    if not isinstance(message, dict) or not base.is_valid_content(message.get("content")):
         return False
     content = message.get("content")
     calls = [block for block in content if block["type"] == "toolCall"] if isinstance(content, list) else []
@@ -125,11 +119,8 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
     message = entry if kind == "custom_message" else entry.get("message") or {}
     role, content = message.get("role"), message.get("content")
     if role == "toolResult":
-        result = {
-            "type": "tool_result",
-            "tool_use_id": message.get("toolCallId"),
-            "content": list(_to_anthropic_blocks(content)),
-        }
+        blocks = list(_to_anthropic_blocks(content))
+        result = {"type": "tool_result", "tool_use_id": message.get("toolCallId"), "content": blocks}
         if message.get("isError"):
             result["is_error"] = True
         yield {"role": "user", "content": [result]}, "tool"
@@ -186,9 +177,8 @@ def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_befor
     leaf = session.facts["leaf"]
     if not matches or not is_new_summary(matches[0], _FORMAT):
         copies = [entry for match in matches for entry in _build_entries(session, match)]
-        note, *copied = link_entries(
-            [_build_entry("custom") | {"customType": _CUSTOM_TYPE}, *copies], "id", "parentId", None
-        )
+        note = _build_entry("custom") | {"customType": _CUSTOM_TYPE}
+        note, *copied = link_entries([note, *copies], "id", "parentId", None)
         return iter([note | {"data": {"leaf": leaf, "copies": [entry["id"] for entry in copied]}}, *copied])
     summary, matches = _FORMAT.read(matches[0].message).text, matches[1:]
     compaction = _build_entry("compaction") | {"summary": summary, "tokensBefore": tokens_before}
@@ -254,14 +244,10 @@ def _build_message_bodies(session: ClientSession, match: MessageMatch, was: Entr
     stamp = int(datetime.now(UTC).timestamp() * 1000)
     for block in blocks:
         if get(block, "type") == "tool_result":
-            yield {
-                "role": "toolResult",
-                "toolCallId": get(block, "tool_use_id"),
-                "toolName": _find_tool_name(session, get(block, "tool_use_id")),
-                "content": _to_pi_blocks(get(block, "content")),
-                "isError": bool(get(block, "is_error")),
-                "timestamp": stamp,
-            }
+            call = get(block, "tool_use_id")
+            result = {"role": "toolResult", "toolCallId": call, "toolName": _find_tool_name(session, call)}
+            result |= {"content": _to_pi_blocks(get(block, "content")), "isError": bool(get(block, "is_error"))}
+            yield result | {"timestamp": stamp}
     body = _to_pi_blocks(block for block in blocks if get(block, "type") != "tool_result")
     if body and role == "assistant":
         stop = "toolUse" if any(block["type"] == "toolCall" for block in body) else "stop"
@@ -300,9 +286,8 @@ def _to_pi_blocks(content: Any) -> list[dict[str, Any]]:
             signed = get(block, "signature")
             converted.append({"type": "thinking", "thinking": get(block, "thinking"), "thinkingSignature": signed})
         elif kind == "redacted_thinking":
-            converted.append(
-                {"type": "thinking", "thinking": "", "thinkingSignature": get(block, "data"), "redacted": True}
-            )
+            sealed = {"thinkingSignature": get(block, "data"), "redacted": True}
+            converted.append({"type": "thinking", "thinking": "", **sealed})
     return converted
 
 

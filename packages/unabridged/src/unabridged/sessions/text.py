@@ -38,9 +38,8 @@ def check_file(path: Path, max_size: int) -> FileStamp:
     if not stat.S_ISREG(info.st_mode):
         raise SessionFileError(f"{path} is not a regular file: save the conversation to one first")
     if info.st_size > max_size:
-        raise SessionFileError(
-            f"{path} has {info.st_size:,} bytes, more than the {max_size:,} allowed: raise the maximum size to read it"
-        )
+        size = f"{info.st_size:,} bytes, more than the {max_size:,} allowed"
+        raise SessionFileError(f"{path} has {size}: raise the maximum size to read it")
     try:
         with path.open("rb") as stream:
             head = stream.read(8192)
@@ -67,9 +66,8 @@ def parse_json(path: Path, raw: bytes) -> Any:
     except RecursionError as error:
         raise SessionFileError(f"{path} is nested too deeply: this is not a conversation") from error
     except ValueError as error:
-        raise SessionFileError(
-            f"{path} is not JSON: {error}. Expected a list of messages, an object with `messages`, or JSON Lines"
-        ) from error
+        expected = "a list of messages, an object with `messages`, or JSON Lines"
+        raise SessionFileError(f"{path} is not JSON: {error}. Expected {expected}") from error
 
 
 def read_lines(
@@ -159,6 +157,5 @@ def check_unchanged(path: Path, stamp: FileStamp, *, named: Path | None = None) 
     except OSError as error:
         raise SessionFileError(f"can't read {path} again: {describe_os_error(error)}") from error
     if FileStamp(info.st_size, info.st_mtime_ns) != stamp:
-        raise SessionFileError(
-            f"{named or path} changed while it was worked on: close the client that writes it, and try again"
-        )
+        remedy = "close the client that writes it, and try again"
+        raise SessionFileError(f"{named or path} changed while it was worked on: {remedy}")

@@ -23,7 +23,7 @@ from unabridged.adapters.kit import BoundedMapping
 from unabridged.archive import codec
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.opening import open_or_keep_archive
-from unabridged.archive.protocol import Archive, Part, Record, Scope
+from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.formats import FORMATS
 from unabridged.messages import View
 
@@ -127,15 +127,13 @@ class ArchiveSessionStore:
             names = thread.split("/")
             if len(names) != 2 or unquote(names[0]) != project_key:
                 continue
-            written = self._archive.newest_time(Scope(self._namespace, thread))
-            if written is not None:
+            if (written := self._archive.newest_time(Scope(self._namespace, thread))) is not None:
                 yield {"session_id": unquote(names[1]), "mtime": int(written * 1000)}
 
     def _list_summaries(self, project_key: str) -> Iterator[dict[str, Any]]:
         for session in self._list_sessions(project_key):
             scope = self._scope({"project_key": project_key, "session_id": session["session_id"]})
-            kept = self._archive.remembered(self._namespace, _summary_note_key(scope))
-            if kept:
+            if kept := self._archive.remembered(self._namespace, _summary_note_key(scope)):
                 yield {**session, "data": kept["data"]}
 
     def _fold_summary(self, scope: Scope, entries: list[Entry]) -> None:
@@ -198,24 +196,9 @@ def _make_record(archive: Archive, scope: Scope, parts: Sequence[Part]) -> Recor
     """Return one batch; its key is its own, for lines without a `uuid` may be the same again."""
     now, key = time.time(), secrets.token_hex(16)
     first, last = parts[0].turn, parts[-1].turn + 1
-    receipt: dict[str, Any] = {
-        "id": key[:12],
-        "namespace": scope.namespace,
-        "thread": scope.thread,
-        "kind": _RECORD_KIND,
-    }
+    receipt: dict[str, Any] = {"id": key[:12], **scope._asdict(), "kind": _RECORD_KIND}
     receipt |= {"archive": archive.url, "reason": "session store", "created": now, "turns": [[first, last]]}
     receipt |= dict.fromkeys(("messages_before", "messages_after", "tokens_before", "tokens_after"), 0)
     receipt |= {"notes": [], "summariser": "model-free"}
-    return Record(
-        id=key[:12],
-        scope=scope,
-        key=key,
-        length=0,
-        start=0,
-        before=tuple(part.hash for part in parts),
-        after=(),
-        kind=_RECORD_KIND,
-        created=now,
-        data={"receipt": receipt, "named": True, "format": "anthropic"},
-    )
+    lines, data = tuple(part.hash for part in parts), RecordData(receipt=receipt, named=True, format="anthropic")
+    return Record(key[:12], scope, key, 0, 0, before=lines, after=(), kind=_RECORD_KIND, created=now, data=data)

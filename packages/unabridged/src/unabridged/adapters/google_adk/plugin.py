@@ -37,6 +37,7 @@ log = logging.getLogger("unabridged.google_adk")
 _MAX_OPEN_REQUESTS = 256
 """Calls of models at once; of more, whose answers never came, only the newest are remembered."""
 
+Contents = list[types.Content]
 Namespace = str | Callable[[Session], str]
 """Whose conversations these are: one name for all sessions, or a name for each."""
 
@@ -73,9 +74,8 @@ class RecallTool(BaseTool):
         self._engine, self._scope_of = engine, scope_of
 
     def _get_declaration(self) -> types.FunctionDeclaration:
-        return types.FunctionDeclaration(
-            name=self.name, description=self.description, parameters_json_schema=kit.TOOL_PARAMETERS[self.name]
-        )
+        schema = kit.TOOL_PARAMETERS[self.name]
+        return types.FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=schema)
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
         """Return what the archive has for these arguments."""
@@ -129,8 +129,7 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Learn from the usage that the model reports."""
-        sent = self._open_requests.get(_build_call_key(callback_context))
-        if sent is None:
+        if (sent := self._open_requests.get(_build_call_key(callback_context))) is None:
             return
         sent.is_answered = True
         if not llm_response.partial:
@@ -172,18 +171,14 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
 
     # -- what a host asks ---------------------------------------------------------------------------------------------
 
-    async def replay(
-        self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
-    ) -> list[types.Content]:
+    async def replay(self, contents: Contents, session: Session, agent: str = "", branch: str = "") -> Contents:
         """Return the original turns, exactly, of what a model was sent (`llm_request.contents`, with what came since).
 
         `agent` and `branch` are those of the sub-agent whose request it was.
         """
         return await self._restore("areplay", contents, self.scope(session, agent, branch))
 
-    async def undo(
-        self, contents: list[types.Content], session: Session, agent: str = "", branch: str = ""
-    ) -> list[types.Content]:
+    async def undo(self, contents: Contents, session: Session, agent: str = "", branch: str = "") -> Contents:
         """Return the turns as they were before the newest compaction in them; the next request is made without it."""
         return await self._restore("aundo", contents, self.scope(session, agent, branch))
 
@@ -202,25 +197,17 @@ class CompactionPlugin(kit.PinMethods, BasePlugin):
 
     def _scope_of(self, context: CallbackContext) -> Scope:
         agent: Any = context.get_invocation_context().agent
-        is_root = agent.root_agent is agent and "/" not in context.node_path
-        return self.scope(
-            context.session, "" if is_root else agent.name, context.isolation_scope or context.branch or ""
-        )
+        name = "" if agent.root_agent is agent and "/" not in context.node_path else agent.name
+        return self.scope(context.session, name, context.isolation_scope or context.branch or "")
 
     def _make_request(self, context: CallbackContext, asked: LlmRequest) -> kit.Request:
         scope, config = self._scope_of(context), asked.config
         read = (*(config.tools or ()), config.response_schema, config.response_json_schema)
         recall = any(isinstance(tool, RecallTool) for tool in asked.tools_dict.values())
-        return self.engine.request(
-            list(asked.contents),
-            kit.Agent(asked.model, recall=recall),
-            thread=scope.thread,
-            namespace=scope.namespace,
-            system=_to_plain_data(config.system_instruction),
-            tools=[_to_plain_data(value) for value in read if value],
-            values=context.state.to_dict(),
-            own=make_own_model(context, asked),
-        )
+        beside: Any = {"tools": [_to_plain_data(value) for value in read if value], "values": context.state.to_dict()}
+        beside |= {"system": _to_plain_data(config.system_instruction), "own": make_own_model(context, asked)}
+        agent = kit.Agent(asked.model, recall=recall)
+        return self.engine.request(list(asked.contents), agent, **scope._asdict(), **beside)
 
 
 def _build_call_key(context: CallbackContext) -> tuple[str, int]:

@@ -47,11 +47,9 @@ async def find_agent_model(context: CallbackContext) -> BaseLlm:
 async def ask_model(model: BaseLlm, ask: Ask, name: str | None = None, **config: Any) -> Reply:
     """Return the model's reply to the instruction alone: no agent runs, so no callback, no event and no tool."""
     name = name or model.model
-    asked = LlmRequest(
-        model=name,
-        contents=[types.Content(role="user", parts=[types.Part(text=ask.instruction)])],
-        config=types.GenerateContentConfig(system_instruction=ask.system, max_output_tokens=ask.max_tokens, **config),
-    )
+    turn = types.Content(role="user", parts=[types.Part(text=ask.instruction)])
+    config |= {"system_instruction": ask.system, "max_output_tokens": ask.max_tokens}
+    asked = LlmRequest(model=name, contents=[turn], config=types.GenerateContentConfig(**config))
     answer = await ask_unstreamed(model, asked)
     parts = (answer.content.parts or []) if answer is not None and answer.content else []
     text = "".join(part.text for part in parts if part.text and not part.thought)

@@ -79,63 +79,13 @@ from unabridged.adapters.kit.sync_async import (
 )
 from unabridged.adapters.kit.threads import current_thread, name_sub_thread, thread
 
-__all__ = [
-    "AGENT_MODEL",
-    "CHAT_ENDPOINT",
-    "MESSAGES_ENDPOINT",
-    "READ_TOOL",
-    "RESPONSES_ENDPOINT",
-    "SEARCH_TOOL",
-    "TOOL_DESCRIPTIONS",
-    "TOOL_PARAMETERS",
-    "Agent",
-    "AgentsModel",
-    "Body",
-    "BoundedMapping",
-    "Endpoint",
-    "Engine",
-    "ExchangeResult",
-    "NamedModel",
-    "OwnModel",
-    "PendingChange",
-    "PinMethods",
-    "Request",
-    "ResponseEventStream",
-    "Step",
-    "Steps",
-    "Stream",
-    "add_collected_event",
-    "apply_recorded_compactions",
-    "arun",
-    "astream",
-    "astream_fitted",
-    "call_host",
-    "call_in_thread",
-    "call_method",
-    "change_between",
-    "collect_events",
-    "combine_listeners",
-    "current_host_values",
-    "current_thread",
-    "event_data",
-    "explain_no_compaction",
-    "find_max_length",
-    "follow_change",
-    "has_recall",
-    "is_in_event_loop",
-    "limit_to_removed_messages",
-    "look_up",
-    "make_sync_and_async",
-    "name_by_identity",
-    "name_sub_thread",
-    "run",
-    "set_host_values",
-    "set_own_model",
-    "stream",
-    "stream_fitted",
-    "sum_summariser_usage",
-    "thread",
-    "to_list",
-    "to_schema",
-    "with_pins",
-]
+__all__ = ["AGENT_MODEL", "CHAT_ENDPOINT", "MESSAGES_ENDPOINT", "READ_TOOL", "RESPONSES_ENDPOINT", "SEARCH_TOOL"]
+__all__ += ["TOOL_DESCRIPTIONS", "TOOL_PARAMETERS"]
+__all__ += ["Agent", "AgentsModel", "Body", "BoundedMapping", "Endpoint", "Engine", "ExchangeResult", "NamedModel"]
+__all__ += ["OwnModel", "PendingChange", "PinMethods", "Request", "ResponseEventStream", "Step", "Steps", "Stream"]
+__all__ += ["add_collected_event", "apply_recorded_compactions", "arun", "astream", "astream_fitted", "call_host"]
+__all__ += ["call_in_thread", "call_method", "change_between", "collect_events", "combine_listeners"]
+__all__ += ["current_host_values", "current_thread", "event_data", "explain_no_compaction", "find_max_length"]
+__all__ += ["follow_change", "has_recall", "is_in_event_loop", "limit_to_removed_messages", "look_up"]
+__all__ += ["make_sync_and_async", "name_by_identity", "name_sub_thread", "run", "set_host_values", "set_own_model"]
+__all__ += ["stream", "stream_fitted", "sum_summariser_usage", "thread", "to_list", "to_schema", "with_pins"]

@@ -19,8 +19,7 @@ def apply_recorded_compactions(archive: Archive, scope: Scope, messages: list[An
     applied, or the very list is returned.
     """
     for record in archive.newest(scope):
-        result = _apply_lineage(archive, record, messages, format_)
-        if result is not None:
+        if (result := _apply_lineage(archive, record, messages, format_)) is not None:
             return result
     return messages
 
@@ -48,7 +47,5 @@ def _has_removed_messages(archive: Archive, record: Record, messages: list[Any],
     went = [(hash_, messages[record.start + i]) for i, hash_ in enumerate(record.before) if isinstance(hash_, str)]
     differs = [(hash_, message) for hash_, message in went if codec.digest(codec.encode(message)) != hash_]
     originals = fetch_messages(archive, record.scope, [hash_ for hash_, _ in differs])
-    return all(
-        format_.read(originals[hash_]).meaning_digest == format_.read(message).meaning_digest
-        for hash_, message in differs
-    )
+    pairs = ((format_.read(originals[hash_]), format_.read(message)) for hash_, message in differs)
+    return all(original.meaning_digest == found.meaning_digest for original, found in pairs)

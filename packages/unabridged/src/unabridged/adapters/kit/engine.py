@@ -161,10 +161,8 @@ class Engine:
         that the request asks for.
         """
         name, space = optional_name(thread), optional_name(namespace, "namespace")
-        return Request(
-            self.compactor_for(agent), messages, name, system, tools, namespace=space, values=values, own=own,
-            max_tokens=max_tokens,
-        )  # fmt: skip
+        more: dict[str, Any] = {"namespace": space, "values": values, "own": own, "max_tokens": max_tokens}
+        return Request(self.compactor_for(agent), messages, name, system, tools, **more)
 
     def scope(self, thread: Name | None, namespace: Name | None = None) -> Scope | None:
         """Return where a conversation of this name is kept; None for one without a name."""

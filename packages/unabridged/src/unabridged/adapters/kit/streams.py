@@ -97,8 +97,7 @@ def stream_fitted(
         try:
             yield from _read_items(open_stream(fitted.messages) if opened is None else opened, state)
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            shorter = run(_shorten_refused(request, fitted, state, error))
-            if shorter is None:
+            if (shorter := run(_shorten(request, fitted, state, error))) is None:
                 yield from state.refused_items(error)
                 return
             fitted, state = shorter, _StreamState(kind, last=True)
@@ -137,7 +136,7 @@ async def astream_fitted(
                 async for item in items:
                     yield item
         except Exception as error:  # noqa: BLE001 - what is no overflow is raised again
-            shorter = await arun(_shorten_refused(request, fitted, state, error))
+            shorter = await arun(_shorten(request, fitted, state, error))
             if shorter is None:
                 for item in state.refused_items(error):
                     yield item
@@ -164,9 +163,7 @@ async def _aread_items(opening: Any, state: _StreamState) -> AsyncGenerator[Any,
                 await close()
 
 
-def _shorten_refused(
-    request: Request, fitted: Compaction, state: _StreamState, error: Exception
-) -> Steps[Compaction | None]:
+def _shorten(request: Request, fitted: Compaction, state: _StreamState, error: Exception) -> Steps[Compaction | None]:
     """Return what to send in place of a refused request; None where the stream's own refusal is all there is.
 
     Raise the error itself once the model has begun to answer.

@@ -38,30 +38,10 @@ with check_framework("langchain", __name__):
     )
     from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
 
-__all__ = [
-    "DEFAULT_SUMMARY_PROMPT",
-    "ContextSize",
-    "LangChain",
-    "SummarizationDefaults",
-    "SummarizationMiddleware",
-    "SummarizationState",
-    "SummarizationToolMiddleware",
-    "TriggerClause",
-    "acompact",
-    "aforget",
-    "areplay",
-    "aundo",
-    "compact",
-    "compaction_tool",
-    "compute_summarization_defaults",
-    "create_agent",
-    "create_deep_agent",
-    "create_summarization_middleware",
-    "create_summarization_tool_middleware",
-    "forget",
-    "history_tools",
-    "replay",
-    "summariser_of",
-    "todos",
-    "undo",
-]
+__all__ = ["DEFAULT_SUMMARY_PROMPT"]
+__all__ += ["ContextSize", "LangChain", "SummarizationDefaults", "SummarizationMiddleware", "SummarizationState"]
+__all__ += ["SummarizationToolMiddleware", "TriggerClause"]
+__all__ += ["acompact", "aforget", "areplay", "aundo", "compact", "compaction_tool", "compute_summarization_defaults"]
+__all__ += ["create_agent", "create_deep_agent", "create_summarization_middleware"]
+__all__ += ["create_summarization_tool_middleware", "forget", "history_tools", "replay", "summariser_of", "todos"]
+__all__ += ["undo"]

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT, ContextSize
 from langchain_core.language_models import BaseChatModel
@@ -43,14 +43,10 @@ class SummarizationDefaults(TypedDict):
 def compute_summarization_defaults(model: BaseChatModel) -> SummarizationDefaults:
     """Return Deep Agents' defaults for this model: fractions where its profile has a window, else absolute numbers."""
     profile = getattr(model, "profile", None)
+    chosen, clipped = DEFAULTS_WITHOUT_WINDOW, dict.fromkeys(("trigger", "keep"), ("messages", DEFAULT_KEPT_MESSAGES))
     if isinstance(profile, dict) and isinstance(profile.get("max_input_tokens"), int):
-        return {
-            "trigger": ("fraction", 0.85),
-            "keep": ("fraction", 0.10),
-            "truncate_args_settings": dict(DEFAULTS_WITH_WINDOW),
-        }
-    arguments = {"trigger": ("messages", DEFAULT_KEPT_MESSAGES), "keep": ("messages", DEFAULT_KEPT_MESSAGES)}
-    return {"trigger": ("tokens", 170_000), "keep": ("messages", 6), "truncate_args_settings": arguments}
+        chosen, clipped = DEFAULTS_WITH_WINDOW, dict(DEFAULTS_WITH_WINDOW)
+    return cast("SummarizationDefaults", {**chosen, "truncate_args_settings": clipped})
 
 
 class ChosenSettings(NamedTuple):
@@ -69,30 +65,25 @@ class ChosenSettings(NamedTuple):
 
 
 def settings_from_arguments(
-    arguments: Mapping[str, Any],
-    *,
-    settings: Settings | None,
-    window: int | None,
-    has_model: bool,
-    old: Mapping[str, Any],
+    given: Mapping[str, Any], *, settings: Settings | None, window: int | None, has_model: bool, old: Mapping[str, Any]
 ) -> ChosenSettings:
     """Return the settings these arguments come to; raise `SettingsError` for what contradicts itself.
 
     `window` is what is known now, `has_model` whether there is a model that could have said it, `old` what came under
     names that LangChain and Deep Agents no longer use.
     """
-    own = deepcopy(arguments["trigger"])  # the caller's list may change later
-    trigger, keep = _apply_deprecated_arguments(own, arguments["keep"], old)
-    if arguments["state"] not in {"replaced", "kept"}:
-        raise SettingsError(f'state must be "replaced" or "kept"; got {arguments["state"]!r}')
+    own = deepcopy(given["trigger"])  # the caller's list may change later
+    trigger, keep = _apply_deprecated_arguments(own, given["keep"], old)
+    if given["state"] not in {"replaced", "kept"}:
+        raise SettingsError(f'state must be "replaced" or "kept"; got {given["state"]!r}')
     if settings is not None:
         if not isinstance(settings, Settings):
             raise SettingsError(f"settings must be Settings(...); got {settings!r}")
         if trigger is not NOT_PASSED or keep is not NOT_PASSED:
             raise SettingsError("trigger and keep stand in the settings already: give either, not both")
         return ChosenSettings(settings, settings.trigger, settings.keep)
-    prompt = arguments["summary_prompt"]
-    more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": arguments["trim"]}
+    prompt = given["summary_prompt"]
+    more = {"instruction": None if is_default_prompt(prompt) else prompt, "max_input": given["trim"]}
     more = {name: value for name, value in more.items() if value is not None}
     defaults = DEFAULTS_WITHOUT_WINDOW if window is None else DEFAULTS_WITH_WINDOW
     if trigger is NOT_PASSED and keep is NOT_PASSED:
@@ -105,9 +96,7 @@ def settings_from_arguments(
         trigger = defaults["trigger"]
     trigger, keep = lower_keep_below_trigger(trigger, keep)
     chosen = Settings(trigger=trigger, keep=keep, **more)
-    fraction = any("fraction" in condition for condition in parse_trigger(trigger)) or "fraction" in dict(
-        parse_keep(keep)
-    )
+    fraction = any("fraction" in condition for condition in (*parse_trigger(trigger), dict(parse_keep(keep))))
     if fraction and window is None and has_model:
         raise SettingsError(
             "a fraction needs the model's window, which neither its profile nor its name tells: give window=…, "
@@ -122,15 +111,12 @@ def lower_keep_below_trigger(trigger: Any, keep: Any) -> tuple[Any, Any]:
         Settings(trigger=trigger, keep=keep)
     except SettingsError as error:
         # one message or token can't be kept below a trigger of one
-        raised = [
-            {u: size if u == "fraction" else max(2, size) for u, size in one.items()} for one in parse_trigger(trigger)
-        ]
+        asked = parse_trigger(trigger)
+        raised = [{u: size if u == "fraction" else max(2, size) for u, size in one.items()} for one in asked]
         lowest: dict[Measure, float] = {}
         for condition in raised:
             lowest |= {name: min(bound, lowest.get(name, bound)) for name, bound in condition.items()}
-        less: list[Any] = [
-            (name, bound / 3 if name == "fraction" else max(1, int(bound // 3))) for name, bound in lowest.items()
-        ]
+        less: list[Any] = [(u, size / 3 if u == "fraction" else max(1, int(size // 3))) for u, size in lowest.items()]
         Settings(trigger=raised, keep=less)  # raises what else is wrong
         kept = " and ".join(f"{bound:,} {name}" for name, bound in less)
         log.warning("%s. Kept instead: %s", error, kept)

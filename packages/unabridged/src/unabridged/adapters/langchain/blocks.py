@@ -10,9 +10,8 @@ from unabridged.formats.parts import read_media
 from unabridged.messages import Call, Media, MediaKind, Reasoning
 
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
-CALL_TYPES = frozenset(
-    {"tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk", "custom_tool_call"}
-)
+_TOOL_CALL_TYPES = {"tool_use", "tool_call", "invalid_tool_call", "tool_call_chunk", "custom_tool_call"}
+CALL_TYPES = frozenset({*_TOOL_CALL_TYPES, "function_call"})
 """Copies of `tool_calls` that content carries; they are the same calls, not more of them."""
 
 _MEDIA_KINDS: dict[str, MediaKind] = {"file": "document", "media": "document"}
@@ -65,12 +64,8 @@ def read_thinking_block(block: dict[str, Any]) -> Reasoning:
     summary = block.get("summary")
     parts = [part for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
     extras = block.get("extras") or {}
-    text = (
-        block.get("thinking")
-        or block.get("reasoning")
-        or block.get("text")
-        or "\n".join(part.get("text") or "" for part in parts)
-    )
+    summed_up = "\n".join(part.get("text") or "" for part in parts)
+    text = block.get("thinking") or block.get("reasoning") or block.get("text") or summed_up
     sealed = block.get("signature") or block.get("data") or block.get("encrypted_content")
     return Reasoning(str(text or ""), str(sealed or extras.get("signature") or extras.get("encrypted_content") or ""))
 
@@ -83,8 +78,7 @@ def read_call_block(block: dict[str, Any]) -> Call:
 
 def with_call_arguments(block: dict[str, Any], new_texts: dict[str, str]) -> dict[str, Any]:
     """Return the copy of a call with the arguments the call has now."""
-    text = new_texts.get(call_id(block))
-    if text is None:
+    if (text := new_texts.get(call_id(block))) is None:
         return block
     field = _ARGUMENT_FIELDS.get(str(block.get("type")), "args")
     return {**block, field: text if isinstance(block.get(field), str) else json.loads(text)}

@@ -83,9 +83,8 @@ def summariser_of(model: Any, trim: int | None = None) -> Callable[[Any], Any] |
     def summarise(ask: Ask) -> Reply:
         if ask.again:
             return Reply("", model=name)
-        answer = _invoke_runnable(
-            runnable, keep_newest_messages(list(ask.gone), trim) if ask.gone else messages_from_ask(ask)
-        )
+        messages = keep_newest_messages(list(ask.gone), trim) if ask.gone else messages_from_ask(ask)
+        answer = _invoke_runnable(runnable, messages)
         if isinstance(answer, BaseMessage):
             reply = reply_from_message(answer, name)
             return replace(reply, text=cut_to_tokens(reply.text, ask.budget))
@@ -145,14 +144,10 @@ def reply_from_message(message: BaseMessage, name: str = "") -> Reply:
     """Return what a chat model's message says, why it stopped, and what it used."""
     view = FORMAT.read(message)
     reason = next((message.response_metadata[key] for key in _STOP_FIELDS if message.response_metadata.get(key)), None)
-    return Reply(
-        view.text,
-        "tool" if view.calls else read_stop_reason(reason),
-        parse_usage(getattr(message, "usage_metadata", None)),
-        len(view.calls),
-        "\n".join(thought.text for thought in view.reasoning),
-        name,
-    )
+    stop = "tool" if view.calls else read_stop_reason(reason)
+    used = parse_usage(getattr(message, "usage_metadata", None))
+    thoughts = "\n".join(thought.text for thought in view.reasoning)
+    return Reply(view.text, stop, used, len(view.calls), thoughts, name)
 
 
 def model_name(model: Any) -> str | None:

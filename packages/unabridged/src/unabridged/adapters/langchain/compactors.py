@@ -94,6 +94,14 @@ class GraphValues(NamedTuple):
     has_file: bool = False
 
 
+def make_forced_request(
+    compactor: Compactor, messages: list[BaseMessage], thread: str | None, values: GraphValues, model: Any
+) -> Request:
+    """Return a request that is compacted now, whatever its size, with summaries by this chat model."""
+    request = Request(compactor, messages, thread, force=True, values=values, own=model)
+    return replace(request, as_host_error=to_langchain_error)
+
+
 class Compactors(Engine):
     """A compactor for each model and window.
 
@@ -149,9 +157,8 @@ class Compactors(Engine):
 
     def forget(self, thread: str) -> list[str]:
         """Remove the thread and those of its sub-agents from the archive; return the names of the threads that went."""
-        gone = [
-            name for name in self.archive.threads(self.namespace) if name == thread or name.startswith(f"{thread}/")
-        ]
+        names = self.archive.threads(self.namespace)
+        gone = [name for name in names if name == thread or name.startswith(f"{thread}/")]
         for name in gone:
             forget_thread(self.archive, Scope(self.namespace, name))
         with self._lock:

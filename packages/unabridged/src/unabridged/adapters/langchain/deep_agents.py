@@ -46,11 +46,9 @@ class Clipping(NamedTuple):
         self, messages: list[BaseMessage], tokens: int, window: int, count: MessageTokenCounter
     ) -> list[BaseMessage]:
         """Return the messages as they are sent: the very list when nothing is clipped; `count` counts the newest."""
-        measure, value = self.trigger
-        have, bound = (
-            (len(messages), value) if measure == "messages" else (tokens, _size_in_tokens(self.trigger, window))
-        )
-        if have < bound:
+        by_messages = self.trigger[0] == "messages"
+        have = len(messages) if by_messages else tokens
+        if have < (self.trigger[1] if by_messages else _size_in_tokens(self.trigger, window)):
             return messages
         older = self._count_older(messages, window, count)
         new = [self._clip_message(m) if i < older else m for i, m in enumerate(messages)]
@@ -90,10 +88,9 @@ def parse_clipping(settings: Any) -> Clipping | None:
     """Return Deep Agents' `truncate_args_settings`, checked; None where it clips nothing."""
     if settings is None:
         return None
-    if not isinstance(settings, Mapping) or not set(settings) <= set(CLIPPING_KEYS):
-        unknown = (
-            sorted(map(str, set(settings) - set(CLIPPING_KEYS))) if isinstance(settings, Mapping) else repr(settings)
-        )
+    is_mapping = isinstance(settings, Mapping)
+    if not is_mapping or not set(settings) <= set(CLIPPING_KEYS):
+        unknown = sorted(map(str, set(settings) - set(CLIPPING_KEYS))) if is_mapping else repr(settings)
         raise SettingsError(f"truncate_args_settings takes {', '.join(CLIPPING_KEYS)}; got {unknown}")
     most = settings.get("max_length", 2_000)
     if isinstance(most, bool) or not isinstance(most, int) or most < 0:

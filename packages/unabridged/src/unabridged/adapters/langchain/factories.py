@@ -18,12 +18,8 @@ from unabridged.errors import NotInstalled, SettingsError
 from unabridged.settings import Settings
 
 MIDDLEWARE_NAME = "SummarizationMiddleware"
-_MIDDLEWARE_AFTER_OURS = (
-    "PromptCachingMiddleware",
-    "PatchToolCallsMiddleware",
-    "HumanInTheLoopMiddleware",
-    "SummarizationToolMiddleware",
-)
+_KINDS_AFTER_OURS = ("PromptCaching", "PatchToolCalls", "HumanInTheLoop", "SummarizationTool")
+_MIDDLEWARE_AFTER_OURS = tuple(f"{kind}Middleware" for kind in _KINDS_AFTER_OURS)
 """Middleware behind compaction: prompt caching, tool-call patching, human-in-the-loop, and the tools that compact."""
 
 
@@ -89,9 +85,8 @@ def create_summarization_tool_middleware(
 ) -> SummarizationToolMiddleware:
     """Return the tools alone, as Deep Agents' factory of this name: the middleware behind them is not in the stack."""
     chat = _make_deep_agents_model(model) if isinstance(model, str) else model
-    return SummarizationToolMiddleware(
-        create_summarization_middleware(chat, backend, **options), system_prompt=system_prompt
-    )
+    own = create_summarization_middleware(chat, backend, **options)
+    return SummarizationToolMiddleware(own, system_prompt=system_prompt)
 
 
 class NoSummarization(AgentMiddleware[Any, Any, Any]):

@@ -10,38 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    ChatMessage,
-    FunctionMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-)
+from langchain_core import messages as kinds
+from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, HumanMessage, ToolMessage
 
-from unabridged.adapters.langchain.blocks import (
-    THINKING_TYPES,
-    call_id,
-    is_call,
-    is_untyped_text,
-    read_block_media,
-    read_call_block,
-    read_thinking_block,
-    replace_call_ids,
-    with_call_arguments,
-)
-from unabridged.formats import DEFAULT
+from unabridged.adapters.langchain import blocks as block_shapes
+from unabridged.adapters.langchain.blocks import THINKING_TYPES, is_call, is_untyped_text, read_thinking_block
+from unabridged.formats import DEFAULT, fields
 from unabridged.formats.anthropic import is_provider_compaction
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Slot
-from unabridged.formats.fields import (
-    Unreadable,
-    are_same_objects,
-    as_json,
-    parse_call_arguments,
-    read_word_field,
-    with_field,
-)
+from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments, read_word_field
 from unabridged.formats.parts import SPOKEN_TYPES, Editor, MessageContent
 from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
@@ -50,10 +27,8 @@ SUMMARY_SOURCE = "summarization"
 """The mark of LangChain's own summaries in `additional_kwargs`; ours have it too."""
 
 _CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
-    "system": ("system", "host"),
-    "developer": ("system", "host"),
-    "assistant": ("assistant", "model"),
-    "ai": ("assistant", "model"),
+    **dict.fromkeys(("system", "developer"), ("system", "host")),
+    **dict.fromkeys(("assistant", "ai"), ("assistant", "model")),
 }
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
@@ -83,13 +58,9 @@ class LangChain(Format):
             view = blocks.build_view(role, origin, speaker=speaker)
         if isinstance(message, AIMessage):
             own = [block for block in blocks.others if read_word_field(block, "type") == "compaction"]
-            view = replace(
-                view,
-                calls=_read_calls(message) or tuple(blocks.calls),
-                reasoning=_read_reasoning(message),
-                opaque=bool(own),
-                resets=any(map(is_provider_compaction, own)),
-            )
+            calls, thoughts = _read_calls(message) or tuple(blocks.calls), _read_reasoning(message)
+            resets = any(map(is_provider_compaction, own))
+            view = replace(view, calls=calls, reasoning=thoughts, opaque=bool(own), resets=resets)
         return view
 
     def claims(self, message: Message) -> bool:
@@ -148,16 +119,14 @@ class LangChain(Format):
         content: Any = raw.content
         if not isinstance(content, str):
             # Where the calls stand in the content only, as another client's history may have them, these are meant.
-            old = [call["id"] or "" for call in calls] or [call_id(block) for block in content if is_call(block)]
-            content = replace_call_ids(content, list(zip(old, ids, strict=True)))
+            own = [block_shapes.call_id(block) for block in content if is_call(block)]
+            old = [call["id"] or "" for call in calls] or own
+            content = block_shapes.replace_call_ids(content, list(zip(old, ids, strict=True)))
         if not kept and not content:
             return None
-        update = {
-            "tool_calls": [call for call in kept if isinstance(call["args"], dict)],
-            "invalid_tool_calls": [call for call in kept if not isinstance(call["args"], dict)],
-            "content": content,
-            "additional_kwargs": _fields_without_calls(raw),
-        }
+        update = {"content": content, "additional_kwargs": _fields_without_calls(raw)}
+        update["tool_calls"] = [call for call in kept if isinstance(call["args"], dict)]
+        update["invalid_tool_calls"] = [call for call in kept if not isinstance(call["args"], dict)]
         return raw.model_copy(update=update)
 
     def with_answered_id(self, raw: ToolMessage, id_: str) -> ToolMessage:
@@ -171,9 +140,9 @@ FORMAT = LangChain()
 def _read_role(message: BaseMessage) -> tuple[Role, Origin]:
     if isinstance(message, AIMessage):
         return "assistant", "model"
-    if isinstance(message, SystemMessage):
+    if isinstance(message, kinds.SystemMessage):
         return "system", "host"
-    if isinstance(message, ChatMessage):
+    if isinstance(message, kinds.ChatMessage):
         return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
     # A summary another middleware left in the list is not a person's request.
     return "user", "host" if message.additional_kwargs.get(SOURCE_KEY) == SUMMARY_SOURCE else "person"
@@ -191,7 +160,7 @@ class _LangChainBlocks(MessageContent):
         if not isinstance(part, str | dict):
             raise Unreadable("", part, "a text or a dict")
         if is_call(part) and self.model:
-            self.calls.append(read_call_block(part))
+            self.calls.append(block_shapes.read_call_block(part))
         elif is_untyped_text(part):
             self.add_text(part["text"])
         elif not (self.model and read_word_field(part, "type") in THINKING_TYPES):
@@ -199,7 +168,7 @@ class _LangChainBlocks(MessageContent):
 
     def read_media(self, part: Any) -> Media | None:
         """Return the media that the block is, in LangChain's own shapes too."""
-        return read_block_media(part)
+        return block_shapes.read_block_media(part)
 
 
 def _answered_call_id(message: ToolMessage | FunctionMessage) -> str:
@@ -252,11 +221,11 @@ def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, mo
 def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
     kind = read_word_field(block, "type")
     if model and is_call(block):
-        return with_call_arguments(block, new_texts)
+        return block_shapes.with_call_arguments(block, new_texts)
     if model and (kind in THINKING_TYPES or kind == "compaction"):
         return block
     if is_untyped_text(block):
-        return with_field(block, "text", editor.edit_part(block["text"]))
+        return fields.with_field(block, "text", editor.edit_part(block["text"]))
     if isinstance(block, str) or kind in editor.spoken:
         return editor.edit_part(block)
-    return editor.edit_other_part(block, read_block_media(block))
+    return editor.edit_other_part(block, block_shapes.read_block_media(block))

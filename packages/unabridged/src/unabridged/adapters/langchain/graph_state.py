@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, NotRequired
 from uuid import uuid4
 
@@ -12,7 +12,7 @@ from langgraph.config import get_config
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from unabridged.adapters.kit import PendingChange, name_sub_thread
-from unabridged.adapters.langchain.message_names import MessageNames, name_by_text
+from unabridged.adapters.langchain.message_names import MessageNames, Messages, name_by_text
 from unabridged.archive.names import check_name
 from unabridged.formats.fields import get
 
@@ -47,16 +47,14 @@ class SummarizationState(AgentState[Any]):
 # -- how a compaction gets into it ------------------------------------------------------------------------------------
 
 
-def ensure_ids(messages: Sequence[BaseMessage]) -> None:
+def ensure_ids(messages: Messages) -> None:
     """Give each message that has none an id."""
     for message in messages:
         if not message.id:
             message.id = str(uuid4())
 
 
-def assign_new_ids(
-    before: Sequence[BaseMessage], after: Sequence[BaseMessage], thread: str | None
-) -> list[BaseMessage]:
+def assign_new_ids(before: Messages, after: Messages, thread: str | None) -> list[BaseMessage]:
     """Return the compacted list with an id for each new message: that of one that went, which streams have seen.
 
     In a sub-graph it is an id of its own: the outer state still has the message that went, and would lose it. New
@@ -76,7 +74,7 @@ def assign_new_ids(
     return [message if message.id or names(message) in earlier else named(message) for message in after]
 
 
-def replace_messages(messages: Sequence[BaseMessage]) -> dict[str, Any]:
+def replace_messages(messages: Messages) -> dict[str, Any]:
     """Return the state update that puts these messages in the place of all others."""
     return {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *messages]}
 
@@ -94,7 +92,7 @@ def is_in_subgraph() -> bool:
     return "|" in str(configurable.get("checkpoint_ns") or "")
 
 
-def find_run_thread(messages: Sequence[BaseMessage]) -> str | None:
+def find_run_thread(messages: Messages) -> str | None:
     """Return the name of the conversation in the archive: the run's `thread_id`; None outside of a thread.
 
     A sub-agent runs in its parent's thread, and several may run at once: each is named by its first message too.
@@ -103,8 +101,7 @@ def find_run_thread(messages: Sequence[BaseMessage]) -> str | None:
         configurable = get_config().get("configurable", {})
     except RuntimeError:
         return None
-    thread = configurable.get("thread_id")
-    if thread is None:
+    if (thread := configurable.get("thread_id")) is None:
         return None
     name = check_name(thread, "thread_id")
     if not is_in_subgraph():

@@ -7,7 +7,6 @@ import hashlib
 import logging
 import mimetypes
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -16,7 +15,7 @@ from langchain_core.messages import BaseMessage, get_buffer_string
 
 from unabridged.adapters.kit import Steps, call_method
 from unabridged.adapters.langchain.format import SOURCE_KEY, SUMMARY_SOURCE
-from unabridged.adapters.langchain.message_names import MessageNames
+from unabridged.adapters.langchain.message_names import MessageNames, Messages
 from unabridged.formats.fields import are_same_objects
 
 log = logging.getLogger("unabridged")
@@ -47,7 +46,7 @@ class HistoryFileWriter(NamedTuple):
             name += f"-{hashlib.sha256(thread.encode()).hexdigest()[:12]}"
         return f"{self.folder}/{name}.md"
 
-    def write(self, thread: str, messages: Sequence[BaseMessage]) -> Steps[bool | None]:
+    def write(self, thread: str, messages: Messages) -> Steps[bool | None]:
         """Append these messages; return whether that was done, None where there is nothing to do."""
         if not messages or self.backend is None:
             return None
@@ -66,7 +65,7 @@ class HistoryFileWriter(NamedTuple):
             log.warning("history was not written to %s (%s); the archive has it", path, problem)
         return not problem
 
-    def _put_media_in_files(self, messages: Sequence[BaseMessage]) -> Steps[list[BaseMessage]]:
+    def _put_media_in_files(self, messages: Messages) -> Steps[list[BaseMessage]]:
         """Return the messages with the path of a file in the place of each image, sound or file that they hold."""
         paths: dict[str, str | None] = {}
         new: list[BaseMessage] = []
@@ -140,9 +139,7 @@ def remove_file_line(messages: list[BaseMessage]) -> list[BaseMessage]:
     return messages if are_same_objects(new, messages) else new
 
 
-def find_evicted(
-    state: Sequence[BaseMessage], before: Sequence[BaseMessage], after: Sequence[BaseMessage]
-) -> list[BaseMessage]:
+def find_evicted(state: Messages, before: Messages, after: Messages) -> list[BaseMessage]:
     """Return the messages of the state that the model was shown as they are until now, and no longer is."""
     names = MessageNames(state, before, after)
     shown, stays = ({names(m): m for m in messages} for messages in (before, after))

@@ -18,6 +18,8 @@ from langchain_core.messages import BaseMessage
 
 from unabridged.adapters.kit import PendingChange, change_between, follow_change
 
+Messages = Sequence[BaseMessage]
+
 _TEXT_NAME_PREFIX = "said-"
 
 
@@ -28,7 +30,7 @@ class MessageNames:
     `known` are names that a change goes by. A message may have got its id since: it then has the name from before.
     """
 
-    def __init__(self, *lists: Sequence[BaseMessage], known: Iterable[str] = ()) -> None:
+    def __init__(self, *lists: Messages, known: Iterable[str] = ()) -> None:
         self._lists = lists  # kept, so that no other object gets the identity of one of theirs
         self._known = frozenset(known)
         self._had_missing_ids = any(name.startswith(_TEXT_NAME_PREFIX) for name in self._known)
@@ -44,7 +46,7 @@ class MessageNames:
         """Return the names of these messages."""
         return {self(message) for message in messages}
 
-    def _name_messages(self, messages: Sequence[BaseMessage]) -> None:
+    def _name_messages(self, messages: Messages) -> None:
         if not self._had_missing_ids and all(message.id for message in messages):
             return
         before = ""
@@ -67,10 +69,7 @@ def name_by_text(message: BaseMessage, before: str = "") -> str:
 
 
 def find_state_change(
-    state: Sequence[BaseMessage],
-    working: Sequence[BaseMessage],
-    after: Sequence[BaseMessage],
-    earlier: PendingChange | None = None,
+    state: Messages, working: Messages, after: Messages, earlier: PendingChange | None = None
 ) -> PendingChange | None:
     """Return the change from `working`, which are messages of the state or were made from them, to `after`.
 
@@ -82,14 +81,12 @@ def find_state_change(
     return {"order": change["order"], "known": list(dict.fromkeys([*earlier["known"], *change["known"]]))}
 
 
-def follow_state_change(
-    state: Sequence[BaseMessage], working: Sequence[BaseMessage], change: PendingChange
-) -> list[BaseMessage]:
+def follow_state_change(state: Messages, working: Messages, change: PendingChange) -> list[BaseMessage]:
     """Return `working`, which are messages of the state or were made from them, after the change."""
     return follow_change(working, change, MessageNames(state, working, known=change["known"]))
 
 
-def use_state_objects(state: Sequence[BaseMessage], restored: Sequence[BaseMessage]) -> list[BaseMessage]:
+def use_state_objects(state: Messages, restored: Messages) -> list[BaseMessage]:
     """Return the restored list with the state's own objects in place of equal messages that have no id."""
     here = {id(message) for message in restored}
     free: defaultdict[str, list[BaseMessage]] = defaultdict(list)

@@ -13,12 +13,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
-from langchain.agents.middleware.types import (
-    AgentMiddleware,
-    ExtendedModelResponse,
-    ModelRequest,
-    ModelResponse,
-)
+from langchain.agents.middleware.types import AgentMiddleware, ExtendedModelResponse, ModelRequest, ModelResponse
 from langchain.chat_models import init_chat_model
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -26,43 +21,23 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from unabridged.adapters import kit
+from unabridged.adapters.langchain import compactors, graph_state, history_file
 from unabridged.adapters.langchain.arguments import NOT_PASSED, settings_from_arguments
 from unabridged.adapters.langchain.chat_models import find_window, find_writer_window, model_name, summariser_of
-from unabridged.adapters.langchain.compactors import (
-    AskedModel,
-    Compactors,
-    GraphValues,
-    LastAskedModels,
-    make_event_listener,
-    to_langchain_error,
-)
+from unabridged.adapters.langchain.compactors import AskedModel, Compactors, GraphValues, to_langchain_error
 from unabridged.adapters.langchain.deep_agents import DeepAgentsPartner, has_compaction_event, parse_clipping
-from unabridged.adapters.langchain.graph_state import (
-    EVENT_KEY,
-    FILE_KEY,
-    PENDING_KEY,
-    SENT_KEY,
-    HostState,
-    SummarizationState,
-    assign_new_ids,
-    ensure_ids,
-    find_run_thread,
-    is_in_subgraph,
-    replace_messages,
-    todos,
-)
-from unabridged.adapters.langchain.history_file import (
-    HistoryFileWriter,
-    find_evicted,
-    format_file_line,
-    remove_file_line,
-)
+from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, find_run_thread, replace_messages
 from unabridged.adapters.langchain.message_names import MessageNames, find_state_change, follow_state_change
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction
 from unabridged.events import Event
 from unabridged.recall.tools import READ_TOOL
 from unabridged.settings import Settings
+
+Handler = Callable[[ModelRequest[Any]], ModelResponse[Any]]
+"""Sends a request on its way."""
+AsyncHandler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+Response = ModelResponse[Any] | ExtendedModelResponse[Any]
 
 
 class _MethodWithoutNode:
@@ -97,7 +72,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
     `model=None` they are model-free.
     """
 
-    state_schema = SummarizationState
+    state_schema = graph_state.SummarizationState
     transformers = (InternalCallTransformer,)
 
     def __init__(
@@ -114,7 +89,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         truncate_args_settings: Any = None,
         settings: Settings | None = None,
         state: Literal["replaced", "kept"] | None = None,
-        host_state: HostState | None = todos,
+        host_state: graph_state.HostState | None = graph_state.todos,
         window: int | None = None,
         archive: str | Archive | None = None,
         namespace: str | None = None,
@@ -138,31 +113,22 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         self.trigger, self.keep = chosen.trigger, chosen.keep
         self.backend, self.truncate_args_settings = backend, truncate_args_settings
         self.clipping = parse_clipping(truncate_args_settings)
-        self.offload = HistoryFileWriter(backend)
+        self.offload = history_file.HistoryFileWriter(backend)
         self.host_state = host_state
-        self.last_asked = LastAskedModels(kit.Agent(model_name(self.model), find_window(self.model)))
+        self.last_asked = compactors.LastAskedModels(kit.Agent(model_name(self.model), find_window(self.model)))
         self._token_counter = token_counter
         writer = self.summarizer if self.summarizer is not None else self.model
-        more: dict[str, Any] = {"on_event": make_event_listener(on_event, stream=stream_events)}
+        more: dict[str, Any] = {"on_event": compactors.make_event_listener(on_event, stream=stream_events)}
         if writer is None and model is kit.AGENT_MODEL:
             more["model"] = kit.AGENT_MODEL
         elif writer is not None:
-            more |= {
-                "model": summariser_of(writer, trim_tokens_to_summarize),
-                "model_window": find_writer_window(writer),
-            }
+            more["model"] = summariser_of(writer, trim_tokens_to_summarize)
+            more["model_window"] = find_writer_window(writer)
         if host_state or backend is not None:
             more["state"] = self._describe_host_state
-        self.engine = self.compactors = Compactors(
-            chosen,
-            window=window,
-            known_window=known_window,
-            archive=archive,
-            namespace=namespace,
-            counter=token_counter,
-            in_backend=backend is not None,
-            **{**more, **(options or {})},
-        )
+        own: dict[str, Any] = {"archive": archive, "namespace": namespace, "in_backend": backend is not None}
+        own |= {"window": window, "known_window": known_window, "counter": token_counter}
+        self.engine = self.compactors = Compactors(chosen, **own, **{**more, **(options or {})})
 
     @property
     def name(self) -> str:
@@ -182,26 +148,16 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
 
     # -- in an agent --------------------------------------------------------------------------------------------------
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> Response:
         """Send what fits; when the provider says it is too long all the same, once more, shorter."""
         return kit.run(self._call_model(request, handler))
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any] | ExtendedModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> Response:
         """Do as `wrap_model_call` without blocking the event loop."""
         return await kit.arun(self._call_model(request, handler))
 
-    def _call_model(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
-    ) -> kit.Steps[ModelResponse[Any] | ExtendedModelResponse[Any]]:
-        ask: kit.Request = (
-            self._read_request(request)
-            if self.compactors.is_ready
-            else (yield kit.call_in_thread(self._read_request, request))
-        )
+    def _call_model(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> kit.Steps[Response]:
+        ask: kit.Request = yield from self._run_when_ready(self._read_request, request)
         is_asked_for = has_compaction_event(request.state, request.messages)
         forced = (yield from replace(ask, force=True).fit()) if is_asked_for else None
         fitted = forced if forced and forced.changed else (yield from ask.fit())
@@ -214,7 +170,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
             response = yield kit.call_host(handler, sent)
         used = next((m.usage_metadata for m in reversed(response.result) if isinstance(m, AIMessage)), None)
         ask.observe(fitted, used or None)
-        update |= {EVENT_KEY: None} if is_asked_for else {}
+        update |= {graph_state.EVENT_KEY: None} if is_asked_for else {}
         if not update:
             return response  # type: ignore[no-any-return] # the handler's
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
@@ -222,10 +178,14 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
     def after_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002 - the protocol's
         """Return the update by which the state follows what the model was sent; in a sub-graph it stays whole."""
         pending = state.get(PENDING_KEY)
-        if not pending or self.state_mode == "kept" or is_in_subgraph():
+        if not pending or self.state_mode == "kept" or graph_state.is_in_subgraph():
             return None
         messages = state["messages"]
         return {**replace_messages(follow_state_change(messages, messages, pending)), PENDING_KEY: None}
+
+    def _run_when_ready(self, make: Callable[[Any], kit.Request], value: Any) -> kit.Steps[kit.Request]:
+        """Return the request that is made of the value; the first one opens the archive, apart from an event loop."""
+        return make(value) if self.compactors.is_ready else (yield kit.call_in_thread(make, value))
 
     def _read_request(self, request: ModelRequest[Any]) -> kit.Request:
         """Return the request for the engine, with all that the model will read."""
@@ -245,9 +205,8 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         self, asked: AskedModel, messages: list[BaseMessage], thread: str | None, values: GraphValues, **options: Any
     ) -> kit.Request:
         compactor, own = self.compactors.get(*asked.agent), asked.model
-        request = kit.Request(
-            compactor, messages, thread, values=values, own=own, as_host_error=to_langchain_error, **options
-        )
+        options |= {"values": values, "own": own, "as_host_error": to_langchain_error}
+        request = kit.Request(compactor, messages, thread, **options)
         self.compactors.teach_new_compactor(request, asked.agent.name)
         return request
 
@@ -263,12 +222,14 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
             if (pending := find_state_change(stored, original, result, earlier)) is not None:
                 update[PENDING_KEY] = pending
         if fitted.changed and fitted.receipt is not None:
-            update[SENT_KEY] = fitted.receipt.id
-        gone = find_evicted(original, ask.messages, result) if self.backend is not None and fitted.changed else []
+            update[graph_state.SENT_KEY] = fitted.receipt.id
+        gone: list[BaseMessage] = []
+        if self.backend is not None and fitted.changed:
+            gone = history_file.find_evicted(original, ask.messages, result)
         in_file = yield from self.offload.write(fitted.thread, gone)
-        update |= {} if in_file is None else {FILE_KEY: in_file}
-        if (request.state.get(FILE_KEY) if in_file is None else in_file) is False:
-            result = remove_file_line(result)
+        update |= {} if in_file is None else {graph_state.FILE_KEY: in_file}
+        if (request.state.get(graph_state.FILE_KEY) if in_file is None else in_file) is False:
+            result = history_file.remove_file_line(result)
         if self.clipping is not None:
             result = self.clipping.clip(result, fitted.tokens_after, ask.compactor.limits.window, self.token_counter)
         if result is original:
@@ -281,26 +242,22 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         """Return what a summary turn shows of the host: a text of the graph's state, and where the history is."""
         values: GraphValues = kit.current_host_values() or GraphValues(None)
         text = self.host_state(values.state) if self.host_state is not None and values.state is not None else None
-        line = format_file_line(self.offload.path(thread)) if self.backend is not None and values.has_file else ""
-        if not line:
+        if self.backend is None or not values.has_file:
             return text
+        line = history_file.format_file_line(self.offload.path(thread))
         return _join_when_ready(text, line) if inspect.isawaitable(text) else "\n\n".join(filter(None, (text, line)))
 
     # -- on a bare state ----------------------------------------------------------------------------------------------
 
     def _before_model(self, state: Any, runtime: Any = None) -> kit.Steps[dict[str, Any] | None]:  # noqa: ARG002 - the protocol's
         """Return the state update that replaces the messages by summary and tail; None when they fit."""
-        ask = (
-            self._make_stateless_request(state)
-            if self.compactors.is_ready
-            else (yield kit.call_in_thread(self._make_stateless_request, state))
-        )
+        ask = yield from self._run_when_ready(self._make_stateless_request, state)
         fitted = yield from ask.fit()
         return replace_messages(assign_new_ids(ask.messages, fitted.messages, ask.thread)) if fitted.changed else None
 
     def _make_stateless_request(self, state: Any) -> kit.Request:
         messages: list[BaseMessage] = state["messages"]
-        ensure_ids(messages)
+        graph_state.ensure_ids(messages)
         thread = find_run_thread(messages)
         return self._make_request(self.last_asked.find(thread), messages, thread, GraphValues(state))
 

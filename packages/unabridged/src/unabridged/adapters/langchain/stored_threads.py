@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import Request, Steps, call_in_thread, call_method, make_sync_and_async
-from unabridged.adapters.langchain.compactors import GraphValues, to_langchain_error
+from unabridged.adapters.kit import Steps, call_in_thread, call_method, make_sync_and_async
+from unabridged.adapters.langchain.compactors import GraphValues, make_forced_request
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, replace_messages
 from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change, use_state_objects
@@ -56,11 +56,9 @@ class StoredThread(NamedTuple):
     def make_state_update(self, after: list[BaseMessage]) -> dict[str, Any]:
         """Return the state update that makes these the messages from now on."""
         named = assign_new_ids(self.raw, use_state_objects(self.raw, after), self.thread)
-        return (
-            {PENDING_KEY: find_state_change(self.raw, self.raw, named)}
-            if self.is_state_kept
-            else replace_messages(named)
-        )
+        if self.is_state_kept:
+            return {PENDING_KEY: find_state_change(self.raw, self.raw, named)}
+        return replace_messages(named)
 
 
 def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compaction | None]:
@@ -73,16 +71,8 @@ def _compact(agent: Any, thread: Thread, *, using: Any = None) -> Steps[Compacti
     except NoCheckpointer as error:
         log.warning("nothing was compacted: %s", error)
         return None
-    request = Request(
-        stored.compactor,
-        stored.messages,
-        stored.thread,
-        force=True,
-        values=GraphValues(stored.values),
-        own=stored.model,
-        as_host_error=to_langchain_error,
-    )
-    done = yield from request.fit()
+    values = GraphValues(stored.values)
+    done = yield from make_forced_request(stored.compactor, stored.messages, stored.thread, values, stored.model).fit()
     if not done.changed:
         return None
     yield call_method(agent, "update_state", stored.config, stored.make_state_update(done.messages))

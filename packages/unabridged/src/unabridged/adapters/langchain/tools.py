@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain.agents.middleware.types import AgentMiddleware, ModelRequest, ModelResponse
@@ -12,19 +12,13 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from unabridged.adapters import kit
-from unabridged.adapters.langchain.compactors import Compactors, GraphValues, to_langchain_error
+from unabridged.adapters.langchain import graph_state
+from unabridged.adapters.langchain.compactors import Compactors, GraphValues, make_forced_request
 from unabridged.adapters.langchain.format import FORMAT
-from unabridged.adapters.langchain.graph_state import (
-    FILE_KEY,
-    PENDING_KEY,
-    SENT_KEY,
-    SummarizationState,
-    assign_new_ids,
-    find_run_thread,
-)
+from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, find_run_thread
 from unabridged.adapters.langchain.history_file import find_evicted
 from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change
-from unabridged.adapters.langchain.middleware import SummarizationMiddleware
+from unabridged.adapters.langchain.middleware import AsyncHandler, Handler, SummarizationMiddleware
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
 
@@ -44,7 +38,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     when to use them; the tools' own descriptions do without it.
     """
 
-    state_schema = SummarizationState
+    state_schema = graph_state.SummarizationState
 
     def __init__(
         self,
@@ -62,22 +56,15 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
             )
         if system_prompt is not None and not isinstance(system_prompt, str):
             raise TypeError(f"system_prompt must be a str or None; got {type(system_prompt).__name__}")
-        self.summarization = summarization
-        self.system_prompt = system_prompt
-        self.tools: Sequence[BaseTool] = [
-            *([compaction_tool(summarization)] if compact else []),
-            *(history_tools(summarization) if recall else []),
-        ]
+        self.summarization, self.system_prompt = summarization, system_prompt
+        tools = history_tools(summarization) if recall else []
+        self.tools: Sequence[BaseTool] = [compaction_tool(summarization), *tools] if compact else tools
 
-    def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Send the request with the hint, if there is one, and shorter where a compaction was asked for."""
         return handler(self._prepare(request))
 
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> ModelResponse[Any]:
         """Send the request with the hint, if there is one, and shorter where a compaction was asked for."""
         return await handler(self._prepare(request))
 
@@ -99,9 +86,8 @@ def compaction_tool(summarization: SummarizationMiddleware) -> BaseTool:
     def compact(runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
         return _compact_run(summarization, runtime)
 
-    return StructuredTool.from_function(
-        *kit.make_sync_and_async(compact), name=COMPACT_TOOL, description=_COMPACT_DESCRIPTION
-    )
+    forms = kit.make_sync_and_async(compact)
+    return StructuredTool.from_function(*forms, name=COMPACT_TOOL, description=_COMPACT_DESCRIPTION)
 
 
 def history_tools(summarization: SummarizationMiddleware) -> list[BaseTool]:
@@ -115,17 +101,14 @@ def _history_tool(pool: Compactors, name: str) -> BaseTool:
         thread, pending = find_run_thread(stored), runtime.state.get(PENDING_KEY)
         if thread is None:
             return kit.look_up(pool.archive, None, name, arguments, FORMAT)
-        scope, messages = (
-            Scope(pool.namespace, thread),
-            follow_state_change(stored, stored, pending) if pending else stored,
-        )
-        sent = runtime.state.get(SENT_KEY)
+        scope = Scope(pool.namespace, thread)
+        messages = follow_state_change(stored, stored, pending) if pending else stored
+        sent = runtime.state.get(graph_state.SENT_KEY)
         own = kit.limit_to_removed_messages(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
         return kit.look_up(own, scope, name, arguments, FORMAT)
 
-    return StructuredTool(
-        name=name, description=kit.TOOL_DESCRIPTIONS[name], args_schema=kit.TOOL_PARAMETERS[name], func=answer
-    )
+    description, parameters = kit.TOOL_DESCRIPTIONS[name], kit.TOOL_PARAMETERS[name]
+    return StructuredTool(name=name, description=description, args_schema=parameters, func=answer)
 
 
 def _compact_run(summarization: SummarizationMiddleware, runtime: ToolRuntime) -> kit.Steps[Command[Any]]:
@@ -137,13 +120,11 @@ def _compact_run(summarization: SummarizationMiddleware, runtime: ToolRuntime) -
     agent, model = summarization.last_asked.find(thread)
     compactor = summarization.compactors.get(*agent)
     values = GraphValues(runtime.state, has_file=summarization.backend is not None)
-    call = kit.Request(
-        compactor, messages, thread, force=True, values=values, own=model, as_host_error=to_langchain_error
-    )
+    call = make_forced_request(compactor, messages, thread, values, model)
     with kit.collect_events() as events:
         done = yield from call.fit()
     in_file = yield from summarization.offload.write(done.thread, find_evicted(stored, messages, done.messages))
-    update: dict[str, Any] = {} if in_file is None else {FILE_KEY: in_file}
+    update: dict[str, Any] = {} if in_file is None else {graph_state.FILE_KEY: in_file}
     if done.changed:
         text = f"Compacted: {done.tokens_before:,} tokens of conversation became {done.tokens_after:,}."
         update[PENDING_KEY] = find_state_change(stored, stored, assign_new_ids(messages, done.messages, call.thread))

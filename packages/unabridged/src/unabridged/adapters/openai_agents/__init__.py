@@ -15,11 +15,4 @@ with check_framework("openai-agents", __name__):
     from unabridged.adapters.openai_agents.session import CompactingSession
     from unabridged.adapters.openai_agents.tools import input_filter, recall_tools
 
-__all__ = [
-    "CompactingModel",
-    "CompactingProvider",
-    "CompactingSession",
-    "input_filter",
-    "recall_tools",
-    "thread",
-]
+__all__ = ["CompactingModel", "CompactingProvider", "CompactingSession", "input_filter", "recall_tools", "thread"]

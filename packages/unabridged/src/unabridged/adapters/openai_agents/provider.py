@@ -18,7 +18,7 @@ from agents import Model, ModelProvider, ModelResponse, MultiProvider
 from agents.models import get_default_model
 
 from unabridged.adapters.kit import Agent, PinMethods, Request, ResponseEventStream, arun, astream
-from unabridged.adapters.openai_agents.runs import RunEngine, build_schemas, without_generated_key
+from unabridged.adapters.openai_agents.runs import LastRequest, RunEngine, build_schemas, without_generated_key
 from unabridged.adapters.openai_agents.summariser import make_own_model, read_model_name
 
 _GET_RESPONSE_SIGNATURE = inspect.signature(Model.get_response)
@@ -75,9 +75,8 @@ class CompactingModel(Model):
 
     async def get_response(self, *arguments: Any, **keywords: Any) -> ModelResponse:
         """Return the model's response; takes what the interface's method takes."""
-        request, send = await self._prepare_request(
-            self.model.get_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
-        )
+        bound = _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
+        request, send = await self._prepare_request(self.model.get_response, bound)
         if request is None:
             return await send()  # type: ignore[no-any-return]
         response: ModelResponse = (await arun(request.exchange(send))).response
@@ -86,9 +85,8 @@ class CompactingModel(Model):
 
     async def stream_response(self, *arguments: Any, **keywords: Any) -> AsyncIterator[Any]:
         """Yield the events of the model's response, as they come; takes what the interface's method takes."""
-        request, send = await self._prepare_request(
-            self.model.stream_response, _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
-        )
+        bound = _GET_RESPONSE_SIGNATURE.bind(self, *arguments, **keywords)
+        request, send = await self._prepare_request(self.model.stream_response, bound)
         if request is None:
             async for event in send():
                 yield event
@@ -114,8 +112,8 @@ class CompactingModel(Model):
             self.runs.warn_kept_elsewhere()
             return None, send
         schemas, thread = build_schemas(tools, handoffs, output_schema), self.runs.find_thread(settings)
-        own = make_own_model(self.model, settings)
-        ask = partial(self.runs.make_request, items, self.agent, thread, system, schemas, own=own)
+        asked = LastRequest(self.agent, system, schemas, make_own_model(self.model, settings))
+        ask = partial(self.runs.make_request, items, thread, asked)
         return ask() if self.runs.is_ready else await asyncio.to_thread(ask), send
 
     # -- what the runner asks of a model besides -----------------------------------------------------------------------

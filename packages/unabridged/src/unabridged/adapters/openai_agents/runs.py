@@ -48,21 +48,13 @@ class RunEngine(kit.Engine):
         self._last_requests: kit.BoundedMapping[str, LastRequest] = kit.BoundedMapping()
         self._warned_kept = False
 
-    def make_request(
-        self,
-        messages: list[Any],
-        agent: kit.Agent,
-        thread: str | None,
-        system: Any,
-        tools: list[Any],
-        *,
-        own: kit.OwnModel | None = None,
-    ) -> kit.Request:
+    def make_request(self, messages: list[Any], thread: str | None, asked: LastRequest) -> kit.Request:
         """Return one request to this model, before it is sent."""
-        agent = agent._replace(recall=any(get(tool, "name") == kit.READ_TOOL for tool in tools))
+        recall = any(get(tool, "name") == kit.READ_TOOL for tool in asked.tools)
+        asked = asked._replace(agent=asked.agent._replace(recall=recall))
         if thread is not None:
-            self._last_requests[thread] = LastRequest(agent, system, tools, own)
-        return self.request(messages, agent, thread=thread, system=system, tools=tools, own=own)
+            self._last_requests[thread] = asked
+        return self.request(messages, thread=thread, **asked._asdict())
 
     def find_last_request(self, thread: str) -> LastRequest:
         """Return what was asked last in the thread; before its first request, of no model in particular."""

@@ -36,16 +36,9 @@ def read_model_name(model: Any) -> str | None:
 
 async def ask_model(model: Model, ask: Ask, settings: ModelSettings | None = None) -> Reply:
     """Return the model's reply to the instruction alone: outside of any run, so no event, no span and no tool."""
-    response = await model.get_response(
-        ask.system if isinstance(ask.system, str) else None,
-        [{"role": "user", "content": ask.instruction}],
-        replace(settings or ModelSettings(), max_tokens=ask.max_tokens),
-        tools=[],
-        output_schema=None,
-        handoffs=[],
-        tracing=ModelTracing.DISABLED,
-        previous_response_id=None,
-        conversation_id=None,
-        prompt=None,
-    )
+    system, settings = ask.system if isinstance(ask.system, str) else None, settings or ModelSettings()
+    items: Any = [{"role": "user", "content": ask.instruction}]
+    apart: Any = {"tools": [], "handoffs": [], "tracing": ModelTracing.DISABLED}
+    apart |= dict.fromkeys(("output_schema", "previous_response_id", "conversation_id", "prompt"))
+    response = await model.get_response(system, items, replace(settings, max_tokens=ask.max_tokens), **apart)
     return replace(reply_of(response), model=read_model_name(model) or "")

@@ -12,7 +12,7 @@ from agents.tool_context import ToolContext
 
 from unabridged.adapters import kit
 from unabridged.adapters.openai_agents.provider import CompactingModel, CompactingProvider
-from unabridged.adapters.openai_agents.runs import FORMAT, RunEngine, build_schemas, find_context_thread
+from unabridged.adapters.openai_agents.runs import FORMAT, LastRequest, RunEngine, build_schemas, find_context_thread
 from unabridged.adapters.openai_agents.summariser import make_own_model, read_model_name
 
 InputFilter = Callable[[CallModelData[Any]], Awaitable[ModelInputData]]
@@ -45,10 +45,8 @@ def input_filter(provider: CompactingProvider | None = None, **keywords: Any) ->
         model = agent.model.model if isinstance(agent.model, CompactingModel) else agent.model
         reader = kit.Agent(model if isinstance(model, str) else read_model_name(model))
         own = make_own_model(model, agent.model_settings) if isinstance(model, Model) else None
-        tools, thread = build_schemas(agent.tools), find_context_thread()
-        request = await asyncio.to_thread(
-            runs.make_request, sent.input, reader, thread, sent.instructions, tools, own=own
-        )
+        asked = LastRequest(reader, sent.instructions, build_schemas(agent.tools), own)
+        request = await asyncio.to_thread(runs.make_request, sent.input, find_context_thread(), asked)
         fitted = await kit.arun(request.fit())
         return ModelInputData(fitted.messages, sent.instructions)
 

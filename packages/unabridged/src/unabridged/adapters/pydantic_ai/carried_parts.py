@@ -8,31 +8,27 @@ from itertools import takewhile
 from typing import Any
 
 from pydantic_ai import messages as kinds
-from pydantic_ai.messages import (
-    InstructionPart,
-    ModelMessage,
-    ModelRequest,
-    SystemPromptPart,
-    ToolAvailabilityDeltaPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, ToolAvailabilityDeltaPart
 from pydantic_ai.models import ModelRequestParameters
 
 from unabridged.adapters.kit import change_between, follow_change, name_by_identity
 from unabridged.adapters.pydantic_ai.parts import PROMPT_KINDS
+
+Messages = Sequence[ModelMessage]
 
 _LOAD_PART_CLASS: Any = getattr(kinds, "CapabilityLoadDeltaPart", None)
 HAS_LOAD_PARTS = _LOAD_PART_CLASS is not None
 """New in 2.64: before, nothing but the model's own call says that a capability is loaded, so that call has to stay."""
 
 
-def find_standing_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+def find_standing_prompts(messages: Messages) -> list[SystemPromptPart]:
     """Return the system prompts that are beside something else and hold for the rest of the conversation."""
     prompts = ((part, message) for message in messages for part in message.parts if isinstance(part, SystemPromptPart))
     lasting = ((part, message) for part, message in prompts if getattr(part, "scope", "conversation") == "conversation")
     return [part for part, message in lasting if any(one.part_kind not in PROMPT_KINDS for one in message.parts)]
 
 
-def find_opening_prompts(messages: Sequence[ModelMessage]) -> list[SystemPromptPart]:
+def find_opening_prompts(messages: Messages) -> list[SystemPromptPart]:
     """Return the prompts that the first message opens with: only there a provider takes them for the system's."""
     parts: Any = messages[0].parts if messages else ()
     return list(takewhile(lambda part: isinstance(part, SystemPromptPart), parts))
@@ -61,11 +57,9 @@ def _is_among(prompt: SystemPromptPart, others: Sequence[SystemPromptPart]) -> b
     return any((prompt.content, prompt.dynamic_ref) == (other.content, other.dynamic_ref) for other in others)
 
 
-def collect_system_texts(
-    messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None = None
-) -> list[str]:
+def collect_system_texts(messages: Messages, parameters: ModelRequestParameters | None = None) -> list[str]:
     """Return all system texts of a request: instructions, and prompts in messages."""
-    parts: Sequence[InstructionPart] = (parameters.instruction_parts if parameters is not None else None) or ()
+    parts: Sequence[kinds.InstructionPart] = (parameters.instruction_parts if parameters is not None else None) or ()
     prompts = find_standing_prompts(drop_repeated_prompts(list(messages)))
     texts = [*(part.content for part in parts), *(part.content for part in prompts)]
     return [text for text in texts if text]
@@ -83,9 +77,7 @@ def list_offered_tools(parameters: ModelRequestParameters) -> list[dict[str, Any
     return offered
 
 
-def carry_parts_over(
-    before: Sequence[ModelMessage], after: Sequence[ModelMessage], ctx: Any = None
-) -> list[ModelMessage]:
+def carry_parts_over(before: Messages, after: Messages, ctx: Any = None) -> list[ModelMessage]:
     """Return the compacted list, whose first new request gets all that must not go with a message.
 
     System prompts stand for the whole conversation; loaded capabilities and discovered tools are read from the
@@ -97,9 +89,8 @@ def carry_parts_over(
     if carrier is None:
         return list(after)
     opening = find_opening_prompts(before) if carrier is after[0] else []
-    lost = [
-        part for part in find_standing_prompts(before) if not _is_among(part, [*find_standing_prompts(after), *opening])
-    ]
+    standing = [*find_standing_prompts(after), *opening]
+    lost = [part for part in find_standing_prompts(before) if not _is_among(part, standing)]
     prompts = [part for part in [*opening, *lost] if not _is_among(part, find_opening_prompts([carrier]))]
     notes = [part for part in _build_notes(ctx) if part not in carrier.parts]
     if prompts or notes:  # ours alone until now: changed in place, it is still the message that the engine knows
@@ -127,7 +118,7 @@ def complete_parts(messages: list[ModelMessage]) -> list[ModelMessage]:
     return messages
 
 
-def update_history(history: list[ModelMessage], before: Sequence[ModelMessage], after: Sequence[ModelMessage]) -> None:
+def update_history(history: list[ModelMessage], before: Messages, after: Messages) -> None:
     """Let the run's history follow a compaction of the request, with all that only the history has."""
     if (change := change_between(before, after, name_by_identity)) is not None:
         history[:] = follow_change(history, change, name_by_identity)

@@ -23,19 +23,12 @@ from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai.usage import RunUsage
 
 from unabridged.adapters import kit
-from unabridged.adapters.pydantic_ai.carried_parts import (
-    HAS_LOAD_PARTS,
-    carry_parts_over,
-    collect_system_texts,
-    complete_parts,
-    drop_repeated_prompts,
-    list_offered_tools,
-    loads_capability,
-    update_history,
-)
+from unabridged.adapters.pydantic_ai import carried_parts
+from unabridged.adapters.pydantic_ai.carried_parts import carry_parts_over, complete_parts, drop_repeated_prompts
 from unabridged.adapters.pydantic_ai.format import FORMAT
 from unabridged.adapters.pydantic_ai.summariser import add_focus, make_own_model, to_summariser
 from unabridged.archive.names import Name, check_name
+from unabridged.archive_access import make_async
 from unabridged.formats.fields import are_same_objects
 from unabridged.results import Compaction as Fitted
 
@@ -72,8 +65,8 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         self.recall = recall
         self.thread = thread
         self._keywords = {**keywords, "model": to_summariser(keywords.get("model", kit.AGENT_MODEL))}
-        if not HAS_LOAD_PARTS:
-            self._keywords["settings"] = kit.with_pins(keywords.get("settings"), loads_capability)
+        if not carried_parts.HAS_LOAD_PARTS:
+            self._keywords["settings"] = kit.with_pins(keywords.get("settings"), carried_parts.loads_capability)
         self.engine = kit.Engine(FORMAT, **self._keywords)
         self._focus = ""
         self._step_request: _StepRequest | None = None
@@ -99,12 +92,9 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         fitted = await self._run_traced(ctx, request.fit())
         kept = self._update_history(ctx, messages, fitted.messages) if fitted.changed else messages
         _check_limits(ctx)
-        self._step_request = _StepRequest(request, agent, fitted, kept, drop_repeated_prompts(kept))
-        return (
-            request_context
-            if self._step_request.sent_messages is messages
-            else replace(request_context, messages=self._step_request.sent_messages)
-        )
+        sent = drop_repeated_prompts(kept)
+        self._step_request = _StepRequest(request, agent, fitted, kept, sent)
+        return request_context if sent is messages else replace(request_context, messages=sent)
 
     async def prepare_model_request(
         self,
@@ -112,8 +102,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """Return the request of this attempt: after a refusal the shorter one, and what was added behind it since."""
-        sent = self._step_request
-        if sent is None:
+        if (sent := self._step_request) is None:
             return request_context
         if not sent.fitted.refused:
             sent.late_messages = _find_added_messages(sent.sent_messages, request_context.messages)
@@ -121,11 +110,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         return replace(request_context, messages=drop_repeated_prompts([*sent.messages, *sent.late_messages]))
 
     async def on_model_request_error(
-        self,
-        ctx: RunContext[Any],
-        *,
-        request_context: ModelRequestContext,
-        error: Exception,
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
         """Make another attempt, shorter, where the provider said that it is too long; raise any other error."""
         if (sent := self._step_request) is None:
@@ -135,9 +120,8 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         _check_limits(ctx)
         if _RETRY_ERROR is not None:
             raise _RETRY_ERROR from error
-        shorter = drop_repeated_prompts(
-            [*sent.messages, *_find_added_messages(sent.sent_messages, request_context.messages)]
-        )
+        added = _find_added_messages(sent.sent_messages, request_context.messages)
+        shorter = drop_repeated_prompts([*sent.messages, *added])
         asked = request_context.model_settings, request_context.model_request_parameters
         return await request_context.model.request(shorter, *asked)
 
@@ -158,7 +142,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         self, ctx: RunContext[Any], before: list[ModelMessage], after: list[ModelMessage]
     ) -> list[ModelMessage]:
         new = carry_parts_over(before, after, ctx)
-        update_history(ctx.messages, before, new)
+        carried_parts.update_history(ctx.messages, before, new)
         return new
 
     async def _make_request(
@@ -174,14 +158,10 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         if not self.engine.is_ready:
             await asyncio.to_thread(self.engine.start)
         parameters = request_context.model_request_parameters if request_context is not None else None
-        request = self.engine.request(
-            messages,
-            agent,
-            thread=self._find_thread(ctx),
-            system=collect_system_texts(messages, parameters),
-            tools=list_offered_tools(parameters) if parameters is not None else None,
-            values=ctx,
-        )
+        system = carried_parts.collect_system_texts(messages, parameters)
+        tools = carried_parts.list_offered_tools(parameters) if parameters is not None else None
+        beside: Any = {"system": system, "tools": tools, "values": ctx}
+        request = self.engine.request(messages, agent, thread=self._find_thread(ctx), **beside)
         return replace(request, force=force, own=self._own_model(ctx, request_context))
 
     def _own_model(self, ctx: RunContext[Any], request_context: ModelRequestContext | None) -> kit.OwnModel | None:
@@ -227,8 +207,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
 
     def with_focus(self, focus: str) -> Self:
         """Return the same, with summaries that are most of all about this; model-free ones know no focus."""
-        model = self._keywords["model"]
-        if model is None:
+        if (model := self._keywords["model"]) is None:
             return self
         other = copy(self)
         if model is kit.AGENT_MODEL:
@@ -246,24 +225,15 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
 
     def history_tools(self) -> FunctionToolset[Any]:
         """Return `search_history` and `read_history`: only what left the context of the run's own conversation."""
-        tools: list[Any] = [
-            Tool.from_schema(
-                self._recall_function(name),
-                name,
-                kit.TOOL_DESCRIPTIONS[name],
-                kit.TOOL_PARAMETERS[name],
-                takes_ctx=True,
-            )
-            for name in (kit.SEARCH_TOOL, kit.READ_TOOL)
-        ]
+        tools: list[Any] = [self._recall_tool(name) for name in (kit.SEARCH_TOOL, kit.READ_TOOL)]
         return FunctionToolset(tools, id="unabridged")
 
-    def _recall_function(self, name: str) -> Callable[..., str]:
+    def _recall_tool(self, name: str) -> Tool[Any]:
         def answer(ctx: RunContext[Any], **arguments: Any) -> str:
             scope = self.engine.scope(self._find_thread(ctx))
             return kit.look_up(self.engine.archive, scope, name, arguments, FORMAT)
 
-        return answer
+        return Tool.from_schema(answer, name, kit.TOOL_DESCRIPTIONS[name], kit.TOOL_PARAMETERS[name], takes_ctx=True)
 
     def replay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
         """Return the original conversation, exactly: every compaction in the messages is taken back."""
@@ -275,13 +245,7 @@ class Compaction(kit.PinMethods, AbstractCapability[Any]):
         thread = find_conversation_id(messages) if thread is None else thread
         return complete_parts(self.engine.compactor_for_records().undo(list(messages), thread=thread))
 
-    async def areplay(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
-        """Do as `replay` without blocking the event loop."""
-        return await asyncio.to_thread(self.replay, messages, thread=thread)
-
-    async def aundo(self, messages: Sequence[ModelMessage], *, thread: Name | None = None) -> list[ModelMessage]:
-        """Do as `undo` without blocking the event loop."""
-        return await asyncio.to_thread(self.undo, messages, thread=thread)
+    areplay, aundo = make_async(replay), make_async(undo)
 
     def close(self) -> None:
         """Close the archive, if this capability opened it."""

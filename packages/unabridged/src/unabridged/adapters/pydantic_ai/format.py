@@ -19,14 +19,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any, Literal
 
-from pydantic_ai.messages import (
-    CompactionPart,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+from pydantic_ai.messages import CompactionPart, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 
 from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, read_parts
 from unabridged.formats import DEFAULT
@@ -158,20 +151,15 @@ def _build_request_view(contents: Parts) -> View:
 
 def _split_summary_parts(text: str) -> list[Any]:
     """Return the text as parts: rules and pins in a summary as the user's word, the other sections as history."""
-    record_id = find_summary_turn_id(View("user", "host", text))
-    if record_id is None:
+    if (record_id := find_summary_turn_id(View("user", "host", text))) is None:
         return [UserPromptPart(text)]
     first, *rest = text.split(_SECTION_START)
     sections = [first, *(f"## {section}" for section in rest)]
     parts: list[Any] = []
-    for is_users, group in groupby(sections, _is_users_section):
+    for is_users, group in groupby(sections, lambda section: section.partition("\n")[0] in _list_users_headings()):
         text = "\n\n".join(group)
         parts.append(UserPromptPart(text) if is_users else CompactionPart(text, metadata={PROVIDER_NAME: record_id}))
     return parts
-
-
-def _is_users_section(section: str) -> bool:
-    return section.partition("\n")[0] in _list_users_headings()
 
 
 @cache

@@ -28,10 +28,7 @@ PROMPT_KINDS = NOTE_KINDS | {"system-prompt"}
 FAILED_OUTCOMES = frozenset({"failed", "retried", "interrupted"})
 
 _MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_URL_KINDS: dict[str, MediaKind] = {
-    **{f"{kind}-url": kind for kind in _MEDIA_KINDS.values()},
-    "document-url": "document",
-}
+_URL_KINDS: dict[str, MediaKind] = {f"{kind}-url": kind for kind in (*_MEDIA_KINDS.values(), "document")}
 
 
 class Parts(MessageContent):
@@ -64,9 +61,8 @@ class Parts(MessageContent):
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
         elif kind in ANSWER_KINDS and is_answer(part):
-            self.answers.append(
-                Answer(part.tool_call_id, answer_text(part), getattr(part, "outcome", "failed") in FAILED_OUTCOMES)
-            )
+            failed = getattr(part, "outcome", "failed") in FAILED_OUTCOMES
+            self.answers.append(Answer(part.tool_call_id, answer_text(part), failed))
             self.media += [media for media in map(read_item_media, getattr(part, "files", ())) if media]
         elif kind == "tool-call":
             self.calls.append(Call(part.tool_call_id, part.tool_name, call_text(part)))
@@ -172,10 +168,6 @@ def _edit_content_field(part: Any, edit: Edit) -> Any:
     return _replace_field(part, "content", _edit_content(part.content, edit))
 
 
-def _edit_speech(part: Any, edit: Edit) -> Any:
-    return _replace_field(part, "transcript", _edit_text(part.transcript, edit))
-
-
 def _edit_file(part: Any, edit: Edit) -> Any:
     shown = _edit_item(part.content, edit)
     return TextPart(shown) if isinstance(shown, str) else part
@@ -236,7 +228,7 @@ def _edit_call(part: Any, edit: Edit) -> Any:
 _EDITORS: dict[str, Callable[[Any, Edit], Any]] = {
     "user-prompt": _edit_content_field,
     "text": _edit_content_field,
-    "speech": _edit_speech,
+    "speech": lambda part, edit: _replace_field(part, "transcript", _edit_text(part.transcript, edit)),
     "file": _edit_file,
     "tool-return": _edit_answer,
     "tool-call": _edit_call,

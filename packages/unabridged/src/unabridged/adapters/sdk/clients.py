@@ -37,11 +37,10 @@ def wrap(client: C, *, thread: Name | None = None, **keywords: Any) -> C:
             "For any other, call Compactor.fit before each request."
         )
     history = History(thread, **keywords)
-    wrapped: Any = (
-        gemini.wrap_google_client(client, history)
-        if is_google(client)
-        else _wrap_client(copy.copy(client), client, history)
-    )
+    if is_google(client):
+        wrapped = gemini.wrap_google_client(client, history)
+    else:
+        wrapped = _wrap_client(copy.copy(client), client, history)
     for name in ("close", "aclose"):
         if hasattr(wrapped, name):
             setattr(wrapped, name, _close_with_history(getattr(wrapped, name), history))

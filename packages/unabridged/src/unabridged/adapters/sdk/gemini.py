@@ -14,18 +14,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from unabridged.adapters.kit import (
-    Body,
-    Endpoint,
-    Stream,
-    arun,
-    astream,
-    find_max_length,
-    run,
-    stream,
-    to_list,
-    to_schema,
-)
+from unabridged.adapters import kit
+from unabridged.adapters.sdk.endpoints import PieceStream
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, prepare_call
 from unabridged.formats import FORMATS, GeminiContents
@@ -69,85 +59,71 @@ def _fit_stream(method: Function, history: History) -> Function:
         if history.is_sent_unchanged(CONTENTS_ENDPOINT, arguments):
             yield from method(**arguments)
             return
-        call: SdkCall = run(prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
-        yield from stream(call.request, call.send, GEMINI_STREAM)
+        call: SdkCall = kit.run(prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter)))
+        yield from kit.stream(call.request, call.send, GEMINI_STREAM)
 
     return fitted
 
 
 def _fit_async_stream(method: Function, history: History) -> Function:
-    async def items(arguments: Body) -> AsyncIterator[Any]:
-        call: SdkCall = await arun(
-            prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter))
-        )
-        async with aclosing(astream(call.request, call.send, GEMINI_STREAM)) as pieces:
+    async def items(arguments: kit.Body) -> AsyncIterator[Any]:
+        steps = prepare_call(history, CONTENTS_ENDPOINT, arguments, lambda shorter: method(**shorter))
+        call: SdkCall = await kit.arun(steps)
+        async with aclosing(kit.astream(call.request, call.send, GEMINI_STREAM)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def fitted(**arguments: Any) -> Any:
-        return (
-            await method(**arguments) if history.is_sent_unchanged(CONTENTS_ENDPOINT, arguments) else items(arguments)
-        )
+        is_unchanged = history.is_sent_unchanged(CONTENTS_ENDPOINT, arguments)
+        return await method(**arguments) if is_unchanged else items(arguments)
 
     return fitted
 
 
-class GeminiStream(Stream):
-    """Pieces of a response."""
-
-    def begins_answer(self, item: Any) -> bool:
-        """Return whether the piece holds any of the answer."""
-        return bool(getattr(item, "candidates", None))
-
-    def usage(self, item: Any) -> Any:
-        """Return what the newest piece reports."""
-        return getattr(item, "usage_metadata", None)
-
-
 @dataclass(frozen=True, slots=True)
-class ContentsEndpoint(Endpoint):
+class ContentsEndpoint(kit.Endpoint):
     """Requests with `contents`, and a `config` that has all else."""
 
-    def read_messages(self, body: Body) -> list[Any]:
+    def read_messages(self, body: kit.Body) -> list[Any]:
         """Return the contents: the list itself where it holds turns, else what the SDK makes of it."""
-        contents = to_list(body["contents"])
+        contents = kit.to_list(body["contents"])
         if isinstance(contents, list) and all(map(self.format.claims, contents)):
             return contents
         from google.genai import _transformers  # noqa: PLC0415 - a client of it is here, so it is loaded
 
         return list(_transformers.t_contents(contents))
 
-    def with_messages(self, body: Body, messages: list[Any]) -> Body:
+    def with_messages(self, body: kit.Body, messages: list[Any]) -> kit.Body:
         """Return the request with these contents, all of them the SDK's own."""
         from google.genai.types import Content  # noqa: PLC0415 - likewise
 
         contents = [Content.model_validate(turn) if isinstance(turn, Mapping) else turn for turn in messages]
         return {**body, self.messages: contents}
 
-    def read_system_prompt(self, body: Body) -> Any:
+    def read_system_prompt(self, body: kit.Body) -> Any:
         """Return the system instruction's texts."""
         return "\n".join(_list_texts(_read_config(body, "system_instruction"))) or None
 
-    def read_schemas(self, body: Body) -> Any:
+    def read_schemas(self, body: kit.Body) -> Any:
         """Return what the model reads of tools and of the schema of its answer."""
         schemas = [_read_config(body, name) for name in ("response_schema", "response_json_schema")]
         tools = [_to_shown_tool(tool) for tool in _read_config(body, "tools") or ()]
         return [*tools, *(_to_shown_tool(schema) for schema in schemas if schema)] or None
 
-    def max_tokens(self, body: Body) -> int | None:
+    def max_tokens(self, body: kit.Body) -> int | None:
         """Return the longest answer that the configuration asks for."""
-        return find_max_length([_read_config(body, "max_output_tokens")])
+        return kit.find_max_length([_read_config(body, "max_output_tokens")])
 
-    def with_lists(self, body: Body) -> Body:
+    def with_lists(self, body: kit.Body) -> kit.Body:
         """Return the request with a list in place of contents that can be read only once."""
-        return {**body, self.messages: to_list(body[self.messages])}
+        return {**body, self.messages: kit.to_list(body[self.messages])}
 
-    def find_keeping_field(self, body: Body) -> str | None:
+    def find_keeping_field(self, body: kit.Body) -> str | None:
         """Return the field by which the provider keeps contents; None where it does not."""
         return "cached_content" if _read_config(body, "cached_content") else None
 
 
-def _read_config(body: Body, name: str) -> Any:
+def _read_config(body: kit.Body, name: str) -> Any:
     config = body.get("config")
     if isinstance(config, Mapping):
         return config.get(name, config.get(_to_camel_case(name)))
@@ -172,7 +148,7 @@ def _list_texts(instruction: Any) -> list[str]:
 def _to_shown_tool(tool: Any) -> Any:
     """Return what the model is shown of a tool: a function's name, arguments and description, an object as data."""
     if isinstance(tool, type):
-        return to_schema(tool)
+        return kit.to_schema(tool)
     if hasattr(tool, "model_dump"):
         return tool.model_dump(mode="json", exclude_none=True)
     if isinstance(tool, Callable):  # type: ignore[arg-type]  # it is a class for isinstance
@@ -181,4 +157,4 @@ def _to_shown_tool(tool: Any) -> Any:
 
 
 CONTENTS_ENDPOINT = ContentsEndpoint(FORMATS[GeminiContents.name], messages="contents")
-GEMINI_STREAM = GeminiStream()
+GEMINI_STREAM = PieceStream("candidates", "usage_metadata")

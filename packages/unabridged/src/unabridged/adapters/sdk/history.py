@@ -59,14 +59,9 @@ class History:
     def request(self, endpoint: Endpoint, body: Body) -> Request:
         """Return the request as the engine sees it; what is sent is remembered."""
         tools = endpoint.read_schemas(body)
-        request = self._engine_for(endpoint.format).request(
-            endpoint.read_messages(body),
-            endpoint.agent(body, tools),
-            thread=self.thread,
-            system=endpoint.read_system_prompt(body),
-            tools=tools,
-            max_tokens=endpoint.max_tokens(body),
-        )
+        messages, agent = endpoint.read_messages(body), endpoint.agent(body, tools)
+        beside = {"system": endpoint.read_system_prompt(body), "tools": tools, "max_tokens": endpoint.max_tokens(body)}
+        request = self._engine_for(endpoint.format).request(messages, agent, thread=self.thread, **beside)
         remember = partial(self._remember, request.thread, request.compactor)
         return replace(request, on_fitted=remember, as_host_error=_to_provider_error)
 
@@ -74,8 +69,7 @@ class History:
         """Return whether nothing is to be fitted: no messages, or a conversation that the provider keeps."""
         if not isinstance(body, Mapping) or not body.get(endpoint.messages):
             return True
-        kept = endpoint.find_keeping_field(body)
-        if kept is not None and not self._logged_kept:
+        if (kept := endpoint.find_keeping_field(body)) is not None and not self._logged_kept:
             self._logged_kept = True
             log.info("requests with %s are sent as they are: the provider keeps that conversation", kept)
         return kept is not None
@@ -149,8 +143,7 @@ class History:
     def _messages_or_last_sent(self, messages: list[Any] | None, thread: str | None) -> list[Any]:
         if messages is not None:
             return messages
-        sent = self.last(thread)
-        if sent is None:
+        if (sent := self.last(thread)) is None:
             raise SettingsError(f"nothing was sent in thread {thread!r} yet: pass the messages")
         return sent.messages
 
@@ -158,8 +151,7 @@ class History:
         return self.thread if thread is None else check_name(thread)
 
     def _require_thread(self, thread: Name | None) -> str:
-        name = self._resolve_thread(thread)
-        if name is None:
+        if (name := self._resolve_thread(thread)) is None:
             raise SettingsError("name the conversation: thread=, wrap(client, thread=) or `with unabridged.thread(…)`")
         return name
 

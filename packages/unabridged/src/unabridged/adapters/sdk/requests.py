@@ -9,22 +9,13 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from unabridged.adapters.kit import (
-    Body,
-    Endpoint,
-    ExchangeResult,
-    Request,
-    Steps,
-    arun,
-    astream_fitted,
-    call_in_thread,
-    run,
-    stream_fitted,
-)
+from unabridged.adapters import kit
 from unabridged.adapters.sdk.endpoints import STREAMS, find_endpoint
 from unabridged.adapters.sdk.history import History
 
 Function = Callable[..., Any]
+Post = Callable[[kit.Body], Any]
+"""Posts a body."""
 ITEMS_ATTRIBUTE = "_iterator"
 """The attribute that the SDKs' streams take their items from."""
 
@@ -33,10 +24,10 @@ ITEMS_ATTRIBUTE = "_iterator"
 class SdkCall:
     """One call of the client's: the request in its body, and the function that posts a body."""
 
-    request: Request
-    endpoint: Endpoint
-    body: Body
-    post: Callable[[Body], Any]
+    request: kit.Request
+    endpoint: kit.Endpoint
+    body: kit.Body
+    post: Post
 
     def send(self, messages: list[Any]) -> Any:
         """Post these messages; below the trigger the very body that was passed."""
@@ -44,7 +35,7 @@ class SdkCall:
             return self.post(self.body)
         return self.post(self.endpoint.with_messages(self.body, messages))
 
-    def wrap_stream(self, stream: Any, sent: ExchangeResult[Any], *, is_async: bool) -> Any:
+    def wrap_stream(self, stream: Any, sent: kit.ExchangeResult[Any], *, is_async: bool) -> Any:
         """Return the SDK's stream; one that is refused after it was opened goes on with a second response."""
         ours = weakref.ref(stream)
 
@@ -54,13 +45,11 @@ class SdkCall:
         async def aopen_again(messages: list[Any]) -> Any:
             return _take_over_response(ours, await self.send(messages))
 
-        watching: Any = (astream_fitted, aopen_again) if is_async else (stream_fitted, open_again)
         kind = STREAMS[self.endpoint.format.name]
-        setattr(
-            stream,
-            ITEMS_ATTRIBUTE,
-            watching[0](self.request, sent.fitted, getattr(stream, ITEMS_ATTRIBUTE), watching[1], kind),
-        )
+        watched: Any = kit.astream_fitted if is_async else kit.stream_fitted
+        again = aopen_again if is_async else open_again
+        items = watched(self.request, sent.fitted, getattr(stream, ITEMS_ATTRIBUTE), again, kind)
+        setattr(stream, ITEMS_ATTRIBUTE, items)
         return stream
 
 
@@ -75,7 +64,7 @@ def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
     return fitted
 
 
-def fit_method(method: Function, history: History, endpoint: Endpoint, *, is_async: bool) -> Function:
+def fit_method(method: Function, history: History, endpoint: kit.Endpoint, *, is_async: bool) -> Function:
     """Return a method of a resource, with the conversation in its arguments fitted before the SDK makes JSON of it."""
     send = _asend_fitted if is_async else _send_fitted
 
@@ -86,36 +75,35 @@ def fit_method(method: Function, history: History, endpoint: Endpoint, *, is_asy
     return fitted
 
 
-def _send_fitted(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+def _send_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post) -> Any:
     if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return post(body)
-    call, sent = run(_run_call(history, endpoint, body, post))
-    return call.wrap_stream(sent.response, sent, is_async=False) if _is_stream(sent.response) else sent.response
+    return kit.run(_run_call(history, endpoint, body, post, is_async=False))
 
 
-async def _asend_fitted(history: History, endpoint: Endpoint | None, body: Any, post: Callable[[Body], Any]) -> Any:
+async def _asend_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post) -> Any:
     if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return await post(body)
-    call, sent = await arun(_run_call(history, endpoint, body, post))
-    return call.wrap_stream(sent.response, sent, is_async=True) if _is_stream(sent.response) else sent.response
+    return await kit.arun(_run_call(history, endpoint, body, post, is_async=True))
 
 
-def prepare_call(history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]) -> Steps[SdkCall]:
+def prepare_call(history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post) -> kit.Steps[SdkCall]:
     """Return the call, with its request measured for the model that it names."""
     body = endpoint.with_lists(body)
     if history.is_ready(endpoint):
         return SdkCall(history.request(endpoint, body), endpoint, body, post)
-    request: Request = yield call_in_thread(history.request, endpoint, body)
+    request: kit.Request = yield kit.call_in_thread(history.request, endpoint, body)
     return SdkCall(request, endpoint, body, post)
 
 
 def _run_call(
-    history: History, endpoint: Endpoint, body: Body, post: Callable[[Body], Any]
-) -> Steps[tuple[SdkCall, ExchangeResult[Any]]]:
+    history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post, *, is_async: bool
+) -> kit.Steps[Any]:
+    """Send what fits; return the response, a stream with what it takes to go on with a second one."""
     call = yield from prepare_call(history, endpoint, body, post)
     sent = yield from call.request.exchange(call.send)
     call.request.observe(sent.fitted, _read_raw_report(sent.response))
-    return call, sent
+    return call.wrap_stream(sent.response, sent, is_async=is_async) if _is_stream(sent.response) else sent.response
 
 
 def _read_raw_report(response: Any) -> Any:

@@ -149,9 +149,8 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     def _replay(self, agent: Agent) -> kit.Steps[list[Message]]:
         """Return the original conversation, exactly: every compaction in the agent's messages is taken back."""
         request = self._make_request(agent)
-        original: list[Message] = yield kit.call_method(
-            request.compactor, "replay", agent.messages, thread=request.thread
-        )
+        step = kit.call_method(request.compactor, "replay", agent.messages, thread=request.thread)
+        original: list[Message] = yield step
         return original
 
     def _undo(self, agent: Agent) -> kit.Steps[None]:
@@ -185,8 +184,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
 
     async def _before_model_call(self, event: BeforeModelCallEvent) -> None:
         agent = event.agent
-        sent = self._agent_requests.get(agent)
-        if sent is not None and sent.is_sent_as_is:
+        if (sent := self._agent_requests.get(agent)) is not None and sent.is_sent_as_is:
             sent.is_sent_as_is = False
             return
         if not self.engine.is_ready:
@@ -217,16 +215,10 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
     def _make_request(self, agent: Agent) -> kit.Request:
         """Return the agent's next request."""
         model, recall = agent.model, kit.SEARCH_TOOL in agent.tool_names
-        request = self.engine.request(
-            agent.messages,
-            kit.Agent(model_name(model), model.context_window_limit, recall),
-            thread=self.thread_of(agent),
-            system=agent.system_prompt_content,
-            tools=agent.tool_registry.get_all_tool_specs(),
-            values=agent,
-            own=make_own_model(model),
-        )
-        return replace(request, as_host_error=_to_overflow_error)
+        reader = kit.Agent(model_name(model), model.context_window_limit, recall)
+        beside: Any = {"system": agent.system_prompt_content, "tools": agent.tool_registry.get_all_tool_specs()}
+        beside |= {"thread": self.thread_of(agent), "values": agent, "own": make_own_model(model)}
+        return replace(self.engine.request(agent.messages, reader, **beside), as_host_error=_to_overflow_error)
 
     def _replace_messages(self, agent: Agent, new: list[Message]) -> None:
         """Make these the agent's messages, in the list that it has; the session's state follows."""
@@ -234,8 +226,7 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
         if new is before:
             return
         kept = count_common_end(before, new)
-        stored = count_stored(agent)
-        if stored is None:
+        if (stored := count_stored(agent)) is None:
             stored = self.removed_message_count + max(len(before) - len(self._messages_ahead), kept)
         add_tracking_ids(new, before)
         self.removed_message_count = stored - kept
@@ -248,11 +239,8 @@ class CompactingConversationManager(kit.PinMethods, ConversationManager):
             text = kit.look_up(self.engine.archive, scope, name, tool_use["input"], FORMAT)
             return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": text}]}
 
-        spec: Any = {
-            "name": name,
-            "description": kit.TOOL_DESCRIPTIONS[name],
-            "inputSchema": {"json": kit.TOOL_PARAMETERS[name]},
-        }
+        spec: Any = {"name": name, "description": kit.TOOL_DESCRIPTIONS[name]}
+        spec["inputSchema"] = {"json": kit.TOOL_PARAMETERS[name]}
         look.__name__ = name
         return PythonAgentTool(name, spec, look)
 
@@ -265,8 +253,8 @@ async def _run_counted(agent: Agent, steps: kit.Steps[Compaction]) -> Compaction
         finally:
             requests, used = kit.sum_summariser_usage(events)
             if requests:
-                usage = {"inputTokens": used.input, "outputTokens": used.output}
-                usage |= {"totalTokens": used.input + used.output}
+                total = used.input + used.output
+                usage = {"inputTokens": used.input, "outputTokens": used.output, "totalTokens": total}
                 usage |= {"cacheReadInputTokens": used.cache_read, "cacheWriteInputTokens": used.cache_write}
                 agent.event_loop_metrics.update_usage(usage)  # type: ignore[arg-type]
 

@@ -49,9 +49,8 @@ def encode(message: Any) -> bytes:
     try:
         return _ENCODER.encode(to_json(message, "message")).encode()
     except RecursionError as error:
-        raise ArchiveError(
-            "can't archive message: nested too deep for this stack. Pass the deep part as JSON text."
-        ) from error
+        deep = "nested too deep for this stack. Pass the deep part as JSON text."
+        raise ArchiveError(f"can't archive message: {deep}") from error
 
 
 def decode(body: bytes) -> Any:

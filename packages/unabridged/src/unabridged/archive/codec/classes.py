@@ -18,23 +18,14 @@ from weakref import WeakValueDictionary
 log = logging.getLogger("unabridged")
 
 ALLOWED_PREFIXES: Final[set[str]] = {
-    "openai.types",
-    "openai.lib._parsing",
-    "openai.lib.streaming",
-    "anthropic.types",
-    "anthropic.lib.streaming",
-    "google.genai.types",
-    "langchain_core.messages",
-    "langchain_core.documents",
-    "pydantic_ai._deferred",
-    "pydantic_ai.messages",
-    "pydantic_ai.usage",
+    *("anthropic.types", "anthropic.lib.streaming", "openai.types", "openai.lib._parsing", "openai.lib.streaming"),
+    *("google.genai.types", "langchain_core.messages", "langchain_core.documents"),
+    *("pydantic_ai._deferred", "pydantic_ai.messages", "pydantic_ai.usage"),
 }
 """The modules, with all below them, whose classes may be restored. `allow` adds to it."""
 
-_STANDARD_CLASSES: Final = {
-    f"builtins:{kind.__name__}": kind for kind in (type(None), bool, str, int, float, dict, list)
-}
+_STANDARD_KINDS: Final = (type(None), bool, str, int, float, dict, list)
+_STANDARD_CLASSES: Final = {f"builtins:{kind.__name__}": kind for kind in _STANDARD_KINDS}
 """What a generic class may be of, beside classes that are restored."""
 _MAX_REPORTED: Final = 256
 _MEMORY_ADDRESS_PATTERN: Final = re.compile(r" at 0x[0-9a-fA-F]+")

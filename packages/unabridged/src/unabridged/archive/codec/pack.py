@@ -32,9 +32,8 @@ REFERENCE_PREFIX: Final = b"\0object "
 """Stands between checksum and place in what is kept of a body that is elsewhere."""
 _PLAIN_PREFIX: Final = b"\0"
 _DEFLATED_PREFIX: Final = b"\1"
-_COMPRESSION_LEVEL: Final = (
-    4 if deflate is zlib else 1
-)  # each a little larger than the usual one makes it, and much faster
+# Each makes it a little larger than the usual one, and is much faster.
+_COMPRESSION_LEVEL: Final = 4 if deflate is zlib else 1
 _WINDOW_BYTES: Final = 32_768  # how far back deflate can refer
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -44,9 +43,8 @@ def pack(data: bytes, similar: bytes = b"") -> bytes:
     dictionary = _build_dictionary(similar)
     # A window no larger than needed: for a short message, setting up the full one costs more than the work itself.
     bits = max(10, min(15, (len(data) + len(dictionary)).bit_length()))
-    deflater = deflate.compressobj(
-        _COMPRESSION_LEVEL, zlib.DEFLATED, -bits, min(9, bits - 6), zlib.Z_DEFAULT_STRATEGY, dictionary
-    )
+    level, memory = _COMPRESSION_LEVEL, min(9, bits - 6)
+    deflater = deflate.compressobj(level, zlib.DEFLATED, -bits, memory, zlib.Z_DEFAULT_STRATEGY, dictionary)
     small = deflater.compress(data) + deflater.flush()
     return _DEFLATED_PREFIX + small if len(small) < len(data) else _PLAIN_PREFIX + data
 
@@ -63,9 +61,8 @@ def unpack(packed: bytes, similar: bytes = b"") -> bytes:
     except zlib.error as error:
         raise ArchiveError(f"{len(packed):,} stored bytes can't be unpacked: {error}. Run `verify`.") from error
     if not inflater.eof or inflater.unused_data:
-        raise ArchiveError(
-            f"{len(packed):,} stored bytes can't be unpacked: they end too soon or too late. Run `verify`."
-        )
+        wrong = "they end too soon or too late"
+        raise ArchiveError(f"{len(packed):,} stored bytes can't be unpacked: {wrong}. Run `verify`.")
     return data
 
 
@@ -85,7 +82,6 @@ def unpack_view(packed: bytes, body: bytes) -> tuple[str, str, str]:
 
 def _build_dictionary(similar: bytes) -> bytes:
     """Return what deflate may refer to; the place of a body that is elsewhere may be another for the same message."""
-    is_reference = similar.startswith(REFERENCE_PREFIX, 32)
-    return (
-        COMMON_DICTIONARY if is_reference else COMMON_DICTIONARY + similar[-(_WINDOW_BYTES - len(COMMON_DICTIONARY)) :]
-    )
+    if similar.startswith(REFERENCE_PREFIX, 32):
+        return COMMON_DICTIONARY
+    return COMMON_DICTIONARY + similar[-(_WINDOW_BYTES - len(COMMON_DICTIONARY)) :]

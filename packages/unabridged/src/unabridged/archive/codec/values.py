@@ -32,6 +32,7 @@ log = logging.getLogger("unabridged")
 
 Ancestors = tuple[int, ...]
 """The ids of all values that a value is inside of: they show its depth, and whether it is inside itself."""
+Writer = Callable[[Any, str, Ancestors], Any]
 
 _MISSING: Final = object()
 _OPTIONAL_FIELDS: Final = {"artifact"}
@@ -47,9 +48,8 @@ def to_json(value: Any, place: str, ancestors: Ancestors = ()) -> Any:
         written = _LEAF_CONVERTERS[kind][0](value)
         return value if written is value else {TYPE_KEY: kind.__name__, "value": written}
     if len(ancestors) >= MAX_DEPTH:
-        raise ArchiveError(
-            f"can't archive {place[:80]}…: nested deeper than {MAX_DEPTH} levels. Pass the deep part as JSON text."
-        )
+        deep = f"nested deeper than {MAX_DEPTH} levels. Pass the deep part as JSON text."
+        raise ArchiveError(f"can't archive {place[:80]}…: {deep}")
     if id(value) in ancestors:
         raise ArchiveError(f"can't archive {place[:80]}: it stands within itself. Take the circle out of the message.")
     return _writer_for(kind)(value, place, (*ancestors, id(value)))
@@ -65,9 +65,8 @@ def from_json(value: Any) -> Any:
         return {key: from_json(item) for key, item in value.items()}
     kind = str(value[TYPE_KEY])
     if kind not in _READERS and kind not in _OBJECT_READERS:
-        raise ArchiveError(
-            f"a stored message has a {kind!r} in it, which this version doesn't know. Update unabridged."
-        )
+        unknown = "which this version doesn't know. Update unabridged."
+        raise ArchiveError(f"a stored message has a {kind!r} in it, {unknown}")
     try:
         return _READERS[kind](value["value"]) if kind in _READERS else _OBJECT_READERS[kind](value)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error, RecursionError) as error:
@@ -150,9 +149,8 @@ def _write_set(value: set[Any] | frozenset[Any], place: str, ancestors: Ancestor
 def _read_dict(pairs: list[list[Any]]) -> dict[Any, Any]:
     keys = [from_json(key) for key, _ in pairs]
     # An object that came back as data is no key any more: its text is.
-    return {
-        key if _is_hashable(key) else repr(key): from_json(item) for key, (_, item) in zip(keys, pairs, strict=True)
-    }
+    names = [key if _is_hashable(key) else repr(key) for key in keys]
+    return {name: from_json(item) for name, (_, item) in zip(names, pairs, strict=True)}
 
 
 def _read_set(kind: Callable[[list[Any]], Any], written: list[Any]) -> Any:
@@ -171,7 +169,7 @@ def _is_hashable(value: Any) -> bool:
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
-def _writer_for(kind: type) -> Callable[[Any, str, Ancestors], Any]:
+def _writer_for(kind: type) -> Writer:
     if kind in _WRITERS:
         return _WRITERS[kind]
     if issubclass(kind, enum.Enum):
@@ -239,8 +237,7 @@ def _write_attributes(
 def _read_object(value: Mapping[str, Any]) -> Any:
     fields = {key: from_json(item) for key, item in value["fields"].items()}
     extra, private, fields_set = (from_json(value.get(key)) for key in ("extra", "private", "set"))
-    kind = find_class(value["class"])
-    if kind is not None:
+    if (kind := find_class(value["class"])) is not None:
         instance = _make_object(kind, fields, extra, private, fields_set)
         if instance is not _MISSING:
             return instance
@@ -320,7 +317,7 @@ def _to_plain_datetime(value: datetime | date | timedelta) -> Any:
     return base(*base.__reduce_ex__(value, 4)[1])
 
 
-def _read_subclass_value(value: Mapping[str, Any]) -> Any:
+def _read_subclass(value: Mapping[str, Any]) -> Any:
     plain = from_json(value["value"])
     base: Any = type(plain)
     kind = find_class(value["class"]) if value[TYPE_KEY] == "like" else None
@@ -346,13 +343,8 @@ _PLAIN_FORMS: Final[dict[type, Callable[[Any], Any]]] = {
     PathLike: fspath,
 }
 """What a value of a class that builds on one of these is written as; of the immutable ones it is made again."""
-_WRITERS: Final[dict[type, Callable[[Any, str, Ancestors], Any]]] = {
-    dict: _write_dict,
-    list: _write_items,
-    tuple: _write_tuple,
-    set: _write_set,
-    frozenset: _write_set,
-}
+_WRITERS: Final[dict[type, Writer]] = {dict: _write_dict, list: _write_items, tuple: _write_tuple}
+_WRITERS.update(dict.fromkeys((set, frozenset), _write_set))
 _LEAF_CONVERTERS: Final[dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
     str: (_write_text, lambda written: written.encode("ascii").decode("unicode_escape")),
     int: (lambda value: value if -MAX_INTEGER < value < MAX_INTEGER else hex(value), lambda written: int(written, 16)),
@@ -381,10 +373,5 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "frozenset": lambda written: _read_set(frozenset, written),
 }
 """How a value is read, by the kind that its tag names."""
-_OBJECT_READERS: Final = {
-    "object": _read_object,
-    "enum": _read_enum,
-    "like": _read_subclass_value,
-    "data": _read_subclass_value,
-}
+_OBJECT_READERS: Final = {"object": _read_object, "enum": _read_enum, "like": _read_subclass, "data": _read_subclass}
 """How an object is read, from all of what is tagged."""

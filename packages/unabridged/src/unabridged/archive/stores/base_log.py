@@ -7,6 +7,7 @@ else: which record holds a key, what is new, what is found, who has a lease. `me
 from __future__ import annotations
 
 import json
+import math
 import time
 import uuid
 from abc import ABC, abstractmethod
@@ -16,18 +17,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from unabridged.archive import search, store_rules
-from unabridged.archive.protocol import (
-    Archive,
-    Hit,
-    Note,
-    Part,
-    Record,
-    Scope,
-    StoredRecord,
-    ThreadContents,
-    ThreadHits,
-)
+from unabridged.archive import protocol, search, store_rules
+from unabridged.archive.protocol import Archive, Hit, HitsByThread, Part, Record, Scope, StoredRecord
 from unabridged.errors import ArchiveError
 
 Place = tuple[str, ...]
@@ -77,8 +68,7 @@ class ThreadLog:
     def make_entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
         """Return the entry that stores the record, or the record that keeps its key; refuse what must not be stored."""
         holder = self.records.get(self.live_ids_by_key.get(record.key, ""))
-        keeper = store_rules.find_key_holder(record, self.records.get(record.id), holder)
-        if keeper is not None:
+        if (keeper := store_rules.find_key_holder(record, self.records.get(record.id), holder)) is not None:
             return keeper
         store_rules.check_references(record, parts, self.bodies_by_hash)
         return Entry(record, store_rules.select_new_parts(parts, self._known))
@@ -91,12 +81,12 @@ class ThreadLog:
         """Return every live record, oldest first."""
         return [record for record in self.records.values() if self.is_live(record.id)]
 
-    def count_contents(self, name: str) -> ThreadContents:
+    def count_contents(self, name: str) -> protocol.ThreadContents:
         """Return what it holds, counted."""
         kinds = Counter(record.kind for record in self.live_records())
         last = max((part.turn for part in self.searched_parts), default=-1)
         size = sum(len(part.body) for part in self.searched_parts)
-        return ThreadContents(name, kinds, len(self.searched_parts), last + 1, size)
+        return protocol.ThreadContents(name, kinds, len(self.searched_parts), last + 1, size)
 
     def find_problems(self, scope: Scope) -> Iterator[str]:
         """Yield a sentence for every body that is not what its hash says, and every reference to nothing."""
@@ -198,11 +188,8 @@ class LogArchive(Archive, ABC):
     def keyed(self, scope: Scope, keys: Sequence[str]) -> Sequence[Record]:
         """Return the live records that hold one of these keys, in no order."""
         with self.reading(scope) as thread:
-            return [
-                thread.records[thread.live_ids_by_key[key]]
-                for key in dict.fromkeys(keys)
-                if key in thread.live_ids_by_key
-            ]
+            held = thread.live_ids_by_key
+            return [thread.records[held[key]] for key in dict.fromkeys(keys) if key in held]
 
     def locate_each(self, namespace: str, record_ids: Sequence[str]) -> Mapping[str, Scope]:
         """Return the thread of each of these records that the namespace has, retired or not."""
@@ -215,18 +202,14 @@ class LogArchive(Archive, ABC):
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
         with self.reading(scope) as thread:
-            return {
-                digest: store_rules.check_body(thread.bodies_by_hash[digest], digest)
-                for digest in hashes
-                if digest in thread.bodies_by_hash
-            }
+            held = thread.bodies_by_hash
+            return {digest: store_rules.check_body(held[digest], digest) for digest in hashes if digest in held}
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
         with self.reading(scope) as thread:
-            chosen = [
-                part for part in thread.searched_parts if first <= part.turn and (last is None or part.turn < last)
-            ]
+            stop = math.inf if last is None else last
+            chosen = [part for part in thread.searched_parts if first <= part.turn < stop]
         for part in chosen:
             store_rules.check_body(part.body, part.hash)
         return sorted(chosen, key=lambda part: part.turn)
@@ -244,13 +227,10 @@ class LogArchive(Archive, ABC):
                 parts_by_scope.append((scope, list(thread.searched_parts)))
         return search.search_parts(query, limit, parts_by_scope)
 
-    def search_each(
-        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
-    ) -> Mapping[str, ThreadHits]:
+    def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads."""
-        found: dict[str, ThreadHits] = {}
-        for name in dict.fromkeys(threads):
-            scope = Scope(namespace, name)
+        found: dict[str, protocol.ThreadHits] = {}
+        for scope in dict.fromkeys(Scope(namespace, name) for name in threads):
             with self.reading(scope) as thread:
                 found |= search.search_each_threads_parts(query, limit, [(scope, thread.searched_parts)])
         return found
@@ -268,9 +248,9 @@ class LogArchive(Archive, ABC):
         with self.reading(scope) as thread:
             return next((record.created for record in reversed(thread.records.values())), None)
 
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[protocol.ThreadContents]:
         """Return what each of these threads holds, in this order; those that are not there are left out."""
-        found: list[ThreadContents] = []
+        found: list[protocol.ThreadContents] = []
         for name in dict.fromkeys(threads):
             with self.reading(Scope(namespace, name)) as thread:
                 found += [thread.count_contents(name)] if thread.records else []
@@ -305,7 +285,7 @@ class LogArchive(Archive, ABC):
         note = store_rules.decode_note(self.get(("notes", namespace), key))
         return None if note is None else note.data
 
-    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+    def notes(self, namespace: str | None = None) -> Sequence[protocol.Note]:
         """Return everything that is remembered, for one namespace or for all, in no order."""
         found = filter(None, map(store_rules.decode_note, self.values("notes")))
         return [note for note in found if namespace in {None, note.namespace}]
@@ -344,8 +324,7 @@ class LogArchive(Archive, ABC):
         with self.locked(scope):
             if self._lease(scope, key)[1] > self.clock():
                 return False
-            value = json.dumps([token, self.clock() + seconds]).encode()
-            self.put(("leases", *scope), key, value)
+            self.put(("leases", *scope), key, json.dumps([token, self.clock() + seconds]).encode())
         self._tokens.add(scope, key, token)
         return True
 

@@ -10,32 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from unabridged.archive import codec, search, store_rules
-from unabridged.archive.protocol import (
-    Archive,
-    Hit,
-    MatchingThreads,
-    Note,
-    Part,
-    Record,
-    Scope,
-    StoredRecord,
-    ThreadContents,
-    ThreadHits,
-)
+from unabridged.archive import codec, protocol, search, store_rules
+from unabridged.archive.protocol import Archive, Hit, HitsByThread, Part, Record, Scope, StoredRecord
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import (
-    THREAD_ID_QUERY,
-    THREADS_WITH_NAMESPACES,
-    IndexedScope,
-    SqlWords,
-    Transaction,
-    to_text,
-)
+from unabridged.archive.stores.sql_tables import THREAD_ID_QUERY, THREADS_WITH_NAMESPACES, Transaction, to_text
 from unabridged.archive.stores.sql_verify import find_stored_problems
 
 WRITE_STEPS: Final = ("begun", "bodies", "parts", "index", "record", "committed")
 """The moments of a `store` at which a crash is tried: all but the last leave the old state."""
+
+_RETIRE_STATEMENT: Final = f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?"
 
 
 class Database(Protocol):
@@ -45,7 +29,7 @@ class Database(Protocol):
     """Where it is, for people to read; without a password."""
     now: str
     """The time of the database, in seconds since 1970, as an expression."""
-    words: SqlWords
+    words: sql_tables.SqlWords
     """How it keeps the words of messages."""
 
     def read(self) -> AbstractContextManager[Transaction]:
@@ -93,22 +77,20 @@ class SqlArchive(Archive):
         store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         scope = record.scope
-        prepared = sql_tables.prepare_parts(
-            store_rules.select_new_parts(parts, ()), self._database.words
-        )  # beforehand, so that others wait less
+        words, distinct = self._database.words, store_rules.select_new_parts(parts, ())
+        prepared = sql_tables.prepare_parts(distinct, words)  # beforehand, so that others wait less
         with self._database.write(*scope) as write:
             self._step("begun")
             namesake = sql_tables.find_record(write, scope, "AND id = ?", record.id)
             holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
-            keeper = store_rules.find_key_holder(record, namesake, holder)
-            if keeper is not None:
+            if (keeper := store_rules.find_key_holder(record, namesake, holder)) is not None:
                 return keeper
             hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
             known = sql_tables.find_known_parts(write, scope, hashes)
             store_rules.check_references(record, parts, {digest for _, digest in known})
             fresh = store_rules.select_new_parts(parts, known)
             if fresh != prepared.parts:  # the thread has some already
-                prepared = sql_tables.prepare_parts(fresh, self._database.words)
+                prepared = sql_tables.prepare_parts(fresh, words)
             self._write(write, record, prepared)
         self._step("committed")
         return record
@@ -122,13 +104,11 @@ class SqlArchive(Archive):
         )
         self._step("bodies")
         first = _next_number(write, "parts", thread)
+        numbered = enumerate(zip(prepared.parts, prepared.rows, strict=True), first)
         write.execute_many(
             "INSERT INTO parts (thread, number, turn, view, body) "
             "SELECT ?, ?, ?, ?, id FROM bodies WHERE namespace = ? AND hash = ?",
-            [
-                (thread, first + at, part.turn, view, namespace, digest)
-                for at, (part, (digest, _, view)) in enumerate(zip(prepared.parts, prepared.rows, strict=True))
-            ],
+            [(thread, at, part.turn, view, namespace, digest) for at, (part, (digest, _, view)) in numbered],
         )
         self._step("parts")
         put_in = len(prepared.parts) - len(prepared.words)
@@ -138,10 +118,9 @@ class SqlArchive(Archive):
         write.execute("UPDATE records SET live = 0 WHERE thread = ? AND key = ? AND live = 1", [thread, record.key])
         write.execute("DELETE FROM records WHERE thread = ? AND id = ?", [thread, record.id])
         number, data = _next_number(write, "records", thread), sql_tables.pack_record(record)
-        write.execute(
-            "INSERT INTO records (thread, number, id, key, live, kind, data) VALUES (?, ?, ?, ?, 1, ?, ?)",
-            [thread, number, record.id, record.key, record.kind, data],
-        )
+        row = [thread, number, record.id, record.key, record.kind, data]
+        columns = "(thread, number, id, key, live, kind, data)"
+        write.execute(f"INSERT INTO records {columns} VALUES (?, ?, ?, ?, 1, ?, ?)", row)
         seen = [len(part.text) for part in prepared.parts[put_in:]]
         write.execute(
             "UPDATE threads SET used = ?, messages = messages + ?, length = length + ? WHERE id = ?",
@@ -156,12 +135,9 @@ class SqlArchive(Archive):
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """Yield the live records of the thread, newest first, read as they are asked for."""
-        statement = (
-            f"SELECT number, data FROM records WHERE thread = {THREAD_ID_QUERY} AND live = 1 AND number < ? "
-            "ORDER BY number DESC LIMIT ?"
-        )
+        chosen = f"SELECT number, data FROM records WHERE thread = {THREAD_ID_QUERY} AND live = 1 AND number < ?"
         below, page = sql_tables.MAX_TURN, 2  # most often the first is the one
-        while rows := self._select(statement, *scope, below, page):
+        while rows := self._select(f"{chosen} ORDER BY number DESC LIMIT ?", *scope, below, page):
             page *= 2
             for number, data in rows:
                 below = number
@@ -188,9 +164,7 @@ class SqlArchive(Archive):
     def retire(self, scope: Scope, record_id: str) -> None:
         """Take the record out of look-ups (undo). Its parts stay."""
         with self._database.write(*scope) as write:
-            write.execute(
-                f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?", [*scope, record_id]
-            )
+            write.execute(_RETIRE_STATEMENT, [*scope, record_id])
 
     def bodies(self, scope: Scope, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the stored messages with these hashes, those that the thread holds; others are absent."""
@@ -206,12 +180,10 @@ class SqlArchive(Archive):
 
     def parts(self, scope: Scope, first: int = 0, last: int | None = None) -> Sequence[Part]:
         """Return the archived messages with first <= turn < last, in the order of turns: no put-in ones (turn -1)."""
-        rows = self._select(
-            f"{sql_tables.PARTS_QUERY} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number",
-            *scope,
-            min(max(first, 0), sql_tables.MAX_TURN),
-            sql_tables.MAX_TURN if last is None else min(max(last, 0), sql_tables.MAX_TURN),
-        )
+        most = sql_tables.MAX_TURN
+        bounds = [min(max(turn, 0), most) for turn in (first, most if last is None else last)]
+        statement = f"{sql_tables.PARTS_QUERY} AND p.turn >= ? AND p.turn < ? ORDER BY p.turn, p.number"
+        rows = self._select(statement, *scope, *bounds)
         return [sql_tables.to_part(row) for row in rows]
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
@@ -224,48 +196,47 @@ class SqlArchive(Archive):
         place = "SELECT id, NULL FROM namespaces WHERE name = ?"
         return self._search(Scope(namespace, ""), query, limit, place, [namespace])
 
-    def threads_with(self, namespace: str, query: str) -> MatchingThreads:
+    def threads_with(self, namespace: str, query: str) -> protocol.MatchingThreads:
         """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         with self._database.read() as read:
             for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
-                index = self._database.words.open_index(read, IndexedScope(Scope(namespace, ""), number, None))
+                place = sql_tables.IndexedScope(Scope(namespace, ""), number, None)
+                index = self._database.words.open_index(read, place)
                 found, exact = search.threads_with(query, index)
                 rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
                 named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
-                return MatchingThreads([name for _, name in named], exact)
-        return MatchingThreads([])
+                return protocol.MatchingThreads([name for _, name in named], exact)
+        return protocol.MatchingThreads([])
 
-    def search_each(
-        self, namespace: str, threads: Sequence[str], query: str, limit: int = 10
-    ) -> Mapping[str, ThreadHits]:
+    def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads: one query for all of them."""
-        found_by_name: dict[str, ThreadHits] = {}
+        found_by_name: dict[str, protocol.ThreadHits] = {}
         with self._database.read() as read:
             named = f"SELECT t.id, t.name, n.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
             rows = read.execute_in(named, [namespace], threads)
             names = {thread: to_text(name) for thread, name, _ in rows}
             found: dict[int, search.ThreadMatches] = {}
             for number in {number for _, _, number in rows}:
-                index = self._database.words.open_index(read, IndexedScope(Scope(namespace, ""), number, None))
+                place = sql_tables.IndexedScope(Scope(namespace, ""), number, None)
+                index = self._database.words.open_index(read, place)
                 found = search.search_each(query, limit, index, list(names))
         for thread, (best, count, whole) in found.items():
             hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
-            found_by_name[names[thread]] = ThreadHits(hits, count, whole)
+            found_by_name[names[thread]] = protocol.ThreadHits(hits, count, whole)
         return found_by_name
 
     def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
         found: list[tuple[search.SearchCandidate, float]] = []
         with self._database.read() as read:
             for namespace, thread in read.execute(place, values):
-                index = self._database.words.open_index(read, IndexedScope(scope, namespace, thread))
+                index = self._database.words.open_index(read, sql_tables.IndexedScope(scope, namespace, thread))
                 found = search.search(query, limit, index)
         return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have a thread, sorted."""
-        return sorted(
-            to_text(name) for (name,) in self._select(f"SELECT DISTINCT n.name FROM {THREADS_WITH_NAMESPACES}")
-        )
+        rows = self._select(f"SELECT DISTINCT n.name FROM {THREADS_WITH_NAMESPACES}")
+        return sorted(to_text(name) for (name,) in rows)
 
     def threads(self, namespace: str) -> Sequence[str]:
         """Return the names of the threads that hold anything, sorted."""
@@ -282,7 +253,7 @@ class SqlArchive(Archive):
         rows = self._select(f"SELECT t.name, t.used FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", namespace)
         return {to_text(name): used for name, used in rows}
 
-    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[ThreadContents]:
+    def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[protocol.ThreadContents]:
         """Return what each of these threads holds, in this order; those that are not there are left out."""
         with self._database.read() as read:
             return sql_tables.count_holdings(read, namespace, threads)
@@ -313,9 +284,8 @@ class SqlArchive(Archive):
                 for table in ("leases", "notes"):
                     write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
             else:
-                scopes = [
-                    scope for scope in scopes if store_rules.is_older(sql_tables.read_newest_time(write, scope), before)
-                ]
+                times = {scope: sql_tables.read_newest_time(write, scope) for scope in scopes}
+                scopes = [scope for scope in scopes if store_rules.is_older(times[scope], before)]
             _remove_threads(write, scopes)
         if scopes or before is None:
             self._database.purge()
@@ -336,19 +306,18 @@ class SqlArchive(Archive):
         rows = self._select(statement, namespace, key)
         return store_rules.decode_note_data(rows[0][0]) if rows else None
 
-    def notes(self, namespace: str | None = None) -> Sequence[Note]:
+    def notes(self, namespace: str | None = None) -> Sequence[protocol.Note]:
         """Return everything that is remembered, for one namespace or for all, in no order."""
         which, values = ("", []) if namespace is None else ("WHERE namespace = ?", [namespace])
         rows = self._select(f"SELECT namespace, key, data FROM notes {which}", *values)
         read = ((to_text(space), to_text(key), store_rules.decode_note_data(data)) for space, key, data in rows)
-        return [Note(space, key, data) for space, key, data in read if data is not None]
+        return [protocol.Note(space, key, data) for space, key, data in read if data is not None]
 
     def everything(self, scope: Scope) -> Iterator[StoredRecord]:
         """Yield all that the thread holds, in the order it was stored, a page at a time in one transaction."""
         with self._database.read() as read:
-            yield from store_rules.group_parts_by_record(
-                sql_tables.iterate_records(read, scope), sql_tables.iterate_parts(read, scope)
-            )
+            records, parts = sql_tables.iterate_records(read, scope), sql_tables.iterate_parts(read, scope)
+            yield from store_rules.group_parts_by_record(records, parts)
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
         """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
@@ -362,12 +331,10 @@ class SqlArchive(Archive):
                 hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
                 known = sql_tables.find_known_parts(write, scope, hashes)
                 store_rules.check_references(record, parts, {digest for _, digest in known})
-                self._write(
-                    write, record, sql_tables.prepare_parts(store_rules.select_new_parts(parts, known), write.words)
-                )
+                fresh = store_rules.select_new_parts(parts, known)
+                self._write(write, record, sql_tables.prepare_parts(fresh, write.words))
                 if not live:
-                    statement = f"UPDATE records SET live = 0 WHERE thread = {THREAD_ID_QUERY} AND id = ?"
-                    write.execute(statement, [*scope, record.id])
+                    write.execute(_RETIRE_STATEMENT, [*scope, record.id])
         return True
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:
@@ -388,13 +355,10 @@ class SqlArchive(Archive):
 
     def release(self, scope: Scope, key: str) -> None:
         """Give back the oldest lease on `key` that this archive object was given; harmless when it has run out."""
-        token = self._tokens.take_oldest(scope, key)
-        if token is not None:
+        if (token := self._tokens.take_oldest(scope, key)) is not None:
+            statement = "DELETE FROM leases WHERE namespace = ? AND thread = ? AND key = ? AND token = ?"
             with self._database.write(*scope) as write:
-                write.execute(
-                    "DELETE FROM leases WHERE namespace = ? AND thread = ? AND key = ? AND token = ?",
-                    [*scope, key, token],
-                )
+                write.execute(statement, [*scope, key, token])
 
     def verify(self, scope: Scope | None = None) -> Sequence[str]:
         """Return what is wrong with the stored thread, or with everything: a sentence each; empty when all is well."""

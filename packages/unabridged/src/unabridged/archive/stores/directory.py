@@ -12,7 +12,6 @@ itself: it can be copied, read and deleted by itself, at the price that a messag
 from __future__ import annotations
 
 import errno
-import hashlib
 import re
 import shutil
 import threading
@@ -27,11 +26,12 @@ from typing import Final
 
 from unabridged.archive import store_rules
 from unabridged.archive.address import folder_url
-from unabridged.archive.protocol import Part, Scope
+from unabridged.archive.protocol import Scope
+from unabridged.archive.store_rules import hash_names
 from unabridged.archive.stores import files, thread_files
 from unabridged.archive.stores.base_log import Entry, LogArchive, Place, ThreadLog
 from unabridged.archive.stores.files import to_folder_name
-from unabridged.archive.stores.transcript_file import TranscriptEnd, write_transcript
+from unabridged.archive.stores.transcript_file import TranscriptSource, write_transcript
 from unabridged.errors import ArchiveError
 
 WRITE_STEPS: Final = ("locked", "written", "synced", "renamed", "transcribed")
@@ -60,35 +60,6 @@ class _LoadedThread:
     thread: ThreadLog = field(default_factory=ThreadLog)
     count: int = 0
     lock: threading.RLock = field(default_factory=threading.RLock)
-
-
-@dataclass(frozen=True, slots=True)
-class _LogTranscriptSource:
-    """A thread's log as the source of its transcript."""
-
-    thread: ThreadLog
-
-    @property
-    def count(self) -> int:
-        """Return how many messages have left the context."""
-        return len(self.thread.searched_parts)
-
-    @property
-    def newest(self) -> str:
-        """Return the id of the record that was stored last."""
-        return next(reversed(self.thread.records), "")
-
-    def has_record(self, record_id: str) -> bool:
-        """Return whether the thread has the record."""
-        return record_id in self.thread.records
-
-    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
-        """Return what was stored since."""
-        return self.thread.searched_parts[end.messages :]
-
-    def all_parts(self) -> Sequence[Part]:
-        """Return all messages, in the order they were stored."""
-        return self.thread.searched_parts
 
 
 class DirectoryArchive(LogArchive, files.Forkable):
@@ -129,7 +100,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def locked(self, scope: Scope | None) -> Iterator[None]:
         """Lock the thread's lock file, or every one there is: the others write nothing meanwhile."""
         # A few locks for all threads: two that share one only wait for each other, and no name is left behind.
-        names = [_hash_names(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
+        names = [hash_names(*scope)[:2]] if scope is not None else [f"{number:02x}" for number in range(256)]
         with self._explain_errors(), ExitStack() as stack:
             self._write_mark()
             locks = self._root / ".locks"
@@ -180,9 +151,8 @@ class DirectoryArchive(LogArchive, files.Forkable):
             files.make_folder(coming, self._root)
             held: set[str] = set()
             for number, entry in enumerate(entries, 1):
-                files.write_atomically(
-                    coming / _RECORD_FILE_NAME.format(number), thread_files.encode_entry(scope, entry, held)
-                )
+                data = thread_files.encode_entry(scope, entry, held)
+                files.write_atomically(coming / _RECORD_FILE_NAME.format(number), data)
                 held.update(part.hash for part in entry.parts)
             shutil.rmtree(folder, ignore_errors=True)  # what a crash left there is nothing whole
             coming.rename(folder)
@@ -205,7 +175,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
             return None
         path = self._folder(scope) / TRANSCRIPT_FILE
         with loaded.lock:
-            write_transcript(path, scope, _LogTranscriptSource(loaded.thread))
+            write_transcript(path, scope, _make_transcript_source(loaded.thread))
         return path
 
     def scopes(self, namespace: str | None = None) -> Iterable[Scope]:
@@ -246,13 +216,13 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Return the small value that was put there last, in a file of its own."""
         with self._explain_errors():
             try:
-                return (self._values_folder(place) / _hash_names(key)).read_bytes()
+                return (self._values_folder(place) / hash_names(key)).read_bytes()
             except FileNotFoundError:
                 return None
 
     def put(self, place: Place, key: str, value: bytes | None) -> None:
         """Keep a small value in the place of what was there; None removes it."""
-        path = self._values_folder(place) / _hash_names(key)
+        path = self._values_folder(place) / hash_names(key)
         if value is None:
             path.unlink(missing_ok=True)
             return
@@ -282,10 +252,10 @@ class DirectoryArchive(LogArchive, files.Forkable):
 
     def _staging_folder(self, scope: Scope) -> Path:
         """Return where the files of a thread are until all are there; after a crash it means nothing."""
-        return self._root / to_folder_name(scope.namespace) / f"{files.TEMPORARY_PREFIX}{_hash_names(*scope)}"
+        return self._root / to_folder_name(scope.namespace) / f"{files.TEMPORARY_PREFIX}{hash_names(*scope)}"
 
     def _values_folder(self, place: Place) -> Path:
-        return self._root / f".{place[0]}" / _hash_names(*place[1:])
+        return self._root / f".{place[0]}" / hash_names(*place[1:])
 
     def _iterate_folders(self, namespace: str | None = None) -> Iterator[tuple[Path, Scope | None]]:
         """Yield every thread's folder, of a namespace or of all, and whose it is as far as its first file says."""
@@ -305,8 +275,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         names = _list_entry_files(folder)
         identity = _file_identity(folder / names[0]) if names else ()
         with self.lock:
-            loaded = self._cache.pop(scope, None)
-            if loaded is None or loaded.identity != identity:
+            if (loaded := self._cache.pop(scope, None)) is None or loaded.identity != identity:
                 loaded = _LoadedThread(identity)
             if names:
                 self._cache[scope] = loaded
@@ -329,8 +298,7 @@ def _is_archive_folder(root: Path) -> bool:
         if (root / MARK_FILE).exists():  # another process has made the archive meanwhile
             return _is_archive_folder(root)
         store_rules.check_version(root, None)
-    found = _MARK_PATTERN.fullmatch(mark)
-    if found is None:
+    if (found := _MARK_PATTERN.fullmatch(mark)) is None:
         raise ArchiveError(f"{root / MARK_FILE} can't be read. Restore it from a backup.")
     store_rules.check_version(root, int(found[1]))
     return True
@@ -344,6 +312,13 @@ def _is_unreleased(root: Path) -> bool:
 
 def _apply_file(thread: ThreadLog, path: Path, scope: Scope) -> None:
     thread.apply_entry(thread_files.decode_entry(path.read_bytes(), str(path), scope, thread.bodies_by_hash))
+
+
+def _make_transcript_source(thread: ThreadLog) -> TranscriptSource:
+    """Return a thread's log as the source of its transcript."""
+    records, parts = thread.records, thread.searched_parts
+    newest = next(reversed(records), "")
+    return TranscriptSource(len(parts), newest, records.__contains__, lambda end: parts[end.messages if end else 0 :])
 
 
 def _list_entry_files(folder: Path) -> list[str]:
@@ -390,7 +365,3 @@ def _find_problems(folder: Path, scope: Scope | None) -> Iterator[str]:
         except ArchiveError as error:
             yield str(error)
     yield from thread.find_problems(scope)
-
-
-def _hash_names(*names: str) -> str:
-    return hashlib.sha256(store_rules.join_names(*names)).hexdigest()

@@ -23,9 +23,8 @@ TEMPORARY_PREFIX: Final = ".writing-"
 
 _MAX_FOLDER_NAME: Final = 100
 _ESCAPED_BYTE_PATTERN: Final = re.compile(rb"[^a-z0-9-]")
-_RESERVED_NAME_PATTERN: Final = re.compile(
-    rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)"
-)  # devices of Windows; options of a shell
+# Devices of Windows, and options of a shell.
+_RESERVED_NAME_PATTERN: Final = re.compile(rb"(con|prn|aux|nul|com[0-9]|lpt[0-9]|-.*)")
 
 
 def to_folder_name(name: str) -> str:

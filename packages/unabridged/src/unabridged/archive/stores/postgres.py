@@ -117,9 +117,8 @@ class PostgresDatabase(files.Forkable):
         """Begin a transaction on a connection; close it if that was not whole, so that nothing of it stays."""
         slots = self._slots
         if not slots.acquire(timeout=self._wait):
-            raise ArchiveError(
-                f"{self.url}: all {MAX_CONNECTIONS} connections have been busy for {self._wait:.0f} s. Try again."
-            )
+            busy = f"all {MAX_CONNECTIONS} connections have been busy for {self._wait:.0f} s. Try again."
+            raise ArchiveError(f"{self.url}: {busy}")
         connection: psycopg.Connection | None = None
         try:
             connection = self._begin_on_connection(begin)
@@ -189,17 +188,13 @@ class PostgresDatabase(files.Forkable):
                 self._failed = None if failed is None else (time.monotonic(), failed)
                 self._trying = False
         try:
-            self._make_tables(connection)
+            if not self._made:
+                make_tables(connection, self._schema, self._wait)
+                self._made = True
         except BaseException:
             connection.close()
             raise
         return connection
-
-    def _make_tables(self, connection: psycopg.Connection) -> None:
-        """Make the tables if need be, once."""
-        if not self._made:
-            make_tables(connection, self._schema, self._wait)
-            self._made = True
 
     def probe(self) -> None:
         """Connect, and make the tables: what is wrong with URL, server or role is found now."""
@@ -290,10 +285,8 @@ def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
     shown = hide_credentials(url)
     found = {str(value) for value in parsed.values() if value and str(value) not in unquote(shown)}
     options = {name: value for name, value in parsed.items() if name in {"connect_timeout", "tcp_user_timeout"}}
-    return found | {quote(value, safe="") for value in found}, {
-        "tcp_user_timeout": _LOST_CLIENT_MILLISECONDS,
-        **options,
-    }
+    options = {"tcp_user_timeout": _LOST_CLIENT_MILLISECONDS, **options}
+    return found | {quote(value, safe="") for value in found}, options
 
 
 def _transaction(connection: psycopg.Connection) -> Transaction:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from unabridged.archive import search, words
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed
+from unabridged.archive.stores.sql_index import Key, SqlIndex, group_keys, narrow_to_indexed
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
 
 MAX_SORTED_ROWS: Final = 3_000
@@ -48,19 +48,12 @@ class GinWords(SqlWords):
 
     def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not indexed as they should be."""
-        held: dict[int, list[int]] = dict(
-            tx.execute_in(
-                "SELECT number, tokens FROM words WHERE thread = ? AND number IN (…)",
-                [thread],
-                (n for n, _ in messages),
-            )
-        )
+        statement = "SELECT number, tokens FROM words WHERE thread = ? AND number IN (…)"
+        rows = tx.execute_in(statement, [thread], (number for number, _ in messages))
+        held = {number: set(tokens or ()) for number, tokens in rows}
         prepared = self.prepare(text for _, text in messages)
-        expected = [
-            (number, set(_hash_tokens(namespace, tokens)))
-            for (number, _), tokens in zip(messages, prepared, strict=True)
-        ]
-        return sum(set(held.get(number) or ()) != tokens or number not in held for number, tokens in expected)
+        expected = [set(_hash_tokens(namespace, tokens)) for tokens in prepared]
+        return sum(held.get(number) != tokens for (number, _), tokens in zip(messages, expected, strict=True))
 
     def open_index(self, tx: Transaction, place: IndexedScope) -> GinIndex:
         """Return the words of this place."""
@@ -96,9 +89,8 @@ class GinIndex(SqlIndex):
             return self._newest_of_all(most)
         condition, values = self._build_condition(narrowed)
         if self._place.thread is not None:
-            return self._select_keys(
-                f"words WHERE thread = ? AND {condition} ORDER BY number DESC", [self._place.thread, *values], most
-            )
+            rows = f"words WHERE thread = ? AND {condition} ORDER BY number DESC"
+            return self._select_keys(rows, [self._place.thread, *values], most)
         found = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace, *values], most)
         return found if len(found) >= most else self._select_keys(f"words WHERE {condition}", values, most)
 
@@ -110,17 +102,14 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._threads_with_any()
         condition, values = self._build_condition(narrowed)
-        common = self._select_keys(
-            f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace, *values], ENOUGH_MATCHES
-        )
+        in_namespace = [self._place.namespace, *values]
+        common = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", in_namespace, ENOUGH_MATCHES)
         if len(common) < ENOUGH_MATCHES:
             rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
         else:
-            rows = self._tx.execute(
-                "SELECT t.id FROM threads t WHERE t.namespace = ? AND EXISTS "
-                f"(SELECT 1 FROM words WHERE thread = t.id AND {condition} OFFSET 0)",
-                [self._place.namespace, *values],
-            )
+            having = f"(SELECT 1 FROM words WHERE thread = t.id AND {condition} OFFSET 0)"
+            statement = f"SELECT t.id FROM threads t WHERE t.namespace = ? AND EXISTS {having}"
+            rows = self._tx.execute(statement, in_namespace)
         return [thread for (thread,) in rows]
 
     def newest_each(self, wanted: search.RequiredTokens, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
@@ -133,10 +122,7 @@ class GinIndex(SqlIndex):
             f"(SELECT number FROM words WHERE thread = t.id AND {condition} ORDER BY number DESC LIMIT ?) w",
             [list(threads), *values, most],
         )
-        found: dict[int, list[Key]] = {}
-        for thread, number in rows:
-            found.setdefault(thread, []).append((thread, number))
-        return found
+        return group_keys(rows)
 
     def count(self, each: Sequence[search.TokenSet]) -> list[int]:
         """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
@@ -163,9 +149,6 @@ class GinIndex(SqlIndex):
 
     def _build_condition(self, wanted: search.RequiredTokens) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
-        values = [
-            _hash_tokens(self._place.namespace, (token.encode() for token in tokens))
-            for alternatives in wanted
-            for tokens in alternatives
-        ]
+        asked = (map(str.encode, tokens) for alternatives in wanted for tokens in alternatives)
+        values = [_hash_tokens(self._place.namespace, tokens) for tokens in asked]
         return " AND ".join(f"({one})" for one in every), values

@@ -9,7 +9,7 @@ characters, so that nothing is counted at search time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -38,10 +38,8 @@ class SqlIndex:
     @cached_property
     def totals(self) -> tuple[int, int]:
         """Return how many messages there are, and how many characters they have."""
-        counts = (
-            f"SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE {self._scope_condition}"
-        )
-        ((messages, length),) = self._tx.execute(counts, [self._scope_value])
+        counts = "SELECT COALESCE(SUM(messages), 0), COALESCE(SUM(length), 0) FROM threads t WHERE"
+        ((messages, length),) = self._tx.execute(f"{counts} {self._scope_condition}", [self._scope_value])
         return int(messages), int(length)
 
     def read(self, keys: Sequence[Key]) -> Sequence[search.SearchCandidate]:
@@ -56,12 +54,9 @@ class SqlIndex:
                 f"AND b.id = p.body AND t.id = p.thread AND {self._scope_condition}"
             )
             rows = self._tx.execute(statement, [*values, self._scope_value])
-            found += [
-                search.SearchCandidate(
-                    Scope(self._place.name.namespace, to_text(name)), row[0], sql_tables.to_part(tuple(row)), thread
-                )
-                for thread, name, *row in rows
-            ]
+            for thread, name, *row in rows:
+                scope, part = Scope(self._place.name.namespace, to_text(name)), sql_tables.to_part(tuple(row))
+                found.append(search.SearchCandidate(scope, row[0], part, thread))
         return found
 
     def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
@@ -75,25 +70,17 @@ class SqlIndex:
 
     def _threads_with_any(self) -> list[int]:
         """Return every thread that has a message."""
-        rows = self._tx.execute(
-            f"SELECT id FROM threads t WHERE {self._scope_condition} AND messages > 0", [self._scope_value]
-        )
-        return [thread for (thread,) in rows]
+        statement = f"SELECT id FROM threads t WHERE {self._scope_condition} AND messages > 0"
+        return [thread for (thread,) in self._tx.execute(statement, [self._scope_value])]
 
     def _newest_of_each(self, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
         """Return the newest messages of each of these threads, whatever they have."""
-        found: dict[int, list[Key]] = {}
-        numbered = (
-            "SELECT thread, number, ROW_NUMBER() OVER (PARTITION BY thread ORDER BY number DESC) AS place FROM parts"
+        place = "ROW_NUMBER() OVER (PARTITION BY thread ORDER BY number DESC) AS place"
+        statement = (
+            f"SELECT thread, number FROM (SELECT thread, number, {place} FROM parts WHERE turn >= 0 AND thread IN (…)) "
+            f"AS p WHERE place <= {int(most)} ORDER BY number DESC"
         )
-        for thread, number in self._tx.execute_in(
-            f"SELECT thread, number FROM ({numbered} WHERE turn >= 0 AND thread IN (…)) AS p "
-            f"WHERE place <= {int(most)} ORDER BY number DESC",
-            [],
-            threads,
-        ):
-            found.setdefault(thread, []).append((thread, number))
-        return found
+        return group_keys(self._tx.execute_in(statement, [], threads))
 
     def _newest_of_all(self, most: int) -> list[Key]:
         """Return the newest messages, whatever they have."""
@@ -103,6 +90,14 @@ class SqlIndex:
             [self._scope_value, most],
         )
         return [(thread, number) for thread, number in rows]
+
+
+def group_keys(rows: Iterable[Sequence[Any]]) -> dict[int, list[Key]]:
+    """Return rows of a thread and a message's number by their threads."""
+    found: dict[int, list[Key]] = {}
+    for thread, number in rows:
+        found.setdefault(thread, []).append((thread, number))
+    return found
 
 
 def read_searched_texts(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:

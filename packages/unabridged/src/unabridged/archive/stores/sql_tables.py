@@ -21,62 +21,39 @@ from unabridged.archive.protocol import Part, Record, Scope, ThreadContents
 # `leases` and `notes` refer to no other table: a lease is taken, and what is learned is kept, before anything of the
 # thread or namespace is stored.
 _TABLES: Final = """
-CREATE TABLE namespaces (
-    id {id},
-    name {bytes} NOT NULL UNIQUE
-);
+CREATE TABLE namespaces (id {id}, name {bytes} NOT NULL UNIQUE);
 CREATE TABLE threads (
-    id {id},
-    namespace BIGINT NOT NULL REFERENCES namespaces (id),
-    name {bytes} NOT NULL,
-    used DOUBLE PRECISION,
-    messages BIGINT NOT NULL DEFAULT 0,
-    length BIGINT NOT NULL DEFAULT 0,
+    id {id}, namespace BIGINT NOT NULL REFERENCES namespaces (id), name {bytes} NOT NULL,
+    used DOUBLE PRECISION, messages BIGINT NOT NULL DEFAULT 0, length BIGINT NOT NULL DEFAULT 0,
     {columns}UNIQUE (namespace, name)
 );
 CREATE INDEX threads_by_use ON threads (namespace, used, name);
 CREATE TABLE bodies (
-    id {id},
-    namespace BIGINT NOT NULL REFERENCES namespaces (id),
-    hash {bytes} NOT NULL,
-    body {bytes} NOT NULL,
+    id {id}, namespace BIGINT NOT NULL REFERENCES namespaces (id), hash {bytes} NOT NULL, body {bytes} NOT NULL,
     UNIQUE (namespace, hash)
 );
 CREATE TABLE parts (
-    thread BIGINT NOT NULL REFERENCES threads (id),
-    number BIGINT NOT NULL,
-    turn BIGINT NOT NULL,
-    body BIGINT NOT NULL REFERENCES bodies (id),
-    view {bytes} NOT NULL,
+    thread BIGINT NOT NULL REFERENCES threads (id), number BIGINT NOT NULL, turn BIGINT NOT NULL,
+    body BIGINT NOT NULL REFERENCES bodies (id), view {bytes} NOT NULL,
     PRIMARY KEY (thread, number)
 ){compact};
 CREATE UNIQUE INDEX parts_by_turn ON parts (thread, turn, body);
 CREATE INDEX parts_by_body ON parts (body, thread);
 CREATE TABLE records (
-    thread BIGINT NOT NULL REFERENCES threads (id),
-    number BIGINT NOT NULL,
-    id {bytes} NOT NULL,
-    key {bytes} NOT NULL,
-    live INTEGER NOT NULL,
-    kind {bytes} NOT NULL,
-    data {bytes} NOT NULL,
+    thread BIGINT NOT NULL REFERENCES threads (id), number BIGINT NOT NULL, id {bytes} NOT NULL,
+    key {bytes} NOT NULL, live INTEGER NOT NULL, kind {bytes} NOT NULL, data {bytes} NOT NULL,
     PRIMARY KEY (thread, number),
     UNIQUE (id, thread)
 );
 CREATE UNIQUE INDEX records_by_key ON records (thread, key) WHERE live = 1;
 CREATE INDEX records_by_kind ON records (thread, live, kind);
 CREATE TABLE leases (
-    namespace {bytes} NOT NULL,
-    thread {bytes} NOT NULL,
-    key {bytes} NOT NULL,
-    token {bytes} NOT NULL,
+    namespace {bytes} NOT NULL, thread {bytes} NOT NULL, key {bytes} NOT NULL, token {bytes} NOT NULL,
     expires DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (namespace, thread, key)
 ){compact};
 CREATE TABLE notes (
-    namespace {bytes} NOT NULL,
-    key {bytes} NOT NULL,
-    data {bytes} NOT NULL,
+    namespace {bytes} NOT NULL, key {bytes} NOT NULL, data {bytes} NOT NULL,
     PRIMARY KEY (namespace, key)
 ){compact};
 {index};
@@ -141,13 +118,11 @@ class SqlWords(ABC):
     def open_index(self, tx: Transaction, place: IndexedScope) -> search.NamespaceIndex:
         """Return the words of a thread, or of a namespace."""
 
-    def index_texts(
-        self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str | None]]
-    ) -> None:
+    def index_texts(self, tx: Transaction, namespace: int, thread: int, rows: Sequence[tuple[int, str | None]]) -> None:
         """Index messages of a thread, each given by number and text."""
-        if messages:
-            prepared = self.prepare(text or "" for _, text in messages)
-            self.add(tx, namespace, thread, list(zip((number for number, _ in messages), prepared, strict=True)))
+        if rows:
+            prepared = self.prepare(text or "" for _, text in rows)
+            self.add(tx, namespace, thread, list(zip((number for number, _ in rows), prepared, strict=True)))
 
 
 class Transaction:
@@ -201,10 +176,10 @@ class PreparedParts(NamedTuple):
 
 def prepare_parts(parts: list[Part], words: SqlWords) -> PreparedParts:
     """Return the parts packed, and their words prepared."""
-    rows = [
-        (hash_to_bytes(part.hash), pack.pack(part.body), pack.pack_view(part.role, part.origin, part.text, part.body))
-        for part in parts
-    ]
+    rows: list[tuple[bytes, bytes, bytes]] = []
+    for part in parts:
+        view = pack.pack_view(part.role, part.origin, part.text, part.body)
+        rows.append((hash_to_bytes(part.hash), pack.pack(part.body), view))
     return PreparedParts(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
 
 
@@ -246,9 +221,8 @@ def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> 
 
 def iterate_records(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
     """Yield the thread's records, and whether each is live, in the order they were stored."""
-    for _, data, live in _read_in_pages(
-        tx, f"SELECT number, data, live FROM records WHERE thread = {THREAD_ID_QUERY}", "number", scope
-    ):
+    statement = f"SELECT number, data, live FROM records WHERE thread = {THREAD_ID_QUERY}"
+    for _, data, live in _read_in_pages(tx, statement, "number", scope):
         yield unpack_record(scope, data), bool(live)
 
 
@@ -274,10 +248,8 @@ def read_newest_time(tx: Transaction, scope: Scope) -> float | None:
 
 def count_holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
     """Return what each of these threads holds, counted in indexes: no record and no message is read."""
-    named = tx.execute_in(
-        f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)", [namespace], threads
-    )
-    ids = {to_text(name): thread for name, thread in named}
+    named = f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
+    ids = {to_text(name): thread for name, thread in tx.execute_in(named, [namespace], threads)}
     live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
     kinds: dict[int, dict[str, int]] = {thread: {} for thread in ids.values()}
     for thread, kind, count in tx.execute_in(live, [], ids.values()):

@@ -10,13 +10,7 @@ from collections.abc import Iterator
 from unabridged.archive import store_rules
 from unabridged.archive.protocol import Record, Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import (
-    PARTS_QUERY,
-    THREAD_ID_QUERY,
-    THREADS_WITH_NAMESPACES,
-    Transaction,
-    to_text,
-)
+from unabridged.archive.stores.sql_tables import THREAD_ID_QUERY, THREADS_WITH_NAMESPACES, Transaction, to_text
 from unabridged.errors import ArchiveError
 
 _BATCH_SIZE = 500
@@ -46,11 +40,11 @@ def _find_thread_problems(tx: Transaction, scope: Scope) -> Iterator[str]:
     numbers: list[int] = []
     lengths: list[int] = []
     wrong, after = 0, -1
-    whose = (
-        f"SELECT t.id, t.namespace, t.messages, t.length FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
-    )
-    thread, namespace, *counted = next(iter(tx.execute(whose, scope)), (None, None, 0, 0))
-    while rows := tx.execute(f"{PARTS_QUERY} AND p.number > ? ORDER BY p.number LIMIT {_BATCH_SIZE}", [*scope, after]):
+    columns = "t.id, t.namespace, t.messages, t.length"
+    own = tx.execute(f"SELECT {columns} FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?", scope)
+    thread, namespace, *counted = next(iter(own), (None, None, 0, 0))
+    page = f"{sql_tables.PARTS_QUERY} AND p.number > ? ORDER BY p.number LIMIT {_BATCH_SIZE}"
+    while rows := tx.execute(page, [*scope, after]):
         after = rows[-1][0]
         seen: list[tuple[int, str]] = []
         for row in rows:

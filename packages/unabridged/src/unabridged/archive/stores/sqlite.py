@@ -29,25 +29,19 @@ APPLICATION_ID: Final = 0x756E6272
 _UNRELEASED_APPLICATION_ID: Final = 0x756E6162
 """What stands there in the files of the versions before the first release."""
 
-_NAME_COLUMNS: Final = {
-    "namespaces": ("name",),
-    "threads": ("name",),
-    "leases": ("namespace", "thread"),
-    "notes": ("namespace",),
-}
-"""The columns that hold names of threads and namespaces."""
+_NAME_COLUMNS: Final = {"namespaces": "name", "threads": "name", "leases": "namespace thread", "notes": "namespace"}
+"""By table, the columns that hold names of threads and namespaces, separated by spaces."""
 
 
 def _build_name_triggers() -> str:
     """Return SQL triggers that reject names of threads and namespaces that are not stored as bytes."""
     made: list[str] = []
     for table, columns in _NAME_COLUMNS.items():
-        wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns)
-        made += [
-            f"CREATE TRIGGER {table}_named_{event.lower()} BEFORE {event} ON {table} WHEN {wrong} "
-            "BEGIN SELECT RAISE(ABORT, 'a name of a thread or namespace must be text'); END"
-            for event in ("INSERT", "UPDATE")
-        ]
+        wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns.split())
+        refusal = "BEGIN SELECT RAISE(ABORT, 'a name of a thread or namespace must be text'); END"
+        for event in ("INSERT", "UPDATE"):
+            when = f"BEFORE {event} ON {table} WHEN {wrong}"
+            made.append(f"CREATE TRIGGER {table}_named_{event.lower()} {when} {refusal}")
     return ";".join(made)
 
 
@@ -61,12 +55,8 @@ _SQL_WORDS: Final = {
 }
 _LOWEST_SQLITE_VERSION: Final = (3, 35, 0)  # RETURNING
 _MAX_IDLE_CONNECTIONS: Final = 8
-_PRAGMAS: Final = (
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = ON",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA temp_store = MEMORY",  # no content in temporary files
-)
+# The last one keeps content out of temporary files.
+_PRAGMAS: Final = ("foreign_keys = ON", "secure_delete = ON", "synchronous = FULL", "temp_store = MEMORY")
 _REMEDIES: Final = (
     ("disk is full", "Free some space; nothing was written."),
     ("disk I/O error", "Check the disk and its free space; nothing was written."),
@@ -239,7 +229,7 @@ def _connect(path: Path, wait: float) -> sqlite3.Connection:
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             _switch_to_wal(connection, wait)
         for pragma in _PRAGMAS:
-            connection.execute(pragma)
+            connection.execute(f"PRAGMA {pragma}")
         make_tables(connection)
     except BaseException:
         connection.close()

@@ -28,6 +28,8 @@ SHELF_MESSAGES: Final = 1 << 16
 _NUMBER_BITS: Final = 22  # bits of a row id for the message's number in its thread
 _PLACE_BITS: Final = 20  # bits for the thread's place on its shelf; the others are the namespace's
 _CHECKED_TOKENS: Final = 4  # tokens of a message that are looked for to see that it is indexed
+_MATCHES: Final = "{0} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ?"
+"""The condition of a table: its values are a query and two row ids."""
 
 
 class FtsWords(SqlWords):
@@ -97,7 +99,7 @@ class FtsWords(SqlWords):
             tokens = nlargest(_CHECKED_TOKENS, words.extract_tokens(words.prepare_for_index(text)), key=len)
             wanted = [[frozenset(token.decode() for token in tokens)]]
             row = (base or 0) + number
-            count += bool(tokens) and (shelf is None or not index.find_matching_rows(shelf, row, row, wanted, 1))
+            count += bool(tokens) and (shelf is None or not index.find_rows(shelf, row, row, wanted, 1))
         return count
 
     def open_index(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
@@ -124,9 +126,8 @@ def _assign_shelf(tx: Transaction, namespace: int, thread: int) -> tuple[int, in
 
 def _first_row_id(namespace: int, place: int) -> int:
     """Return where the row ids begin of the thread in this place of a shelf."""
-    return (
-        _check_fits_bits(namespace, 63 - _NUMBER_BITS - _PLACE_BITS, "namespaces") << _PLACE_BITS | place
-    ) << _NUMBER_BITS
+    number = _check_fits_bits(namespace, 63 - _NUMBER_BITS - _PLACE_BITS, "namespaces")
+    return (number << _PLACE_BITS | place) << _NUMBER_BITS
 
 
 def _check_fits_bits(number: int, bits: int, what: str) -> int:
@@ -144,7 +145,7 @@ class FtsIndex(SqlIndex):
             return self._newest_of_all(most)
         found: list[Key] = []
         for shelf, first, last in self._row_ranges:
-            rows = self.find_matching_rows(shelf, first, last, narrowed, most - len(found))
+            rows = self.find_rows(shelf, first, last, narrowed, most - len(found))
             found += self._rows_to_keys(shelf, rows)
             if len(found) >= most:
                 break
@@ -157,15 +158,11 @@ class FtsIndex(SqlIndex):
         found: list[int] = []
         for shelf, first, last in self._row_ranges:
             table = f"words_{int(shelf)}"
-            rows = self._tx.execute(
-                f"SELECT DISTINCT rowid >> {_NUMBER_BITS} FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
-                "AND rowid BETWEEN ? AND ?",
-                [_build_match_query(narrowed), first, last],
-            )
+            statement = f"SELECT DISTINCT rowid >> {_NUMBER_BITS} FROM {table} WHERE {_MATCHES.format(table)}"
+            rows = self._tx.execute(statement, [_build_match_query(narrowed), first, last])
             held = "SELECT id FROM threads WHERE shelf = ? AND base IN (…)"
-            found += [
-                thread for (thread,) in self._tx.execute_in(held, [shelf], (row << _NUMBER_BITS for (row,) in rows))
-            ]
+            threads = self._tx.execute_in(held, [shelf], (row << _NUMBER_BITS for (row,) in rows))
+            found += [thread for (thread,) in threads]
         return found
 
     def newest_each(self, wanted: search.RequiredTokens, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
@@ -180,13 +177,9 @@ class FtsIndex(SqlIndex):
                 f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
                 f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBER_BITS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
             )
-            rows = self._tx.execute_in(
-                f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t WHERE t.shelf = ? "
-                "AND t.id IN (…)",
-                [_build_match_query(narrowed), shelf],
-                threads,
-            )
-            for thread, joined in rows:
+            each = f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t"
+            values = [_build_match_query(narrowed), shelf]
+            for thread, joined in self._tx.execute_in(f"{each} WHERE t.shelf = ? AND t.id IN (…)", values, threads):
                 numbers = [int(row) & (1 << _NUMBER_BITS) - 1 for row in joined.split(",")] if joined else []
                 found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
         return found
@@ -200,7 +193,7 @@ class FtsIndex(SqlIndex):
             return self.totals[0]
         count = gone_through = 0
         for shelf, first, last in self._row_ranges:
-            rows = self.find_matching_rows(shelf, first, last, narrowed, sql_index.SAMPLE_SIZE - count)
+            rows = self.find_rows(shelf, first, last, narrowed, sql_index.SAMPLE_SIZE - count)
             count += len(rows)
             until = rows[-1] >> _NUMBER_BITS << _NUMBER_BITS if count >= sql_index.SAMPLE_SIZE else first
             ((messages,),) = self._tx.execute(
@@ -212,17 +205,11 @@ class FtsIndex(SqlIndex):
                 return max(count, count * self.totals[0] // max(gone_through, 1))
         return count
 
-    def find_matching_rows(
-        self, shelf: int, first: int, last: int, wanted: search.RequiredTokens, most: int
-    ) -> list[int]:
+    def find_rows(self, shelf: int, first: int, last: int, wanted: search.RequiredTokens, most: int) -> list[int]:
         """Return the row ids of a shelf, from first to last, that have what is wanted: the last ones."""
         table = f"words_{int(shelf)}"
-        rows = self._tx.execute(
-            f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ? "
-            "ORDER BY rowid DESC LIMIT ?",
-            [_build_match_query(wanted), first, last, most],
-        )
-        return [row for (row,) in rows]
+        statement = f"SELECT rowid FROM {table} WHERE {_MATCHES.format(table)} ORDER BY rowid DESC LIMIT ?"
+        return [row for (row,) in self._tx.execute(statement, [_build_match_query(wanted), first, last, most])]
 
     @cached_property
     def _row_ranges(self) -> list[tuple[int, int, int]]:

@@ -35,11 +35,7 @@ class EntryHead(NamedTuple):
 def encode_entry(scope: Scope, entry: Entry, held_hashes: Collection[str]) -> bytes:
     """Return the file of one entry; messages with the hashes in `held_hashes` are in an earlier file."""
     record = {"retire": entry.retired} if entry.record is None else {"record": store_rules.record_fields(entry.record)}
-    lines = [
-        codec.encode(
-            {_HEAD_KEY: store_rules.ARCHIVE_VERSION, "namespace": scope.namespace, "thread": scope.thread, **record}
-        )
-    ]
+    lines = [codec.encode({_HEAD_KEY: store_rules.ARCHIVE_VERSION, **scope._asdict(), **record})]
     written: set[str] = set()
     for part in entry.parts:
         lines.append(_encode_part(part, is_held=part.hash in held_hashes or part.hash in written))

@@ -19,10 +19,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from unabridged.archive.protocol import Part, Scope
 from unabridged.archive.stores.files import to_folder_name, write_atomically
@@ -46,44 +47,34 @@ class TranscriptEnd(NamedTuple):
     at: int
 
 
-class TranscriptSource(Protocol):
+@dataclass(frozen=True, slots=True)
+class TranscriptSource:
     """The archived thread that a transcript is written from."""
 
-    @property
-    def count(self) -> int:
-        """Return how many messages have left its context."""
-
-    @property
-    def newest(self) -> str:
-        """Return the id of the record that was stored last."""
-
-    def has_record(self, record_id: str) -> bool:
-        """Return whether the thread has the record: else the file was written from another conversation."""
-
-    def parts_since(self, end: TranscriptEnd) -> Sequence[Part]:
-        """Return the messages that a file lacks that goes so far, where they come after what it has."""
-
-    def all_parts(self) -> Sequence[Part]:
-        """Return all messages that have left the context."""
+    count: int
+    """How many messages have left its context."""
+    newest: str
+    """The id of the record that was stored last."""
+    has_record: Callable[[str], bool]
+    """Returns whether the thread has the record: else the file was written from another conversation."""
+    parts_since: Callable[[TranscriptEnd | None], Sequence[Part]]
+    """Returns the messages that a file lacks that goes so far, where they come after what it has; all with None."""
 
 
 def write_transcript(path: Path, scope: Scope, source: TranscriptSource) -> None:
     """Let the transcript say all that the source has."""
-    end = _read_end(path)
-    if end is not None and (end.messages, end.record) == (source.count, source.newest):
+    if (end := _read_end(path)) is not None and (end.messages, end.record) == (source.count, source.newest):
         return
     new = _find_new_parts(end, source)
     if end is None or new is None:
-        write_atomically(path, _render_whole(scope, source.newest, source.all_parts()))
+        write_atomically(path, _render_whole(scope, source.newest, source.parts_since(None)))
         return
     rendered = _render_parts(new)
     last = new[-1].turn if new else end.turn
     with path.open("r+b") as file:
         file.seek(end.at)
-        file.write(
-            rendered
-            + _render_end_line(TranscriptEnd(end.messages + len(new), last, source.newest, end.at + len(rendered)))
-        )
+        end = TranscriptEnd(end.messages + len(new), last, source.newest, end.at + len(rendered))
+        file.write(rendered + _render_end_line(end))
         file.truncate()
 
 
@@ -120,10 +111,8 @@ def _render_head(scope: Scope) -> bytes:
 
 def _render_whole(scope: Scope, record_id: str, parts: Sequence[Part]) -> bytes:
     ordered = sorted(parts, key=attrgetter("turn"))
-    rendered = _render_head(scope) + _render_parts(ordered)
-    return rendered + _render_end_line(
-        TranscriptEnd(len(parts), ordered[-1].turn if ordered else -1, record_id, len(rendered))
-    )
+    rendered, last = _render_head(scope) + _render_parts(ordered), ordered[-1].turn if ordered else -1
+    return rendered + _render_end_line(TranscriptEnd(len(parts), last, record_id, len(rendered)))
 
 
 def _render_parts(parts: Iterable[Part]) -> bytes:
