@@ -18,9 +18,8 @@ from unabridged.formats.openai_responses import OpenAIResponses
 
 DEFAULT = OpenAIChat()
 """Everybody's: what plain text turns are taken for."""
-FORMATS: dict[str, Format] = {
-    format_.name: format_ for format_ in (DEFAULT, OpenAIResponses(), Anthropic(), GeminiContents(), BedrockConverse())
-}
+_EVERY: tuple[Format, ...] = (DEFAULT, OpenAIResponses(), Anthropic(), GeminiContents(), BedrockConverse())
+FORMATS: dict[str, Format] = {format_.name: format_ for format_ in _EVERY}
 PROVIDERS: dict[str, Provider] = {format_.provider.name: format_.provider for format_ in FORMATS.values()}
 
 
@@ -43,19 +42,6 @@ def detect_message_format(messages: Sequence[Message]) -> Format:
 
 
 __all__ = [
-    "DEFAULT",
-    "FORMATS",
-    "PROVIDERS",
-    "Anthropic",
-    "BedrockConverse",
-    "Edit",
-    "Format",
-    "GeminiContents",
-    "Message",
-    "OpenAIChat",
-    "OpenAIResponses",
-    "Provider",
-    "Slot",
-    "detect_message_format",
-    "get_format",
-]
+    "DEFAULT", "FORMATS", "PROVIDERS", "Anthropic", "BedrockConverse", "Edit", "Format", "GeminiContents", "Message",
+    "OpenAIChat", "OpenAIResponses", "Provider", "Slot", "detect_message_format", "get_format",
+]  # fmt: skip

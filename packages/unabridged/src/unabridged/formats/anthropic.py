@@ -241,12 +241,8 @@ def _ends_in_thinking(message: Message) -> bool:
 
 def _find_surplus_cache_marks(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache marks before the last four; system prompt and tools count too, and are not seen here."""
-    marked = [
-        i
-        for i, message in outgoing.list_sent_messages()
-        for block in _list_all_blocks(message)
-        if get(block, "cache_control")
-    ]
+    sent = outgoing.list_sent_messages()
+    marked = [i for i, message in sent for block in _list_all_blocks(message) if get(block, "cache_control")]
     fault = f"blocks carry cache_control and {MAX_CACHE_MARKS} may: take it off the earlier ones, as here"
     for index in sorted(set(marked[:-MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, f"{len(marked)} {fault}")
@@ -409,9 +405,8 @@ class Anthropic(BlockFormat):
         """Yield the fields that are not there, of the message and its blocks."""
         yield from find_absent_fields(message, "content")
         for place, block in enumerate_items(message, "content"):
-            yield from find_absent_fields(
-                block, "type", *_REQUIRED_FIELDS.get(read_word_field(block, "type"), ()), at=place
-            )
+            names = _REQUIRED_FIELDS.get(read_word_field(block, "type"), ())
+            yield from find_absent_fields(block, "type", *names, at=place)
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -455,13 +450,9 @@ class Anthropic(BlockFormat):
         """Return the text of a text block; "" of any other."""
         return (get(block, "text") or "") if get(block, "type") == "text" else ""
 
-    def with_call_id(self, block: Any, id_: str) -> Any:
-        """Return the call with this id."""
-        return with_field(block, "id", id_)
-
-    def with_result_id(self, block: Any, id_: str) -> Any:
-        """Return the result, to the call with this id."""
-        return with_field(block, "tool_use_id", id_)
+    def with_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id, or the result to that call."""
+        return with_field(block, "id" if self.is_call(block) else "tool_use_id", id_)
 
 
 _FORMAT: Anthropic = Anthropic()
@@ -494,15 +485,11 @@ class _ClaudeBlocks(MessageContent):
         if kind == "text":
             self.add_text(read_text_field(part, "text"))
         elif kind == "tool_use":
-            self.calls.append(
-                Call(read_id_field(part, "id"), read_text_field(part, "name"), as_json(get(part, "input") or {}))
-            )
+            arguments = as_json(get(part, "input") or {})
+            self.calls.append(Call(read_id_field(part, "id"), read_text_field(part, "name"), arguments))
         elif kind == "tool_result":
-            id_, content, is_error = (
-                read_id_field(part, "tool_use_id"),
-                get(part, "content"),
-                bool(get(part, "is_error")),
-            )
+            id_, content = read_id_field(part, "tool_use_id"), get(part, "content")
+            is_error = bool(get(part, "is_error"))
             if isinstance(content, str):
                 self.answers.append(Answer(id_, content, is_error))
             else:
@@ -529,8 +516,6 @@ def _edit_block(block: Any, edit: Edit) -> Any:
         content, slot = get(block, "content"), Slot("answer", read_id_field(block, "tool_use_id"))
         edited = Editor(edit, slot, slot).content(content)
         return block if edited is content else {**to_plain_dict(block), "content": edited}
-    return (
-        block
-        if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES
-        else Editor(edit, spoken=_SPOKEN_TYPES).edit_part(block)
-    )
+    if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES:
+        return block
+    return Editor(edit, spoken=_SPOKEN_TYPES).edit_part(block)

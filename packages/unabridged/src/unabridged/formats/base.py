@@ -166,11 +166,9 @@ class Format(Protocol):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        ...
 
     def claims(self, message: Message) -> bool:
         """Return whether only this format writes messages like this one."""
-        ...
 
     def text(self, role: Literal["user", "assistant"], text: str) -> Message:
         """Return a new message with just this text."""
@@ -181,18 +179,15 @@ class Format(Protocol):
 
         None when only a real result would do.
         """
-        ...
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed.
 
         A media piece for which other text is returned becomes a text piece.
         """
-        ...
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
-        ...
 
     def takes_role(self, message: Message) -> bool:
         """Return whether the message has a role that the provider knows, or needs none."""
@@ -218,11 +213,9 @@ class Format(Protocol):
 
     def with_call_ids(self, raw: Any, ids: Sequence[str | None]) -> Any:
         """Return a unit with these ids for its calls, those with None left out; None when nothing remains."""
-        ...
 
     def with_answered_id(self, raw: Any, id_: str) -> Any:
         """Return a unit that is a result, now to this call."""
-        ...
 
 
 def read_message_at(index: int, message: Message, format_: Format) -> View:

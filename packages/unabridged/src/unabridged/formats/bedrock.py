@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from unabridged.formats.anthropic import (
@@ -19,7 +19,7 @@ from unabridged.formats.anthropic import (
     move_system_messages,
     must_think_first,
 )
-from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot
+from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoing, Provider, Slot
 from unabridged.formats.blocks import BlockFormat, find_trailing_space, has_late_results, has_late_thinking
 from unabridged.formats.fields import (
     Unreadable,
@@ -109,6 +109,11 @@ def _is_claude(outgoing: Outgoing) -> bool:
     return "claude" in (outgoing.model or "").lower()
 
 
+def _build_block_rule(name: str, is_wrong: Callable[[Any], bool], fault: str) -> LegalityRule:
+    """Return a rule on each block of a message."""
+    return build_message_rule(name, lambda message: any(map(is_wrong, _FORMAT.blocks(message))), fault)
+
+
 def _find_turns_that_meet(outgoing: Outgoing) -> Iterator[Finding]:
     """Find turns that follow another of the same side, message by message; system messages do not count."""
     before = ""
@@ -137,9 +142,8 @@ def _find_unsigned_thinking(outgoing: Outgoing) -> Iterator[Finding]:
 
 def _find_surplus_cache_points(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache points before the last four; those of the system prompt and the tools are not seen here."""
-    points = [
-        i for i, message in outgoing.list_sent_messages() for block in _FORMAT.blocks(message) if _is_cache_point(block)
-    ]
+    sent = outgoing.list_sent_messages()
+    points = [i for i, message in sent for block in _FORMAT.blocks(message) if _is_cache_point(block)]
     fault = f"{len(points)} cache points, and {MAX_CACHE_MARKS} may be: leave out the earlier ones"
     for index in sorted(set(points[:-MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, fault)
@@ -160,15 +164,9 @@ class Bedrock(Provider):
             lambda message: isinstance(get(message, "content"), str),
             'has a text as its content: put it into a list, [{"text": …}]',
         ),
-        build_message_rule(
-            "blank-text",
-            lambda message: any(map(_is_blank, _FORMAT.blocks(message))),
-            "has a blank text block: leave it out",
-        ),
-        build_message_rule(
-            "silent-error",
-            lambda message: any(map(_is_silent_error, _FORMAT.blocks(message))),
-            "has a toolResult with the status error and no content: say what failed",
+        _build_block_rule("blank-text", _is_blank, "has a blank text block: leave it out"),
+        _build_block_rule(
+            "silent-error", _is_silent_error, "has a toolResult with the status error and no content: say what failed"
         ),
         build_message_rule(
             "results-first", _has_late_results, "has a toolResult behind other blocks: put results first"
@@ -194,13 +192,9 @@ class Bedrock(Provider):
         if not outgoing.is_own_format:
             return begin_with_user(outgoing)
         # A result that was left out may have left a cache point alone.
-        outgoing = begin_with_user(
-            remove_messages(outgoing, lambda i, _: not _has_content((outgoing.messages or ())[i]))
-        )
-        go_on, noted = (
-            outgoing.format.text("user", CONTINUE_TEXT),
-            outgoing.format.text("assistant", ACKNOWLEDGEMENT_TEXT),
-        )
+        messages, make = outgoing.messages or (), outgoing.format.text
+        outgoing = begin_with_user(remove_messages(outgoing, lambda i, _: not _has_content(messages[i])))
+        go_on, noted = make("user", CONTINUE_TEXT), make("assistant", ACKNOWLEDGEMENT_TEXT)
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
@@ -217,10 +211,8 @@ class Bedrock(Provider):
 
 def _clean_blocks(message: Message, outgoing: Outgoing) -> Message:
     """Return the message with no block that is refused for itself; as it is when there was none."""
-    blocks = _FORMAT.blocks(message)
-    kept = [
-        block for block in blocks if not (_is_blank(block) or (_is_claude(outgoing) and _is_unsigned_thinking(block)))
-    ]
+    blocks, signs = _FORMAT.blocks(message), _is_claude(outgoing)
+    kept = [block for block in blocks if not (_is_blank(block) or (signs and _is_unsigned_thinking(block)))]
     if must_think_first(outgoing.model) and has_late_thinking(_FORMAT, kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     while _ends_in_thinking({"content": kept}):
@@ -243,14 +235,11 @@ def _drop_early_points(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with the last four cache points and no others."""
     contents = [(message, _FORMAT.blocks(message)) for message in messages]
     surplus = iter(range(sum(_is_cache_point(block) for _, blocks in contents for block in blocks) - MAX_CACHE_MARKS))
-    kept = [
-        [block for block in blocks if not _is_cache_point(block) or next(surplus, None) is None]
-        for _, blocks in contents
-    ]
-    return [
-        message if len(left) == len(blocks) else _FORMAT.with_blocks(message, left)
-        for (message, blocks), left in zip(contents, kept, strict=True)
-    ]
+    left: list[Message] = []
+    for message, blocks in contents:
+        kept = [block for block in blocks if not _is_cache_point(block) or next(surplus, None) is None]
+        left.append(message if len(kept) == len(blocks) else _FORMAT.with_blocks(message, kept))
+    return left
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -337,13 +326,10 @@ class BedrockConverse(BlockFormat):
         """Return whether there is more than cache points."""
         return not all(map(_is_cache_point, blocks))
 
-    def with_call_id(self, block: Any, id_: str) -> Any:
-        """Return the call with this id."""
-        return {"toolUse": {**block["toolUse"], "toolUseId": id_}}
-
-    def with_result_id(self, block: Any, id_: str) -> Any:
-        """Return the result, to the call with this id."""
-        return {"toolResult": {**block["toolResult"], "toolUseId": id_}}
+    def with_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id, or the result to that call."""
+        kind = _find_block_kind(block)
+        return {kind: {**block[kind], "toolUseId": id_}}
 
 
 _FORMAT: BedrockConverse = BedrockConverse()

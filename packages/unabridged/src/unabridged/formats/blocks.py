@@ -18,23 +18,18 @@ class BlockFormat(Format, Protocol):
 
     def blocks(self, message: Message) -> Sequence[Any]:
         """Return the blocks of the message."""
-        ...
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy of the message with these blocks."""
-        ...
 
     def is_call(self, block: Any) -> bool:
         """Return whether the block is a call of a tool that the caller runs."""
-        ...
 
     def is_result(self, block: Any) -> bool:
         """Return whether the block is the result of such a call."""
-        ...
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking."""
-        ...
 
     def read_block_text(self, block: Any) -> str:  # noqa: ARG002 - for those whose provider looks at it
         """Return the text of a text block; "" of any other, and where no rule asks for it."""
@@ -44,13 +39,8 @@ class BlockFormat(Format, Protocol):
         """Return whether a message of these blocks says anything."""
         return bool(blocks)
 
-    def with_call_id(self, block: Any, id_: str) -> Any:
-        """Return the call with this id."""
-        ...
-
-    def with_result_id(self, block: Any, id_: str) -> Any:
-        """Return the result, to the call with this id."""
-        ...
+    def with_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id, or the result to that call."""
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without thinking blocks; the same object when it has none; None when nothing would be left."""
@@ -104,13 +94,13 @@ class BlockFormat(Format, Protocol):
             if not self.is_call(block):
                 blocks.append(block)
             elif (id_ := next(new_ids)) is not None:
-                blocks.append(self.with_call_id(block, id_))
+                blocks.append(self.with_id(block, id_))
         spoken = [block for block in blocks if not self.is_thinking(block)]
         return self.with_blocks(raw, blocks) if self.has_content(spoken) else None
 
     def with_answered_id(self, raw: list[Any], id_: str) -> list[Any]:
         """Return the result, to this call."""
-        return [self.with_result_id(block, id_) for block in raw]
+        return [self.with_id(block, id_) for block in raw]
 
 
 def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:

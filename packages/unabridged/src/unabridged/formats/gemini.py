@@ -56,11 +56,9 @@ _MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video
 _TEXT_FIELDS = ("result", "output", "error")
 """Fields of a response under which its text stands alone."""
 _REQUIRED_FIELDS = {
-    "function_call": ("name",),
-    "function_response": ("name", "response"),
-    "inline_data": ("mime_type", "data"),
+    "function_call": ("name",), "function_response": ("name", "response"), "inline_data": ("mime_type", "data"),
     "file_data": ("file_uri",),
-}
+}  # fmt: skip
 """Fields of what a part may hold that are not taken as missing."""
 _FIELDS_BESIDE = frozenset({"thought", "thought_signature", "thoughtSignature", "text"})
 
@@ -160,12 +158,8 @@ def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
 
     Of Chat's messages only where other calls have one: a client that keeps signatures elsewhere shows none at all.
     """
-    messages = outgoing.messages
-    if (
-        not (outgoing.is_own_format or isinstance(outgoing.format, OpenAIChat))
-        or messages is None
-        or not _signs_calls(outgoing.model)
-    ):
+    messages, shows = outgoing.messages, outgoing.is_own_format or isinstance(outgoing.format, OpenAIChat)
+    if messages is None or not (shows and _signs_calls(outgoing.model)):
         return
     signatures = [[_read_call_signature(call) for call in _list_signable_calls(message)] for message in messages]
     if not outgoing.is_own_format and not any(map(any, signatures)):
@@ -195,9 +189,8 @@ def _add_stand_in_signature(message: Message) -> Message:
     if parts := get_either_name(message, "parts"):
         first = next(part for part in parts if get_either_name(part, "function_call"))
         sign = _STAND_IN_SIGNATURE if isinstance(first, Mapping) else _STAND_IN_SIGNATURE.encode()
-        return replace_fields(
-            message, parts=[replace_fields(p, thought_signature=sign) if p is first else p for p in parts]
-        )
+        signed = [replace_fields(part, thought_signature=sign) if part is first else part for part in parts]
+        return replace_fields(message, parts=signed)
     first, *others = get(message, "tool_calls")
     extra = {**to_plain_dict(get(first, "extra_content") or {})}
     extra["google"] = {**to_plain_dict(extra.get("google") or {}), "thought_signature": _STAND_IN_SIGNATURE}
@@ -211,9 +204,8 @@ def _join_responses(outgoing: Outgoing) -> Outgoing:
     for view, message in zip(outgoing.views, outgoing.messages or (), strict=True):
         joins, answers = answers and bool(view.answers), bool(view.answers) and view.role == "user"
         if joins and answers:
-            messages[-1] = replace_fields(
-                messages[-1], parts=[*get_either_name(messages[-1], "parts"), *get_either_name(message, "parts")]
-            )
+            before, parts = get_either_name(messages[-1], "parts"), get_either_name(message, "parts")
+            messages[-1] = replace_fields(messages[-1], parts=[*before, *parts])
         else:
             messages.append(message)
     return outgoing.with_messages(messages) if len(messages) < len(outgoing.views) else outgoing
@@ -291,9 +283,8 @@ class GeminiContents(BlockFormat):
         for place, part in enumerate_items(message, "parts"):
             for kind, names in _REQUIRED_FIELDS.items():
                 if (content := get_either_name(part, kind)) is not None:
-                    yield from (
-                        f"{place}.{kind}.{name}" for name in names if get_either_name(content, name) in (None, "")
-                    )
+                    absent = (name for name in names if get_either_name(content, name) in (None, ""))
+                    yield from (f"{place}.{kind}.{name}" for name in absent)
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -338,13 +329,14 @@ class GeminiContents(BlockFormat):
         """Return whether any part is more than an empty text or a thought."""
         return any(map(_says_something, blocks))
 
-    def with_call_id(self, block: Any, id_: str) -> Any:
-        """Return the call with this id; with none, where it is the place of a call."""
-        return _set_function_id(block, "function_call", id_)
-
-    def with_result_id(self, block: Any, id_: str) -> Any:
-        """Return the response, to the call with this id."""
-        return _set_function_id(block, "function_response", id_)
+    def with_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id, or the response to it; without an id, where it is the place of a call."""
+        key = "function_call" if self.is_call(block) else "function_response"
+        function = get_either_name(block, key)
+        own_id, is_place = read_text_field(function, "id"), _is_place_id(id_, read_text_field(function, "name"))
+        if (own_id or id_) == id_ and (is_place or own_id):
+            return block
+        return replace_fields(block, **{key: replace_fields(function, id=None if is_place else id_)})
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
@@ -393,14 +385,6 @@ class _PlaceCounter:
 def _is_place_id(id_: str, name: str) -> bool:
     """Return whether an id is one of ours: the name of a function and the number of its call."""
     return id_.startswith(f"{name}#") and id_[len(name) + 1 :].isdigit()
-
-
-def _set_function_id(part: Any, key: str, id_: str) -> Any:
-    function = get_either_name(part, key)
-    own_id, is_place = read_text_field(function, "id"), _is_place_id(id_, read_text_field(function, "name"))
-    if (own_id or id_) == id_ and (is_place or own_id):
-        return part
-    return replace_fields(part, **{key: replace_fields(function, id=None if is_place else id_)})
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -460,8 +444,7 @@ class _GeminiParts(MessageContent):
                 self.reasoning.append(Reasoning("", signature))
         if call := get_either_name(part, "function_call"):
             id_, name, place = self._called.identify_next(call)
-            arguments = as_json(_read_object_field(call, "args"))
-            self.calls.append(Call(id_, name, arguments, place))
+            self.calls.append(Call(id_, name, as_json(_read_object_field(call, "args")), place))
         elif response := get_either_name(part, "function_response"):
             self._add_response(response)
         elif (media := _read_media(part)) is not None:
@@ -470,10 +453,8 @@ class _GeminiParts(MessageContent):
             self._add_provider_tools(part)
 
     def _add_response(self, response: Any) -> None:
-        result, (id_, _, _) = (
-            _ResponseText.from_response(get_either_name(response, "response")),
-            self._answered.identify_next(response),
-        )
+        result = _ResponseText.from_response(get_either_name(response, "response"))
+        id_, _, _ = self._answered.identify_next(response)
         self.answers.append(Answer(id_, result.text, result.is_error))
         media = map(_read_media, read_list_field(response, "parts", "a list of parts"))
         self.media += [one for one in media if one is not None]
@@ -533,9 +514,8 @@ class _PartEditor:
             return self._edit_call(part, call)
         if response := get_either_name(part, "function_response"):
             return self._edit_response(part, response)
-        return (
-            self._edit_provider_tools(part) if (media := _read_media(part)) is None else self._edit_media(part, media)
-        )
+        media = _read_media(part)
+        return self._edit_provider_tools(part) if media is None else self._edit_media(part, media)
 
     def _edit_text(self, part: Any) -> Any:
         old = part if isinstance(part, str) else get_either_name(part, "text")
@@ -576,21 +556,12 @@ class _PartEditor:
         return {"text": new} if isinstance(part, Mapping) else type(part)(text=new)
 
     def _edit_provider_tools(self, part: Any) -> Any:
-        if (execution := get_either_name(part, "code_execution_result")) and (
-            old := read_text_field(execution, "output")
-        ):
-            new = self._edit(Slot("attached"), old)
-            return (
-                part
-                if new == old
-                else replace_fields(part, code_execution_result=replace_fields(execution, output=new))
-            )
-        if tool_response := get_either_name(part, "tool_response"):
-            fields = _read_object_field(tool_response, "response")
-            edited = edit_leaves(fields, lambda text: self._edit(Slot("attached"), text))
-            return (
-                part
-                if edited is fields
-                else replace_fields(part, tool_response=replace_fields(tool_response, response=edited))
-            )
+        execution, response = get_either_name(part, "code_execution_result"), get_either_name(part, "tool_response")
+        if execution and (old := read_text_field(execution, "output")):
+            if (new := self._edit(Slot("attached"), old)) != old:
+                return replace_fields(part, code_execution_result=replace_fields(execution, output=new))
+        elif response:
+            fields = _read_object_field(response, "response")
+            if (edited := edit_leaves(fields, lambda text: self._edit(Slot("attached"), text))) is not fields:
+                return replace_fields(part, tool_response=replace_fields(response, response=edited))
         return part

@@ -73,12 +73,10 @@ class ChatCompletions(Provider):
 
     def clean(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages and empty lists of calls."""
+        if not outgoing.is_own_format:
+            return outgoing
         kept = [_clean_message(message) for _, message in outgoing.list_sent_messages()]
-        return (
-            outgoing.with_messages([message for message in kept if message is not None])
-            if outgoing.is_own_format
-            else outgoing
-        )
+        return outgoing.with_messages([message for message in kept if message is not None])
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -114,9 +112,8 @@ class OpenAIChat(Format):
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a tool message or one with `tool_calls`: this format alone writes them."""
-        return read_word_field(message, "role") in {"tool", "function"} or bool(
-            get(message, "tool_calls") or get(message, "function_call")
-        )
+        is_answer = read_word_field(message, "role") in {"tool", "function"}
+        return is_answer or bool(get(message, "tool_calls") or get(message, "function_call"))
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """Return a tool message."""

@@ -32,13 +32,9 @@ from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
 _CALL_FIELDS = {
-    "function_call": "arguments",
-    "custom_tool_call": "input",
-    "local_shell_call": "action",
-    "shell_call": "action",
-    "computer_call": "action",
-    "apply_patch_call": "operation",
-}
+    "function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action", "shell_call": "action",
+    "computer_call": "action", "apply_patch_call": "operation",
+}  # fmt: skip
 _EXTRA_FIELDS = ("actions", "pending_safety_checks", "acknowledged_safety_checks", "namespace", "environment")
 _OUTPUT_TYPES = frozenset(f"{kind}_output" for kind in _CALL_FIELDS)
 # calls that the provider itself answered: the result is inside the item
@@ -55,11 +51,9 @@ _TYPES_THAT_NEED_ID = frozenset({
 _PLACEHOLDER_ID = "__fake_id__"
 """Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
 _EDITABLE_FIELDS = {
-    "message": "content",
-    "function_call": "arguments",
-    "custom_tool_call": "input",
+    "message": "content", "function_call": "arguments", "custom_tool_call": "input",
     **dict.fromkeys(_OUTPUT_TYPES - {"computer_call_output"}, "output"),
-}
+}  # fmt: skip
 """Type of the item -> the field with what can be edited. A screenshot can't: only another one may stand there."""
 
 
@@ -262,9 +256,8 @@ def _read_other_item(message: Message, kind: str) -> View:
         return content.add_all(get(message, "content")).build_view(role, origin)
     if kind in _CALL_FIELDS:
         written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
-        content.calls = [
-            Call(_read_call_id(message), read_text_field(message, "name") or kind, as_json(_to_plain_json(written)))
-        ]
+        name = read_text_field(message, "name") or kind
+        content.calls = [Call(_read_call_id(message), name, as_json(_to_plain_json(written)))]
         _attach_extra(content, message)
     else:
         content.add_attached(message)
@@ -295,6 +288,5 @@ def _read_output(message: Message) -> View:
     view = content.build_answer_view(_read_call_id(message))
     if not extra.others:
         return view
-    return replace(
-        view, attached=tuple(extra.attached), unread_digest=view.unread_digest + compute_digest(extra.others)
-    )
+    digest = view.unread_digest + compute_digest(extra.others)
+    return replace(view, attached=tuple(extra.attached), unread_digest=digest)

@@ -54,10 +54,8 @@ def find_fields_missing_in_parts(message: Any) -> Iterator[str]:
     """Yield the fields that are not there in the parts of a content: each has its type, and one of text its text."""
     for place, part in enumerate_items(message, "content"):
         yield from find_absent_fields(part, "type", at=place)
-        if read_word_field(part, "type") in TEXT_TYPES:
-            yield from find_absent_fields(
-                part, "refusal" if read_word_field(part, "type") == "refusal" else "text", at=place
-            )
+        if (kind := read_word_field(part, "type")) in TEXT_TYPES:
+            yield from find_absent_fields(part, "refusal" if kind == "refusal" else "text", at=place)
 
 
 class MessageContent:
@@ -255,13 +253,14 @@ def read_media(part: Any) -> Media | None:
         return Media("audio", f"audio/{read_text_field(audio, 'format') or 'wav'}", read_text_field(audio, "data"))
     if kind in {"file", "input_file"}:
         file = get(part, "file") or part
-        data = (
-            read_text_field(file, "file_data") or read_text_field(file, "file_url") or read_text_field(file, "file_id")
-        )
-        return Media(
-            "document", read_mime_type(data) or "application/pdf", data, name=read_text_field(file, "filename")
-        )
+        data, name = _read_first_text(file, "file_data", "file_url", "file_id"), read_text_field(file, "filename")
+        return Media("document", read_mime_type(data) or "application/pdf", data, name=name)
     return _read_source(part, kind) if kind in {"image", "document"} else None
+
+
+def _read_first_text(holder: Any, *keys: str) -> str:
+    """Return the first of these fields that holds a text."""
+    return next(filter(None, (read_text_field(holder, key) for key in keys)), "")
 
 
 def _read_source(part: Any, kind: str) -> Media | None:
@@ -269,12 +268,7 @@ def _read_source(part: Any, kind: str) -> Media | None:
     source = get(part, "source") or {}
     if read_word_field(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
         return None
-    data = (
-        read_text_field(source, "data")
-        or read_text_field(source, "url")
-        or read_text_field(source, "file_id")
-        or read_text_field(source, "content")
-    )
+    data = _read_first_text(source, "data", "url", "file_id", "content")
     data = data or read_text_field(part, "url")  # what a code interpreter drew
     mime, name = read_text_field(source, "media_type"), read_text_field(part, "title")
     return Media("image" if kind == "image" else "document", mime, data, name=name)
@@ -328,9 +322,8 @@ def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any
     if (fields := _read_fields(value)) is None:
         return value
     kept = _CALL_FIELDS | _SHOWN_FIELDS if read_media(value) is not None else _CALL_FIELDS
-    edited = {
-        k: item if k in kept or _is_metadata_field(k) else edit_leaves(item, on_text, k) for k, item in fields.items()
-    }
+    kept = kept.union(filter(_is_metadata_field, fields))
+    edited = {name: item if name in kept else edit_leaves(item, on_text, name) for name, item in fields.items()}
     return value if are_same_objects([*edited.values()], [*fields.values()]) else edited
 
 

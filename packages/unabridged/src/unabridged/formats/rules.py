@@ -14,14 +14,12 @@ ACKNOWLEDGEMENT_TEXT = "Understood."
 """The assistant's turn that is put in where two of the user's meet."""
 
 
-def build_message_rule(
-    name: str, is_wrong: Callable[[Message], bool], fault: str, *, last: bool = False
-) -> LegalityRule:
+def build_message_rule(name: str, wrong: Callable[[Message], bool], fault: str, *, last: bool = False) -> LegalityRule:
     """Return a rule on each message as the provider reads it, or on the `last`; `fault` follows "message 3"."""
 
     def rule(outgoing: Outgoing) -> Iterator[Finding]:
         for index, message in outgoing.list_sent_messages(last=last):
-            if is_wrong(message):
+            if wrong(message):
                 yield Finding(name, index, f"message {index}{', the last,' if last else ''} {fault}")
 
     return rule
@@ -61,7 +59,5 @@ def remove_messages(outgoing: Outgoing, is_wrong: Callable[[int, View], bool]) -
 
 def is_silent_view(view: View) -> bool:
     """Return whether the message has no content at all."""
-    content = (
-        view.text or view.calls or view.answers or view.media or view.reasoning or view.attached or view.unread_digest
-    )
-    return not content and not view.opaque
+    said = view.text or view.calls or view.answers or view.attached or view.unread_digest
+    return not (said or view.media or view.reasoning or view.opaque)

@@ -36,8 +36,7 @@ def find_difference(old: Sequence[Message], new: Sequence[Message]) -> Differenc
     places: dict[int, list[int]] = {}
     for i in range(stop_old - 1, start - 1, -1):
         places.setdefault(id(old[i]), []).append(i)
-    kept: dict[int, int] = {}
-    came: list[int] = []
+    kept, came = dict[int, int](), list[int]()
     position = start - 1
     for j in range(start, stop_new):
         candidates = places.get(id(new[j]), [])
@@ -79,9 +78,8 @@ def apply_backward(
 
     `put_back` has what went, by its place in `before`. A list that ends within the result gives as much as is there.
     """
-    before = (
-        record.before[: len(messages) - position] if len(messages) < position + len(record.after) else record.before
-    )
+    is_cut_off = len(messages) < position + len(record.after)
+    before = record.before[: len(messages) - position] if is_cut_off else record.before
     region = [messages[position + went] if isinstance(went, int) else put_back[i] for i, went in enumerate(before)]
     return [*messages[:position], *region, *messages[position + len(record.after) :]]
 
@@ -96,8 +94,7 @@ def pair_replacements(before: Sequence[Any], after: int, ours: Collection[int]) 
 
     `after` is the number of its places, `ours` those of turns that are wholly our own.
     """
-    pairs: dict[int, int] = {}
-    went: list[int] = []
+    pairs, went = dict[int, int](), list[int]()
     place = 0
     for i, slot in enumerate((*before, after)):
         if not isinstance(slot, int):

@@ -13,13 +13,7 @@ from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.authorship import separate_inserted_blocks
 from unabridged.errors import ArchiveError
 from unabridged.formats.base import Format, Message
-from unabridged.history.difference import (
-    apply_forward,
-    carry_over_edit,
-    compute_prefix_digests,
-    find_replacements,
-    replace_call_ids,
-)
+from unabridged.history import difference
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX, AppliedRecord, RecordCache, fetch_messages
 from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
@@ -32,11 +26,9 @@ _CLEARED_PREFIX = "cleared: "
 
 def compute_keys(views: Sequence[View], seed: str) -> list[str]:
     """Return the key of each prefix. Whether a person speaks next is part of it: it decides what is still open."""
-    keys = compute_prefix_digests((view.meaning_digest for view in views), seed)
-    return [
-        f"{key}{'+' if i < len(views) and views[i].role == 'user' and not views[i].answers else '-'}"
-        for i, key in enumerate(keys)
-    ]
+    keys = difference.compute_prefix_digests((view.meaning_digest for view in views), seed)
+    speaks = [view.role == "user" and not view.answers for view in views]
+    return [f"{key}{'+' if speaks_next else '-'}" for key, speaks_next in zip(keys, [*speaks, False], strict=True)]
 
 
 def make_record_id(key: str, generation: int = 0, *, by_model: bool = False) -> str:
@@ -101,17 +93,14 @@ def _covers_prefix(record: Record, keys: Sequence[str], first: int) -> bool:
 
 def apply_record(archive: Archive, record: Record, messages: Sequence[Message], format_: Format) -> list[Message]:
     """Return the list with the recorded compaction in it: the same every time, with the ids and marks of today."""
-    exchanged = find_replacements(record)
+    exchanged = difference.find_replacements(record)
     went = {j: cast("str", record.before[i]) for j, i in exchanged.items()}
     came = {j: digest for j, digest in enumerate(record.after) if digest is not None}
     stored = fetch_messages(archive, record.scope, (*came.values(), *went.values()))
-    inserted = {
-        j: carry_over_edit(stored[digest], stored[went[j]], messages[record.start + exchanged[j]])
-        if j in exchanged
-        else stored[digest]
-        for j, digest in came.items()
-    }
-    new = apply_forward(record, messages, inserted)
+    inserted = {j: stored[digest] for j, digest in came.items()}
+    for j, i in exchanged.items():
+        inserted[j] = difference.carry_over_edit(inserted[j], stored[went[j]], messages[record.start + i])
+    new = difference.apply_forward(record, messages, inserted)
     for j in inserted:
         if j not in exchanged:
             _answer_current_calls(new, record.start + j, format_)
@@ -131,14 +120,14 @@ def _answer_current_calls(messages: list[Message], index: int, format_: Format) 
         others = {answer.call_id for i, view in enumerate(views) if i != index for answer in view.answers}
         free = [call.id for call in calls if others.isdisjoint(call.ids)][-len(stale) :]  # the last that nobody answers
         ids = dict(zip(stale, free, strict=False))
-        messages[index] = replace_call_ids(messages[index], format_.answers_by, ids)
+        messages[index] = difference.replace_call_ids(messages[index], format_.answers_by, ids)
 
 
 def read_cleared_originals(
     archive: Archive, records: RecordCache, views: Sequence[View], format_: Format, wanted: Iterable[int]
 ) -> dict[int, View]:
     """Return what the wanted messages said before they were cleared, by index: a summary is made from that."""
-    originals_by_index: dict[int, View] = {}
+    found_by_index: dict[int, View] = {}
     left = {i: views[i] for i in wanted if _CLEARED_PREFIX in views[i].whole_text()}
     while left:  # once for each clearing that took something out of the same message
         hashes: dict[Scope, dict[int, str]] = {}
@@ -150,18 +139,17 @@ def read_cleared_originals(
         for scope, digests in hashes.items():
             originals = fetch_messages(archive, scope, digests.values())
             left |= {i: format_.read(originals[digest]) for i, digest in digests.items()}
-        originals_by_index |= {
-            i: separate_inserted_blocks(view).with_origin(views[i].origin) for i, view in left.items()
-        }
+        for i, view in left.items():
+            found_by_index[i] = separate_inserted_blocks(view).with_origin(views[i].origin)
         left = {i: view for i, view in left.items() if _CLEARED_PREFIX in view.whole_text()}
-    return originals_by_index
+    return found_by_index
 
 
 def _find_replaced_hash(record: Record, view: View) -> str | None:
     """Return the hash of the message that the record exchanged for this one; None when it did not."""
     marks = record.data.get("marks", [])
     places = [j for j, put_in in enumerate(record.after) if put_in is not None]
-    stands_for = find_replacements(record)
+    stands_for = difference.find_replacements(record)
     for j, mark in zip(places, marks, strict=True):
         if mark == view.meaning_digest and j in stands_for:
             return cast("str", record.before[stands_for[j]])

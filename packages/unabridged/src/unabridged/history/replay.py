@@ -172,9 +172,8 @@ def _refuse_leftovers(archive: Archive, scope: Scope, search: _RecordSearch, row
             'original can\'t be rebuilt exactly. Replay the list as it was given back, or pass unknown="keep".'
         )
     views = assign_origins([row.view for row in rows])
-    unknown = [
-        i for i in map(find_summary_turn_id, (v for v in views if v.origin != "tool")) if i and search.is_unknown(i)
-    ]
+    ids = (find_summary_turn_id(view) for view in views if view.origin != "tool")
+    unknown = [id_ for id_ in ids if id_ and search.is_unknown(id_)]
     if unknown:
         raise ArchiveError(
             f"the list holds the summary turn of record {unknown[0]}, and there is no such record {where}: was it made "
@@ -227,9 +226,8 @@ class _RecordSearch:
         matches = (_match_exactly(record, rows) or _match_by_marks(record, rows, places) for record in named)
         best = next(filter(None, matches), None)
         age = _sort_key(best.record) if best else None
-        unnamed = [
-            record for record in self._select_newer(self._iterate_records(), age) if not record.data.get("named")
-        ]
+        newer = self._select_newer(self._iterate_records(), age)
+        unnamed = [record for record in newer if not record.data.get("named")]
         others = (*unnamed, *self._select_newer(self._list_undone(), age))
         exact = next(filter(None, (_match_exactly(record, rows) for record in others)), None)
         if exact is not None or best is not None:
@@ -283,10 +281,8 @@ def _index_by_meaning(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:
 def _match_exactly(record: Record, rows: Sequence[ReplayedMessage]) -> AppliedRecord | None:
     """Return the record where it was made, when everything up to its end is as it left it."""
     stop = record.start + len(record.after)
-    if (
-        len(rows) < stop
-        or record.data.get("result") != compute_prefix_digests((row.view.meaning_digest for row in rows[:stop]), "")[-1]
-    ):
+    meanings = (row.view.meaning_digest for row in rows[:stop])
+    if len(rows) < stop or record.data.get("result") != compute_prefix_digests(meanings, "")[-1]:
         return None
     return AppliedRecord(record, record.start)
 

@@ -27,15 +27,10 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
     while start < len(views):
         stop = _find_calls_end(views, start, items=items)
         end = _find_answers_end(views, stop)
-        calls = [
-            (i, call)
-            for i in range(start, stop)
-            for call in views[i].calls
-            if not call.id.startswith(LEGACY_CALL_PREFIX)
-        ]
-        answers = [
-            (i, a) for i in range(stop, end) for a in views[i].answers if not a.call_id.startswith(LEGACY_CALL_PREFIX)
-        ]
+        every_call = ((i, call) for i in range(start, stop) for call in views[i].calls)
+        calls = [(i, call) for i, call in every_call if not call.id.startswith(LEGACY_CALL_PREFIX)]
+        every_answer = ((i, answer) for i in range(stop, end) for answer in views[i].answers)
+        answers = [(i, answer) for i, answer in every_answer if not answer.call_id.startswith(LEGACY_CALL_PREFIX)]
         if calls or answers:
             yield CallRound(calls, answers, end)
         start = max(end, start + 1)
@@ -106,12 +101,11 @@ def _find_missing_ids(outgoing: Outgoing) -> Iterator[Finding]:
 
 def _find_repeated_ids(outgoing: Outgoing, rounds: Sequence[CallRound]) -> Iterator[Finding]:
     """Find calls that share an id, in one round or in the whole conversation, and calls that are answered twice."""
-    calls = [[(i, call.id) for i, call in round_.calls if call.has_id] for round_ in rounds]
-    places = [{call.alias for _, call in round_.calls} for round_ in rounds]
-    answers = [
-        [(i, answer.call_id) for i, answer in round_.answers if answer.call_id not in known]
-        for round_, known in zip(rounds, places, strict=True)
-    ]
+    calls, answers = list[IndexedIds](), list[IndexedIds]()
+    for round_ in rounds:
+        places = {call.alias for _, call in round_.calls}
+        calls.append([(i, call.id) for i, call in round_.calls if call.has_id])
+        answers.append([(i, answer.call_id) for i, answer in round_.answers if answer.call_id not in places])
     again = _find_repeated_pairs(calls, together=outgoing.provider.unique_ids)
     yield from _build_findings("duplicate-call", again, "calls %s again: give each call an id of its own")
     again = _find_repeated_pairs(answers, together=outgoing.provider.pairs_anywhere)
@@ -176,9 +170,8 @@ def _build_findings(rule: str, pairs: IndexedIds, fault: str) -> Iterator[Findin
 def find_alternation_faults(outgoing: Outgoing) -> Iterator[Finding]:
     """Find where user and assistant do not take turns, the user first; calls, results and system do not count."""
     for index, role in find_missing_turns(outgoing.views):
-        yield Finding(
-            "strict-alternation", index, f"message {index} needs a turn of the {role} before it: put one there"
-        )
+        fault = f"needs a turn of the {role} before it: put one there"
+        yield Finding("strict-alternation", index, f"message {index} {fault}")
 
 
 def find_missing_turns(views: Sequence[View]) -> Iterator[tuple[int, Literal["user", "assistant"]]]:

@@ -40,10 +40,7 @@ def strip_thinking_from(
     """
     if rule != "bound":
         return list(messages)
-    rest = (
-        fmt.without_reasoning(message) if view.reasoning else message
-        for message, view in zip(messages[start:], views[start:], strict=True)
-    )
+    rest = [fmt.without_reasoning(messages[i]) if views[i].reasoning else messages[i] for i in range(start, len(views))]
     return [*messages[:start], *(message for message in rest if message is not None)]
 
 

@@ -48,8 +48,7 @@ def rejoin_calls_and_answers(units: Sequence[RepairUnit], outgoing: Outgoing, st
     answered = {slot.answer: slot for mine in slots for slot in mine if slot.answer is not None}
     # The round behind which there is nothing but answers.
     last = next((numbers[i] for i in range(len(units) - 1, -1, -1) if units[i].answer is None), -1)
-    laid: list[RepairUnit] = []
-    replies: list[tuple[_CallSlot, RepairUnit]] = []
+    laid, replies = list[RepairUnit](), list[tuple[_CallSlot, RepairUnit]]()
     stubs: list[tuple[_CallSlot, RepairUnit]] = []
     for index, unit in enumerate(units):
         if unit.answer is not None:
@@ -111,8 +110,7 @@ def _open_slots(units: Sequence[RepairUnit], numbers: Sequence[int], *, unique: 
 def _match_answers(units: Sequence[RepairUnit], numbers: Sequence[int], slots: Sequence[Sequence[_CallSlot]]) -> None:
     """Give each answer to the latest call before it that has none, else to a later call, else in place of a stub."""
     by_id: dict[str, list[_CallSlot]] = defaultdict(list)
-    latest: dict[str, _CallSlot] = {}
-    recent: list[_CallSlot] = []
+    latest, recent = dict[str, _CallSlot](), list[_CallSlot]()
     early: list[tuple[int, Answer]] = []
     for index, unit in enumerate(units):
         mine = [slot for slot in slots[index] if not slot.dropped]

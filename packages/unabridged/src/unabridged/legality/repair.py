@@ -9,8 +9,8 @@ from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect_message_format, get_format
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, MessageReader, Outgoing, RepairUnit, ThinkingRule
+from unabridged.formats.fields import get
 from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert_messages
-from unabridged.legality.form import find_malformed
 from unabridged.legality.pairing import find_alternation_faults, find_missing_turns, find_unpaired
 from unabridged.legality.reasoning import find_reasoning_rule, strip_thinking_from
 from unabridged.legality.rejoin import NO_RESULT, rejoin_calls_and_answers
@@ -19,6 +19,8 @@ from unabridged.messages import Call, View
 STRICT = "strict"
 """Stands for local servers whose templates want strict alternation, on top of their format's own rules."""
 PROVIDERS = (*KNOWN, STRICT)
+UNREPAIRABLE_RULES = frozenset({"empty-conversation", "unknown-role", "missing-field", "system-unsupported"})
+"""The rules whose faults `repair` can't mend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,8 @@ def _arrange_turns(outgoing: Outgoing) -> Outgoing:
     if not outgoing.strict:
         return outgoing
     texts = {"user": CONTINUE_TEXT, "assistant": ACKNOWLEDGEMENT_TEXT}
-    return insert_messages(
-        outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in find_missing_turns(outgoing.views)}
-    )
+    missing = find_missing_turns(outgoing.views)
+    return insert_messages(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in missing})
 
 
 def _report_side_effects(
@@ -169,3 +170,21 @@ def _report_side_effects(
 def _find_first_changed(before: Sequence[Message], after: Sequence[Message]) -> int:
     changed = (i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old is not new)
     return next(changed, min(len(before), len(after)))
+
+
+# -- messages that are no messages of their format ---------------------------------------------------------------------
+#
+# Nobody but their author can say what was meant, so nothing is mended here. A compaction leaves them as they are: a
+# server that is compatible with a provider may take more than the provider does.
+
+
+def find_malformed(outgoing: Outgoing) -> Iterator[Finding]:
+    """Find every message with an unknown role or without a field that its format requires."""
+    format_ = outgoing.format
+    for index, message in enumerate(outgoing.messages or ()):
+        if format_.roles and not format_.takes_role(message):
+            known = ", ".join(sorted(role for role in format_.roles if role))
+            said = f"message {index} has the role {get(message, 'role')!r}, which {format_.name} does not know"
+            yield Finding("unknown-role", index, f"{said}: give it one of {known}")
+        if missing := ", ".join(format_.missing(message)):
+            yield Finding("missing-field", index, f"message {index} is without {missing}: fill that in")

@@ -26,12 +26,9 @@ from unabridged.text_tools import neutralise_markup, to_one_line
 TOOL_OUTPUT: Final = "tool output"
 ATTACHED_MATERIAL: Final = "attached material, nobody's words"
 _AUTHOR_LABELS: Final = {
-    "person": "the user wrote",
-    "model": "the assistant wrote",
-    "tool": TOOL_OUTPUT,
-    "host": "the host wrote",
+    "person": "the user wrote", "model": "the assistant wrote", "tool": TOOL_OUTPUT, "host": "the host wrote",
     "summary": "a summary said",
-}
+}  # fmt: skip
 _UNKNOWN_AUTHOR: Final = "text of unknown origin"
 _MAX_OCCURRENCES: Final = 50_000
 """Looked at in one text: enough to find a good stretch in nearly any."""
@@ -61,16 +58,12 @@ def split_by_voice(part: Part, format_: Format | None = None) -> list[Attributed
     pieces = [AttributedText("the assistant thought", block.text) for block in view.reasoning if block.text]
     if view.text:
         pieces.append(AttributedText(whose, view.text))
-    pieces += [
-        AttributedText(
-            f"the assistant called {neutralise_markup(to_one_line(c.name, 80))}", _unescape_arguments(c.arguments)
-        )
-        for c in view.calls
-    ]
+    for call in view.calls:
+        name = neutralise_markup(to_one_line(call.name, 80))
+        pieces.append(AttributedText(f"the assistant called {name}", _unescape_arguments(call.arguments)))
     pieces += [AttributedText(f"{TOOL_OUTPUT}, an error" if a.error else TOOL_OUTPUT, a.text) for a in view.answers]
-    pieces += [
-        AttributedText(TOOL_OUTPUT if view.role == "assistant" else ATTACHED_MATERIAL, text) for text in view.attached
-    ]
+    material = TOOL_OUTPUT if view.role == "assistant" else ATTACHED_MATERIAL
+    pieces += [AttributedText(material, text) for text in view.attached]
     pieces += [AttributedText(f"an attached {media.kind}", _describe_media(media)) for media in view.media]
     return pieces or [AttributedText(whose, part.text)]
 

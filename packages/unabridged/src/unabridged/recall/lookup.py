@@ -69,9 +69,8 @@ def search(
     loosely = not hits and '"' in query
     if loosely:
         hits = find_hits(query.replace('"', " "))
-    found = gather_passages(
-        archive, scope, query, rank_hits(hits, query), limit, room=room, format=format, live=live or ()
-    )
+    best = rank_hits(hits, query)
+    found = gather_passages(archive, scope, query, best, limit, room=room, format=format, live=live or ())
     loosely = loosely and bool(found.results)
     at_least = len(hits) >= _MAX_HITS
     return replace(found, matches=len(hits), at_least=at_least, with_live=live is not None, loosely=loosely)
@@ -128,9 +127,8 @@ def search_each_thread(
         hits_of = archive.search_each(space, names, query[:MAX_QUERY_CHARACTERS], _MAX_HITS_EACH)
         for name, (hits, matches, is_all) in hits_of.items():
             scope = Scope(space, name)
-            found = gather_passages(
-                archive, scope, query, rank_hits(hits, query)[:limit], limit, room=room, format=format
-            )
+            best = rank_hits(hits, query)[:limit]
+            found = gather_passages(archive, scope, query, best, limit, room=room, format=format)
             pages[scope] = replace(found, matches=matches, at_least=not is_all)
     return {scope: pages[scope] for scope in scopes if scope in pages}
 
@@ -185,8 +183,9 @@ def rank_hits(hits: Sequence[Hit], query: str) -> list[Hit]:
     What is beside other good matches comes first: a question and its answer share few words. One sentence in a long log
     counts as much as if it stood alone. What an agent looked up before is archived, too, and comes last.
     """
-    originals = [hit for hit in hits if _ECHO_PATTERN.match(hit.text) is None]
-    echoes = [hit for hit in hits if _ECHO_PATTERN.match(hit.text) is not None]
+    originals, echoes = list[Hit](), list[Hit]()
+    for hit in hits:
+        (echoes if _ECHO_PATTERN.match(hit.text) else originals).append(hit)
     scores = _score_with_stretches(originals, query)
     by_turn: dict[int, float] = {}
     for hit, score in zip(originals, scores, strict=True):

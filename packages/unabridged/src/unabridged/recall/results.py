@@ -156,6 +156,5 @@ class Reading:
 
 def _make_visible(text: str) -> str:
     """Return the text with what can't be seen made visible, and with plain line feeds."""
-    return _INVISIBLE_PATTERN.sub(
-        lambda match: match[0].encode("unicode_escape").decode("ascii"), text.replace("\r\n", "\n")
-    )
+    text = text.replace("\r\n", "\n")
+    return _INVISIBLE_PATTERN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)

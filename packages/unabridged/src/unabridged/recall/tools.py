@@ -38,17 +38,13 @@ TOOL_DESCRIPTIONS: Final = {
         "or the number of a turn as it stands in brackets in the summary, for example 12 for [12]."
     ),
 }
+_PASSAGES: Final = f"Passages to show; {lookup.DEFAULT_RESULTS} if left out, fewer take less room."
 TOOL_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     SEARCH_TOOL: {
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "What to look for: the most telling words or names."},
-            "limit": {
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_RESULTS,
-                "description": f"Passages to show; {lookup.DEFAULT_RESULTS} if left out, fewer take less room.",
-            },
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": _PASSAGES},
         },
         "required": ["query"],
         "additionalProperties": False,
@@ -127,9 +123,8 @@ class Tools:
         if isinstance(ref, int) and not isinstance(ref, bool):
             ref = str(ref) if abs(ref) < 10**9 else "too large"
         if not isinstance(ref, str) or not ref.strip():
-            raise WrongArguments(
-                f'{READ_TOOL} needs `ref`, one that {SEARCH_TOOL} gave, or a turn\'s number: {{"ref": "12"}}.'
-            )
+            wanted = f"`ref`, one that {SEARCH_TOOL} gave, or a turn's number"
+            raise WrongArguments(f'{READ_TOOL} needs {wanted}: {{"ref": "12"}}.')
         offset = _read_whole_number(arguments, "offset", 0, (0, 10**12))
         return lookup.read(self.archive, self.scope, ref, offset, format=self.format).text()
 
