@@ -366,10 +366,10 @@ def warn_once(text: str) -> None:
 def _resolve_conditions(
     conditions: Iterable[Condition], window: int, budget: int, pick: Callable[[int, int], int]
 ) -> dict[Measure, int]:
-    """Return the conditions as numbers of tokens and messages; where tokens and a fraction meet, `pick` chooses one."""
+    """Return the conditions as numbers, a fraction as tokens; where tokens and a fraction meet, `pick` chooses one."""
     sizes: dict[Measure, int] = {}
     for measure, value in conditions:
-        unit: Measure = "messages" if measure == "messages" else "tokens"
+        unit: Measure = "tokens" if measure == "fraction" else measure
         size = min(int(value * window), budget) if measure == "fraction" else int(value)
         sizes[unit] = pick(size, sizes.get(unit, size))
     return sizes

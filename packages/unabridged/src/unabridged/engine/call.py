@@ -93,7 +93,7 @@ class MeasuredCall:
     @property
     def is_original_below_trigger(self) -> bool:
         """Return whether the original is below the trigger."""
-        return self.setup.trigger_reason(RequestSize(self.original_estimate, len(self.request.original))) is None
+        return self.setup.trigger_reason(RequestSize.of(self.original_estimate, self.request.original)) is None
 
     @property
     def is_bound(self) -> bool:
@@ -305,7 +305,7 @@ class CallRunner:
     def _is_record_lost(self, call: MeasuredCall) -> bool:
         """Return whether a compaction is due and the archive has lost the record that made the list."""
         receipt = call.request.start_receipt
-        if receipt is None or call.setup.trigger_reason(RequestSize(call.estimate, len(call.request.start))) is None:
+        if receipt is None or call.setup.trigger_reason(RequestSize.of(call.estimate, call.request.start)) is None:
             return False
         try:
             return call.setup.archive.record(Scope(receipt.namespace, receipt.thread), receipt.id) is None
@@ -322,7 +322,7 @@ class CallRunner:
         return decide(
             TriggerInput(
                 limits=setup.limits,
-                size=RequestSize(setup.tokens(call.estimate), len(call.request.start)),
+                size=RequestSize.of(setup.tokens(call.estimate), call.request.start),
                 estimate=call.estimate,
                 is_over=call.estimate > setup.limit,
                 attempts=attempts,
@@ -393,7 +393,7 @@ class CallRunner:
         call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for_answer(answer))
         setup = call.setup
         outlook = partial(Outlook, setup.tokens(call.estimate), setup.limits.budget)
-        trigger = setup.trigger_reason(RequestSize(call.estimate, len(messages)))
+        trigger = setup.trigger_reason(RequestSize.of(call.estimate, messages))
         if trigger is None or self.settings.off:
             return outlook(None)
         state = call.new_state()

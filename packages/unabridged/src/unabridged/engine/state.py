@@ -270,7 +270,7 @@ class State:
     @property
     def size(self) -> RequestSize:
         """Return what the trigger is compared with."""
-        return RequestSize(self.estimate, len(self.working.messages))
+        return RequestSize.of(self.estimate, self.working.messages)
 
     @property
     def lookup_scope(self) -> Scope:

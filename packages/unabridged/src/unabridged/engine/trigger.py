@@ -3,14 +3,15 @@
 A request below the trigger leaves as it came. The exceptions are options with a trigger of their own: `background`,
 and `Clear(payback=True)`. What a compaction must achieve for the trigger not to fire again at once is here too.
 
-For another measure: a name and a range in `settings`, a field of `RequestSize`, and its part of `find_message_goal`.
+For another measure: a name and a range in `settings`, a field of `RequestSize` that its `of` takes from the
+messages, and its part of `find_message_goal`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unabridged.settings import Limits
 
@@ -34,6 +35,11 @@ class RequestSize(NamedTuple):
 
     tokens: int
     messages: int
+
+    @classmethod
+    def of(cls, tokens: int, messages: Sequence[Any]) -> RequestSize:
+        """Return the size of a request of so many tokens with these messages. Every other measure is taken here."""
+        return cls(tokens, len(messages))
 
 
 @dataclass(slots=True)
