@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unabridged.formats import Message, detect_message_format, get_format
+from unabridged.formats import FORMATS, Message, detect_message_format, get_format
 from unabridged.formats.fields import to_plain_dict
 from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, MessageMatch, SessionFileError
 from unabridged.sessions.text import Progress, collect_entries, dump_line, encode_json, read_lines
@@ -31,7 +31,9 @@ def is_message(value: Any) -> bool:
         return False
     if "role" in value:
         return value["role"] in _ROLES
-    kind = value.get("type")
+    if "type" not in value:
+        return any(format_.claims(value) for format_ in FORMATS.values())
+    kind = value["type"]
     return isinstance(kind, str) and (kind in _ITEM_TYPES or kind.endswith(("_call", "_call_output", "_list_tools")))
 
 
