@@ -6,6 +6,7 @@ pose as one of ours, as a role, or as the end of the turn. People's words are ca
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -174,6 +175,14 @@ def find_common_cap(sizes: Sequence[int], total: int, floors: Sequence[int] | No
         return sum(max(min(size, height), floor) for size, floor in zip(sizes, least, strict=True))
 
     return max(0, bisect_right(range(max(sizes, default=0) + 1), total, key=needs) - 1)
+
+
+def parse_json(text: str, otherwise: Any = None) -> Any:
+    """Return the value that the JSON text holds; `otherwise` where it is no JSON, or nested too deep to be read."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def map_strings(value: Any, change: Callable[[str], Any]) -> Any:

@@ -14,7 +14,7 @@ from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.authorship import assign_origins, ends_in_action
 from unabridged.authorship.frames import load_frame_table
-from unabridged.authorship.turn_endings import ends_in_fence
+from unabridged.authorship.origin import ends_in_fence
 from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import detect_message_format
 from unabridged.messages import Origin

@@ -36,11 +36,6 @@ class CircuitBreaker:
         self._closes_at = time.monotonic() + seconds
 
     @property
-    def is_open(self) -> bool:
-        """Return whether the model is to be left alone now."""
-        return self.seconds_left > 0
-
-    @property
     def seconds_left(self) -> float:
         """Return the seconds until a call is let through; 0 where one is now."""
         return max(0.0, self._closes_at - time.monotonic())
@@ -156,7 +151,7 @@ class Asker:
 
     def list_ready_models(self) -> list[int]:
         """Return the indices of the models that are available and not left alone."""
-        return [place for place in self._list_available_models() if not self._breakers[place].is_open]
+        return [place for place in self._list_available_models() if not self._breakers[place].seconds_left]
 
     def cancel(self) -> None:
         """End every exchange that is under way, in any thread; each fails at once as cancelled."""

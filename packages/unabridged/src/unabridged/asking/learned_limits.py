@@ -55,9 +55,8 @@ class LearnedLimits:
         key = (overflow.limit, overflow.requested is not None, overflow.output)
         before, known = self._refused, self._refused.get(key)
         refused = RefusedRequest(overflow, estimate, round(estimate * factor))
-        if known is None or refused.estimate_sent_tokens(factor) < known.estimate_sent_tokens(
-            factor
-        ):  # of its kind, the smallest says most
+        # Of its kind, the smallest says most.
+        if known is None or refused.estimate_sent_tokens(factor) < known.estimate_sent_tokens(factor):
             self._refused = {**before, key: refused}
         limits = self.limits(factor)
         if limits is None:
@@ -67,11 +66,9 @@ class LearnedLimits:
     def limits(self, factor: float) -> Limits | None:
         """Return the limits for all of it, in the provider's tokens; None where it leaves next to nothing."""
         limits: Limits | None = self._named
-        for refused in self._refused.values():
+        for one in self._refused.values():
             if limits is not None:
-                limits = find_lower_limits(
-                    refused.overflow, refused.estimate_sent_tokens(factor), self._settings, limits
-                )
+                limits = find_lower_limits(one.overflow, one.estimate_sent_tokens(factor), self._settings, limits)
         return limits
 
 

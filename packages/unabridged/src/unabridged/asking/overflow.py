@@ -11,7 +11,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from unabridged.text_tools import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,28 +26,11 @@ class Overflow:
     output: int | None = None
 
 
-_OVERFLOW_CODES = frozenset(
-    {
-        "context_length_exceeded",  # OpenAI, Groq, DeepSeek, TensorRT-LLM
-        "exceed_context_size_error",  # llama.cpp
-        "context_exceeded",
-        "model_context_window_exceeded",  # a stop reason of Anthropic and Z.ai
-        "string_above_max_length",  # OpenAI, one message longer than any window
-        "request_too_large",  # Anthropic, in bytes
-        "contextoverflowerror",  # LangChain
-        "contextwindowexceedederror",  # LiteLLM
-        "modelcontextwindowexceedederror",  # Pydantic AI
-        "contextwindowoverflowexception",  # Strands
-    }
-)
+_TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("overflow.json").read_text(encoding="utf-8"))
+"""What providers say, by who says it: `codes`, `patterns` of texts, and `account limits`, which are no overflows."""
+_OVERFLOW_CODES = frozenset(_TABLE["codes"].values())
 """Codes, stop reasons and classes of exceptions that say it without a text."""
-_ACCOUNT_LIMIT_CODES = frozenset(
-    {
-        "rate_limit_exceeded", "rate_limit_error", "insufficient_quota", "too_many_requests", "resource_exhausted",
-        "overloaded_error", "throttlingexception", "servicequotaexceededexception", "authentication_error",
-        "permission_error", "invalid_api_key", 401, 402, 403, 404, 429, 503, 529,
-    }
-)  # fmt: skip
+_ACCOUNT_LIMIT_CODES = frozenset(_TABLE["account limits"])
 _ACCOUNT_LIMIT_PATTERN = re.compile(
     r"tokens? per (?:min|day|hour|sec)|\b[TR]P[MD]\b|rate limit|quota|throttl|too many requests|please wait",
     re.IGNORECASE,
@@ -66,66 +52,8 @@ def _compile_pattern(text: str) -> re.Pattern[str]:
     return re.compile(numbered, re.IGNORECASE | re.DOTALL)
 
 
-# The first that matches counts; those with numbers come before those without.
-_OVERFLOW_PATTERNS = tuple(
-    _compile_pattern(text)
-    for text in (
-        # OpenAI chat and what copies it; vLLM old and new; SGLang
-        (
-            r"(?:max_tokens|max_completion_tokens)\W{1,6}.{0,40}is too large: <output>\W.{0,80}"
-            r"maximum context length is <limit> tokens and your request has <input> input tokens"
-        ),
-        (
-            r"maximum context length is <limit> tokens.{0,40}you requested <total> tokens \(<input> in (?:the|your) "
-            r"(?:messages|prompt|input)[^)]{0,200}?<output> (?:in|for) the completion"
-        ),
-        r"maximum context length is <limit> tokens.{0,60}(?:resulted in|has) <input>(?: input)? tokens",
-        (
-            r"maximum context length is <limit> tokens.{0,40}you requested <output> output tokens.{0,60}"
-            r"contains (?:at least )?<input> input tokens"
-        ),
-        (
-            r"maximum context length of <limit> tokens.{0,60}total of <total> tokens: <input> tokens from the input"
-            r".{0,40}?<output> tokens for the completion"
-        ),
-        r"input \(<input> tokens\) is longer than the model's context length \(<limit>",
-        (
-            r"(?:input length|prompt|input) \(?(?:total )?(?:length )?<input>\)? "
-            r"(?:is longer than|exceeds|is too long to fit into)[^.\d]{0,60}(?:length|model)[^.\d]{0,30}<limit>"
-        ),
-        r"maximum context length is <limit>",
-        # Anthropic, also through Bedrock and Vertex; Fireworks
-        r"prompt is too long: <input> tokens > <limit> maximum",
-        r"input length and \W?max_tokens\W? exceed context limit: <input> \+ <output> > <limit>",
-        r"prompt is too long: <input>, model maximum context length: <limit>",
-        # Google
-        r"input token count \(?<input>\)? exceeds the maximum number of tokens allowed \(?<limit>",
-        r"input token count exceeds the maximum number of tokens allowed \(?<limit>",
-        r"input token count is <input> but (?:the )?model only supports up to <limit>",
-        # llama.cpp, llama-cpp-python, LM Studio, Ollama
-        r"request \(<input> tokens\) exceeds the available context size \(<limit>",
-        r"requested tokens \(<input>\) exceed context window of <limit>",
-        r"prompt tokens \(<input>\) exceeds context size \(<limit>",
-        r"keep the first <input> tokens when (?:the )?context (?:the )?overflows.{0,80}context length of only <limit>",
-        r"n_keep: <input> >= n_ctx: <limit>",
-        r"reached context length of <limit> tokens",
-        # Mistral, xAI, Cohere, text-generation-inference, DashScope, Moonshot
-        r"prompt contains <input> tokens.{0,60}too large for model with <limit> maximum context",
-        r"maximum prompt length is <limit> but the request contains <input> tokens",
-        r"number of tokens in the prompt cannot exceed <limit> ?- ?received <input>",
-        r"must be <= <limit>\. given: <input> `?inputs`? tokens and <output>",
-        r"must have less than <limit> tokens\. given: <input>",
-        r"range of input length should be \[\d+, ?<limit>\]",
-        r"exceeded model token limit: <limit>",
-        # without numbers
-        r"exceeds? the context window|context window exceeded|exceeds? the available context size",
-        r"prompt (?:is )?too long|input is too long for (?:the )?requested model|input tokens exceeded",
-        r"input (?:length )?exceeds (?:the |maximum )*context length",
-        r"exceed(?:s|ed)? (?:the )?max(?:imum)? context (?:length|size)",
-        r"tokens to keep from the initial prompt is greater than the context length|context size has been exceeded",
-        r"too many total text bytes|please reduce the length of the (?:messages|input|prompt)",
-    )
-)
+_OVERFLOW_PATTERNS = tuple(_compile_pattern(text) for texts in _TABLE["patterns"].values() for text in texts)
+"""The first that matches counts; those with numbers come before those without."""
 
 
 def is_overflow(answer: object) -> Overflow | None:
@@ -163,10 +91,7 @@ class _FailureReport:
             self._read_object(answer, depth)
 
     def _read_text(self, text: str, depth: int) -> None:
-        try:
-            body = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
-        except (ValueError, RecursionError):
-            body = None
+        body = parse_json(text) if text.lstrip().startswith(("{", "[")) else None
         if body is None:
             self.texts.append(text[:4_000])
         self._read(body, depth + 1)

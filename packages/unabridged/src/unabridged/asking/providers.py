@@ -24,19 +24,11 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 EXTRA_NAME = "unabridged[models]"
-LOCAL_URLS = {
-    "ollama": "http://127.0.0.1:11434/v1",
-    "vllm": "http://127.0.0.1:8000/v1",
-    "lmstudio": "http://127.0.0.1:1234/v1",
-    "llamacpp": "http://127.0.0.1:8080/v1",
-}
+_LOCAL_PORTS = {"ollama": 11434, "vllm": 8000, "lmstudio": 1234, "llamacpp": 8080}
+LOCAL_URLS = {name: f"http://127.0.0.1:{port}/v1" for name, port in _LOCAL_PORTS.items()}
 """Where these servers listen by default."""
 
-_LIVE_FORMATS = {
-    "OpenAIChatModel": "openai-chat",
-    "OpenAIResponsesModel": "openai-responses",
-    "AnthropicModel": "anthropic",
-}
+_FORMATS = {"OpenAIChatModel": "openai-chat", "OpenAIResponsesModel": "openai-responses", "AnthropicModel": "anthropic"}
 _REQUEST_FIELDS = {
     "openai-chat": ("chat.completions", "", "messages", "max_completion_tokens"),
     "openai-responses": ("responses", "instructions", "input", "max_output_tokens"),
@@ -148,4 +140,4 @@ async def _ask_as_suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Re
 
 def find_live_format(model: Any) -> str:
     """Return the wire format in which the model's client takes messages as they are; "" when it is none of ours."""
-    return _LIVE_FORMATS.get(type(model).__name__, "")
+    return _FORMATS.get(type(model).__name__, "")

@@ -10,23 +10,13 @@ from unabridged.asking.ask import Reply, Stop
 from unabridged.formats.fields import get
 from unabridged.tokens.calibrate import Usage, parse_usage
 
-_STOP_REASONS: dict[str, Stop] = {
-    "stop": "end",
-    "end_turn": "end",
-    "stop_sequence": "end",
-    "completed": "end",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_calls": "tool",
-    "tool_call": "tool",
-    "function_call": "tool",
-    "tool_use": "tool",
-    "content_filter": "refusal",
-    "refusal": "refusal",
-    "safety": "refusal",
+_STOP_WORDS: dict[Stop, tuple[str, ...]] = {
+    "end": ("stop", "end_turn", "stop_sequence", "completed"),
+    "length": ("length", "max_tokens", "max_output_tokens", "model_context_window_exceeded"),
+    "tool": ("tool_calls", "tool_call", "function_call", "tool_use"),
+    "refusal": ("content_filter", "refusal", "safety"),
 }
+_STOP_REASONS = {word: stop for stop, words in _STOP_WORDS.items() for word in words}
 _CALL_TYPE_ENDINGS = ("tool_use", "_call")
 """How the kinds of content blocks and output items end that call a tool."""
 
@@ -72,9 +62,8 @@ def reply_of(response: Any) -> Reply:
     elif isinstance(content, list | tuple):
         reply = replace(_read_blocks(content), stop=read_stop_reason(get(response, "stop_reason")))
     else:
-        raise TypeError(
-            f"can't read a reply from {type(response).__name__}: expected a Chat, Responses or Anthropic response"
-        )
+        kind = type(response).__name__
+        raise TypeError(f"can't read a reply from {kind}: expected a Chat, Responses or Anthropic response")
     return replace(reply, usage=parse_usage(response), model=get(response, "model") or "")
 
 

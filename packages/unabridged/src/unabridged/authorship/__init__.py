@@ -19,24 +19,14 @@ from unabridged.authorship.origin import (
     TurnCounts,
     assign_origins,
     count_turn_endings,
+    ends_in_action,
     read_turn_counts,
     separate_inserted_blocks,
 )  # fmt: skip
 from unabridged.authorship.own_sentences import find_own_sentences
-from unabridged.authorship.turn_endings import ends_in_action
 
 __all__ = [
-    "NO_TURNS",
-    "TurnCounts",
-    "assign_origins",
-    "count_turn_endings",
-    "ends_in_action",
-    "find_block_author",
-    "find_exit_code",
-    "find_other_summary",
-    "find_own_sentences",
-    "find_rejection",
-    "read_turn_counts",
-    "remove_host_words",
-    "separate_inserted_blocks",
+    "NO_TURNS", "TurnCounts", "assign_origins", "count_turn_endings", "ends_in_action", "find_block_author",
+    "find_exit_code", "find_other_summary", "find_own_sentences", "find_rejection", "read_turn_counts",
+    "remove_host_words", "separate_inserted_blocks",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from unabridged.messages import View
 from unabridged.text_cache import cache_by_text
+from unabridged.text_tools import parse_json
 
 _OWN_FRAME_START = "[unabridged "
 _MAX_JSON_CHARACTERS = 20_000
@@ -77,9 +78,8 @@ def _find_summary_frame(text: str, start: int = 0) -> dict[str, Any]:
     """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
     if blanks := _BLANKS_PATTERN.match(text, start):
         start = blanks.end()
-    return next(
-        (dict(frame) for frame in load_frame_table()["summaries"] if text.startswith(frame["opens"], start)), {}
-    )
+    frames = load_frame_table()["summaries"]
+    return next((dict(frame) for frame in frames if text.startswith(frame["opens"], start)), {})
 
 
 def _find_end_of_summary(text: str) -> int:
@@ -144,9 +144,7 @@ def find_exit_code(text: str) -> int | None:
             return int(found[1])
     if text[:1] != "{" or len(text) > _MAX_JSON_CHARACTERS:
         return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    if (value := parse_json(text)) is None:
         return None
     inner = value.get("metadata")
     fields = {**(inner if isinstance(inner, dict) else {}), **value}

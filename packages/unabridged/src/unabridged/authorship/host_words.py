@@ -17,15 +17,12 @@ _TAG_PATTERN = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
 _ANY_TAG_PATTERN = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
 _HOST_TAGS, _OWN_TAGS = (frozenset(load_frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
 """Tags that only hosts write; tags that a host puts around what the person says."""
-_HOST_LINE_PATTERN = re.compile(
-    rf"^(?:{'|'.join(map(re.escape, load_frame_table()['host_lines']))})[^\n]*", re.MULTILINE
-)
+_TABLE = load_frame_table()
+_HOST_LINE_PATTERN = re.compile(rf"^(?:{'|'.join(map(re.escape, _TABLE['host_lines']))})[^\n]*", re.MULTILINE)
+_BLOCK_WORDS = ((block["opens"], *block["until"]) for block in _TABLE["blocks"])
 _HOST_BLOCK_PATTERNS = [
-    (
-        re.compile(f"^{re.escape(block['opens'])}", re.MULTILINE),
-        re.compile(f"^(?:{'|'.join(map(re.escape, block['until']))})", re.MULTILINE),
-    )
-    for block in load_frame_table()["blocks"]
+    [re.compile(f"^(?:{'|'.join(map(re.escape, words))})", re.MULTILINE) for words in ([opens], until)]
+    for opens, *until in _BLOCK_WORDS
 ]
 """How a host's blocks open, and with which words it, or the person, speaks again."""
 _LOCAL_COMMANDS = frozenset(load_frame_table()["local_commands"].split())
@@ -116,8 +113,7 @@ def _match_closing_tags(text: str) -> dict[int, int]:
 
     It is closed by the last closing tag before the next block of its name: what is pasted may hold one itself.
     """
-    found: dict[int, int] = {}
-    last: dict[str, int] = {}
+    found, last = dict[int, int](), dict[str, int]()
     opened: set[str] = set()
     for tag in reversed(list(_ANY_TAG_PATTERN.finditer(text))):
         name = tag[2].lower()

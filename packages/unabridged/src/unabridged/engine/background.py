@@ -8,10 +8,10 @@ while one is there or under way, nothing is cleared because it pays.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
+from threading import Lock, Thread
 
 from unabridged.archive.protocol import Scope
 
@@ -22,8 +22,8 @@ class BackgroundWork:
     """The threads in which one compactor makes summaries early."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._work: dict[Scope, threading.Thread] = {}
+        self._guard = Lock()
+        self._work: dict[Scope, Thread] = {}
 
     def start(self, scope: Scope, work: Callable[[], object]) -> bool:
         """Run this work in a thread of its own; return False where some is under way for the conversation already."""
@@ -32,9 +32,7 @@ class BackgroundWork:
             if scope in self._work:
                 return False
             context = copy_context()  # a host's state may depend on the caller's context holds
-            worker = threading.Thread(
-                target=context.run, args=(_run_and_log_errors, work), name="unabridged-early", daemon=True
-            )
+            worker = Thread(target=context.run, args=(_run_and_log_errors, work), name="unabridged-early", daemon=True)
             self._work[scope] = worker
             worker.start()
             return True

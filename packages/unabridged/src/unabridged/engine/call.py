@@ -12,14 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Part, Scope
+from unabridged.asking import learned_limits
 from unabridged.asking.drivers import arun_generator, run_generator, run_in_thread, take_lock
-from unabridged.asking.learned_limits import (
-    LearnedLimits,
-    describe_refusal,
-    find_limits_with_reserve,
-    list_limits_to_try,
-    require_overflow,
-)
 from unabridged.engine import pipeline
 from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
@@ -151,7 +145,7 @@ class CallRunner:
         self.clock: Callable[[], float] = time.monotonic
         self._setup, self._new_meter, self._answers_apart = setup, new_meter, answers_apart
         self._setups: dict[str, Setup] = {}
-        self._learned_limits = LearnedLimits(self.settings, setup.limits)
+        self._learned_limits = learned_limits.LearnedLimits(self.settings, setup.limits)
 
     @property
     def limits(self) -> Limits:
@@ -203,7 +197,7 @@ class CallRunner:
         if answer is None or self._answers_apart or limits.assumed or answer <= limits.reserve:
             return None
         step = max(1, limits.window // RESERVE_STEPS)
-        return find_limits_with_reserve(self.settings, limits.window, -(-answer // step) * step)
+        return learned_limits.find_limits_with_reserve(self.settings, limits.window, -(-answer // step) * step)
 
     def run(
         self,
@@ -316,24 +310,21 @@ class CallRunner:
         """Return what to do; `why` says that it was asked for, or refused."""
         setup, attempts, share, asker = call.setup, call.cache.attempts, self.settings.background, self.asker
         attempts.looked_at = min(attempts.looked_at, call.estimate)
-        may_ask = (
-            share is not None and asker is not None and not (asker.missing_model_reason or asker.seconds_until_ready)
+        rests = share is None or asker is None or asker.missing_model_reason or asker.seconds_until_ready
+        now = TriggerInput(
+            limits=setup.limits,
+            size=RequestSize.of(setup.tokens(call.estimate), call.request.start),
+            estimate=call.estimate,
+            is_over=call.estimate > setup.limit,
+            attempts=attempts,
+            asked_why=why,
+            is_forced=call.request.is_by_hand,
+            is_in_background=share is not None and self.background.is_running(call.background_scope),
+            background_share=None if rests else share,
+            idle_seconds=call.request.idle_seconds,
+            cache_seconds=None if setup.prices is None else setup.prices.lifetime,
         )
-        return decide(
-            TriggerInput(
-                limits=setup.limits,
-                size=RequestSize.of(setup.tokens(call.estimate), call.request.start),
-                estimate=call.estimate,
-                is_over=call.estimate > setup.limit,
-                attempts=attempts,
-                asked_why=why,
-                is_forced=call.request.is_by_hand,
-                is_in_background=share is not None and self.background.is_running(call.background_scope),
-                background_share=share if may_ask else None,
-                idle_seconds=call.request.idle_seconds,
-                cache_seconds=None if setup.prices is None else setup.prices.lifetime,
-            )
-        )
+        return decide(now)
 
     def _carry_out(self, call: MeasuredCall, decision: Decision) -> Generator[Any, Any, Compaction]:
         """Do what was decided."""
@@ -441,7 +432,7 @@ class CallRunner:
 
     def recover_from_refusal(self, fitted: Compaction, error: object, scope: Scope) -> Generator[Any, Any, Compaction]:
         """Lower the limits to what the provider takes, and compact for them."""
-        overflow, calibration = require_overflow(error), self.calibration.value
+        overflow, calibration = learned_limits.require_overflow(error), self.calibration.value
         setup = self.get_setup(self.format or detect_message_format(fitted.messages))
         if not fitted.estimate:  # it was sent as it came, and nobody counted it
             counted = self._measure(ConversationCache(), scope, fitted.messages, fitted.fixed)
@@ -457,10 +448,10 @@ class CallRunner:
         if limits is None or fitted.refused:
             overhead, usual = setup.tokens(setup.meter.overhead(*fitted.fixed)), self.limits
             raise WontFit(overhead=overhead, floor=tokens, budget=usual.budget, window=usual.window) from cause
-        log.warning(describe_refusal(overflow, tokens, limits))
+        log.warning(learned_limits.describe_refusal(overflow, tokens, limits))
         why = f"the provider refused {tokens:,} tokens as too long"
         run = partial(self.run, fitted.messages, scope, fitted.fixed, why=why, force=not limits.trigger)
-        *tighter, last = list_limits_to_try(overflow, tokens, self.settings, limits)
+        *tighter, last = learned_limits.list_limits_to_try(overflow, tokens, self.settings, limits)
         for within in tighter:
             with suppress(WontFit):  # what can't go takes more than that
                 return replace((yield from run(within=within)), refused=True)

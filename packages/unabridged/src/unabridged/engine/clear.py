@@ -43,9 +43,8 @@ def find_prices(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:
         return None
     if wanted.prices is not None or info is None or not info.input:
         return wanted.prices
-    return Prices(
-        info.cache_read_share, info.cache_write_share, 1.0, info.output / info.input, info.cache_seconds or 300.0
-    )
+    lifetime = info.cache_seconds or 300.0
+    return Prices(info.cache_read_share, info.cache_write_share, 1.0, info.output / info.input, lifetime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +140,7 @@ def build_edits(
 
     `record` returns what they name: the record, and which of its messages; `ref` the reference to their original.
     """
-    calls: dict[str, Call] = {}
-    result: dict[int, Edit] = {}
+    calls, result = dict[str, Call](), dict[int, Edit]()
     for index, view in enumerate(views):
         calls.update((id_, call) for call in view.calls for id_ in call.ids)
         if index in clearing.pieces:
@@ -180,10 +178,8 @@ class _ClearablePiece(NamedTuple):
 
     def may_be_cleared(self, wanted: Clear) -> bool:
         """Return whether the settings allow it to be cleared, and it is worth a stub and is not one yet."""
-        tools = [call.name for call in self.calls] or [""]
-        allowed = all(
-            tool not in wanted.exclude and (wanted.include is None or tool in wanted.include) for tool in tools
-        )
+        tools = {call.name for call in self.calls} or {""}
+        allowed = tools.isdisjoint(wanted.exclude) and (wanted.include is None or tools.issubset(wanted.include))
         done = is_shortened(self.text) if self.slot.kind == "call" else is_stub(self.text)
         return allowed and self.freed >= wanted.minimum and not done
 
@@ -311,10 +307,8 @@ def _build_edit(
             return text
         if slot.kind == "media":
             return build_media_stub(media[text], ref, record) if text in media else text
-        details = (ref, slots[slot], record)
-        new = (
-            shorten_arguments(text, *details) if slot.kind == "call" else build_stub(calls.get(slot.id), text, *details)
-        )
+        notes = (ref, slots[slot], record)
+        new = shorten_arguments(text, *notes) if slot.kind == "call" else build_stub(calls.get(slot.id), text, *notes)
         return new if len(new) < len(text) else text
 
     return edit

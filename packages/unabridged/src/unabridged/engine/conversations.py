@@ -252,10 +252,8 @@ class ConversationCache:
     def may_be_continued_by(self, messages: Sequence[Message]) -> bool:
         """Return whether this list may continue the conversation: its first and its last known message are in it."""
         lists = [self.measured.messages, *([self.resent.original] if self.resent is not None else [])]
-        return any(
-            known and len(known) <= len(messages) and known[0] == messages[0] and known[-1] == messages[len(known) - 1]
-            for known in lists
-        )
+        shorter = (known for known in lists if 0 < len(known) <= len(messages))
+        return any(known[0] == messages[0] and known[-1] == messages[len(known) - 1] for known in shorter)
 
 
 class _UnnamedKey(NamedTuple):

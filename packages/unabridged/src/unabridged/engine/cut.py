@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple
 
 from unabridged.legality import find_unanswered_round
@@ -27,10 +28,8 @@ class Cut:
 
 def find_safe_indices(views: Sequence[View]) -> list[int]:
     """Return every index at which the list can be cut: no call from its answer, no reasoning from its reply."""
-    unsafe = [
-        rounds or reply for rounds, reply in zip(_find_inside_rounds(views), _find_inside_replies(views), strict=True)
-    ]
-    return [i for i, inside in enumerate(unsafe) if not inside]
+    inside = zip(_find_inside_rounds(views), _find_inside_replies(views), strict=True)
+    return [i for i, (in_round, in_reply) in enumerate(inside) if not (in_round or in_reply)]
 
 
 def _find_inside_rounds(views: Sequence[View]) -> list[bool]:
@@ -154,24 +153,20 @@ class _TailStarts:
     ) -> None:
         self._views = views
         self._safe = [i for i in safe if i < len(views)] or [0]
+        self._last = self._safe[-1]
         counts = [i not in stays for i in range(len(views))]
         self._messages = _sum_from_end(map(int, counts))
         self._tokens = _sum_from_end(size * counted_ for size, counted_ in zip(sizes, counts, strict=True))
-
-    @property
-    def _last_safe_index(self) -> int:
-        return self._safe[-1]
 
     def find_start_for_at_least(self, tail: TailLimits) -> int:
         """Return where the tail begins that has so many messages, or so many tokens, with its first round whole."""
         starts = [0]
         if tail.messages is not None:
-            starts.append(
-                next((i for i in range(self._last_safe_index, -1, -1) if self._messages[i] >= tail.messages), 0)
-            )
+            enough = (i for i in range(self._last, -1, -1) if self._messages[i] >= tail.messages)
+            starts.append(next(enough, 0))
         if tail.tokens is not None:
             inside = [i for i in range(len(self._views)) if self._tokens[i] <= tail.tokens]
-            starts.append(min(inside, default=self._last_safe_index))
+            starts.append(min(inside, default=self._last))
         start = max(i for i in self._safe if i <= max(starts))
         if tail.tokens is None or starts[-1] < max(starts):
             return start
@@ -179,20 +174,14 @@ class _TailStarts:
 
     def at_most(self, tail: TailLimits) -> int:
         """Return where the longest tail begins that is within both ceilings, with a person's message where it can."""
-        return self._move_to_persons_turn(
-            self.find_start_within_room(0, tail._replace(room=tail.tokens, most=tail.messages)), _LEAST_SHARE_OF_CEILING
-        )
+        ceilings = tail._replace(room=tail.tokens, most=tail.messages)
+        return self._move_to_persons_turn(self.find_start_within_room(0, ceilings), _LEAST_SHARE_OF_CEILING)
 
     def find_start_within_room(self, start: int, tail: TailLimits) -> int:
         """Return the first place from `start` on at which a tail may begin and fits the room."""
-        fits = (
-            i
-            for i in self._safe
-            if i >= start
-            and (tail.room is None or self._tokens[i] <= tail.room)
-            and (tail.most is None or self._messages[i] <= tail.most)
-        )
-        return next(fits, self._last_safe_index)
+        room, most = (inf if bound is None else bound for bound in (tail.room, tail.most))
+        fits = (i for i in self._safe if i >= start and self._tokens[i] <= room and self._messages[i] <= most)
+        return next(fits, self._last)
 
     def _move_to_persons_turn(self, start: int, share: float) -> int:
         """Return where a person begins to speak behind `start`, if the tail from there has this share of the tokens."""

@@ -135,9 +135,8 @@ def wrap_host_function(
 def wrap_origin(origin: Callable[[Message], Origin | None] | None) -> Callable[..., Any] | None:
     """Return `origin`, which says whose words a message is, or None where it has no opinion."""
     words = get_args(Origin)
-    return wrap_host_function(
-        "origin", origin, lambda value: value is None or value in words, f"one of {', '.join(words)}, or None"
-    )
+    wanted = f"one of {', '.join(words)}, or None"
+    return wrap_host_function("origin", origin, lambda value: value is None or value in words, wanted)
 
 
 def wrap_redact(redact: Callable[[str], str] | None) -> Callable[[str], str]:

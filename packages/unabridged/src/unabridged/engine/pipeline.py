@@ -21,14 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.archive.transcripts import TranscriptError
-from unabridged.engine.clear import (
-    STUB_TOKENS,
-    Clearing,
-    ClearingTerms,
-    build_edits,
-    is_beside_signed_reasoning,
-    plan_clearing,
-)
+from unabridged.engine import clear
 from unabridged.engine.hooks import HookRaised, Hooks, raise_as_hook_raised
 from unabridged.engine.plan import Bounds, FrameSizes, Situation, find_newest_person_message, make_plan
 from unabridged.engine.restore import restore
@@ -39,7 +32,7 @@ from unabridged.engine.store import store
 from unabridged.engine.trigger import find_message_goal, may_clear_enough
 from unabridged.engine.write import count_people_tokens, report_failed_models, write_summary
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
-from unabridged.events import Compacting
+from unabridged.events import Compacting, Kind
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
 from unabridged.languages import detect_language, get_labels
 from unabridged.legality import repair
@@ -55,6 +48,7 @@ TRY_GROWTH, TRY_SPARE_TOKENS = 1.05, 64
 """By how much the budget grows, as a factor and in tokens, where only an estimate says that a request won't fit."""
 NO_RECORD_ID = "0" * 12
 """Stands for the id of a record until it is known."""
+_Failure = ArchiveError | HookRaised | SummaryFailed
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
 
@@ -90,7 +84,7 @@ def compact(setup: Setup, state: State, reason: str) -> Steps:
             current = _remove_failed_part(current, state, error)
 
 
-def _remove_failed_part(setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed) -> Setup:
+def _remove_failed_part(setup: Setup, state: State, error: _Failure) -> Setup:
     """Return the setup without the transcript, the hooks or the model that failed, and note that."""
     if isinstance(error, ArchiveError):
         state.report.done_without.append(f"without a transcript: {error}")
@@ -185,7 +179,7 @@ def compact_early(setup: Setup, state: State) -> Steps:
 def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
     """Clear what pays for itself, below the trigger; what an archive can't take stays as it is."""
     wanted = setup.settings.clear
-    if wanted is None or not may_clear_enough(state.working.sizes, wanted.minimum + STUB_TOKENS):
+    if wanted is None or not may_clear_enough(state.working.sizes, wanted.minimum + clear.STUB_TOKENS):
         return
     try:
         restore(setup, state)
@@ -233,7 +227,7 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     turns, recall, working = state.turns(), setup.settings.recall, state.working
     draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
     record_id = draft.identity.id
-    changes = build_edits(
+    changes = clear.build_edits(
         working.views, clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
     )
     edited = {i: state.format.edit(working.messages[i], change) for i, change in changes.items()}
@@ -242,15 +236,15 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     return rewrite if total < state.estimate - over and total <= setup.limit else None
 
 
-def _plan_clearing(setup: Setup, state: State, *, over: int) -> Clearing | None:
+def _plan_clearing(setup: Setup, state: State, *, over: int) -> clear.Clearing | None:
     wanted, pin, messages = setup.settings.clear, setup.settings.pin, state.working.messages
     if wanted is None:
         return None
-    return plan_clearing(
+    return clear.plan_clearing(
         state.working.views,
         state.working.sizes,
         wanted,
-        ClearingTerms(setup.prices, over, state.request.idle_seconds),
+        clear.ClearingTerms(setup.prices, over, state.request.idle_seconds),
         count=setup.meter.text,
         protect=lambda i: pin is not None and pin(messages[i]),
     )
@@ -317,20 +311,15 @@ def _is_smaller(setup: Setup, state: State, rewrite: Rewrite) -> bool:
 
 def make_rewrite(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, Rewrite]:
     """Return the new list with its summary turn; whether it fits and is smaller is checked by the caller."""
-    draft = Rewrite(
-        "summary" if plan.gone else "shortening" if plan.caps else "repair",
-        plan.gone,
-        plan.place,
-        edited=dict.fromkeys(plan.caps),
-    )
+    kind: Kind = "summary" if plan.gone else "shortening" if plan.caps else "repair"
+    draft = Rewrite(kind, plan.gone, plan.place, edited=dict.fromkeys(plan.caps))
     if setup.transcripts is not None:
         assign_identity(setup, state, draft)  # a transcript that is refused is refused before a model is paid
     written = (yield from write_summary(setup, state, plan)) if plan.gone else None
     draft = assign_identity(setup, state, replace(draft, written=written))
     rows = {i: (state.working.messages[i], state.working.views[i], state.working.sizes[i]) for i in plan.caps}
-    edited = {
-        i: _build_shortener(setup, state, i, draft.identity.id).shorten(*rows[i], cap) for i, cap in plan.caps.items()
-    }
+    shorteners = {i: _build_shortener(setup, state, i, draft.identity.id) for i in plan.caps}
+    edited = {i: shorteners[i].shorten(*rows[i], cap) for i, cap in plan.caps.items()}
     return complete_rewrite(setup, state, replace(draft, edited=edited))
 
 
@@ -340,7 +329,7 @@ def _build_shortener(setup: Setup, state: State, index: int, record_id: str = NO
     view = views[index]
     named = ((one, records.find(one)) for one in find_view_record_ids(view)) if records is not None else ()
     earlier = frozenset(one for one, record in named if record and view.meaning_digest in record.data.get("marks", ()))
-    note, signed = format_shortening_note(record_id), is_beside_signed_reasoning(views, index)
+    note, signed = format_shortening_note(record_id), clear.is_beside_signed_reasoning(views, index)
     return Shortener(state.format, setup.meter.text, note, signed, earlier)
 
 
@@ -352,9 +341,7 @@ def _emit_compacting(setup: Setup, state: State, reason: str) -> None:
     setup.host.emit(Compacting(thread, reason, setup.tokens(state.estimate), original, namespace=namespace))
 
 
-def _report_failure(
-    setup: Setup, state: State, error: ArchiveError | HookRaised | SummaryFailed, *, goes_on: bool
-) -> None:
+def _report_failure(setup: Setup, state: State, error: _Failure, *, goes_on: bool) -> None:
     """Emit and log what failed; a summariser's failure is logged, once in a row, by who asks it."""
     if isinstance(error, SummaryFailed):
         report_failed_models(setup, state, error.others, goes_on=goes_on)

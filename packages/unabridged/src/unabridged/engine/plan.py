@@ -119,10 +119,6 @@ class Situation:
             window=self.limits.window,
         )
 
-    def find_smallest_size(self, index: int) -> int:
-        """Return what the message takes at least, with all in it cut down that can be."""
-        return min(self.sizes[index], self.least(index))
-
     def find_fixed_indices(self) -> set[int]:
         """Return the messages that can't go and can't be shortened."""
         return find_staying_indices(self.views, find_safe_indices(self.views), self.pinned)
@@ -149,12 +145,8 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
         if cut is None:
             continue
         plan = _build_summary_plan(now, cut, bound)
-        freed = (
-            now.sum_sizes(cut.gone)
-            - plan.summary
-            - now.frame.header
-            - now.count_separator_tokens(plan.gone, plan.place)
-        )
+        frame = now.frame.header + now.count_separator_tokens(plan.gone, plan.place)
+        freed = now.sum_sizes(cut.gone) - plan.summary - frame
         meets = bound == now.bounds.target
         gone = len(cut.gone)
         if now.request_tokens - freed <= bound and is_worth_it(
@@ -190,9 +182,8 @@ def _measure_staying_tokens(now: Situation) -> int:
     """Return what a compacted request takes besides the summary and the tail."""
     kept = now.find_fixed_indices() | now.newest
     rest = [i for i in range(len(now.views)) if i not in kept]
-    return (
-        now.overhead + now.frame.header + now.sum_sizes(kept) + now.count_separator_tokens(rest, rest[0] if rest else 0)
-    )
+    separators = now.count_separator_tokens(rest, rest[0] if rest else 0)
+    return now.overhead + now.frame.header + now.sum_sizes(kept) + separators
 
 
 def _describe_smaller_tail(now: Situation, cut: Cut) -> str:
@@ -259,14 +250,9 @@ def _plan_with_shortened_messages(now: Situation) -> Plan:
     movable = set(range(len(now.views))) - set(plan.gone) - fixed
     newest, others = movable & now.newest, movable - now.newest
     smallest = MIN_SUMMARY_TOKENS if cut else 0
-    room = (
-        now.bounds.limit
-        - now.overhead
-        - now.sum_sizes(fixed)
-        - (now.frame.header if cut else 0)
-        - now.count_separator_tokens(plan.gone, plan.place, systems=False)
-    )
-    least = {i: now.find_smallest_size(i) for i in movable}
+    taken = now.overhead + now.sum_sizes(fixed) + (now.frame.header if cut else 0)
+    room = now.bounds.limit - taken - now.count_separator_tokens(plan.gone, plan.place, systems=False)
+    least = {i: min(now.sizes[i], now.least(i)) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
         raise now.build_wont_fit_error(now.bounds.limit + missing)

@@ -129,9 +129,8 @@ def _copy_plain_data(value: Any) -> tuple[Any, bool]:
     if isinstance(value, list):
         copies = [_copy_plain_data(item) for item in value]
         return [copy for copy, _ in copies], all(is_plain for _, is_plain in copies)
-    if not isinstance(value, _IMMUTABLE_TYPES) and hasattr(
-        type(value), "model_fields"
-    ):  # an SDK's object, of plain fields
+    # An SDK's object, of plain fields.
+    if not isinstance(value, _IMMUTABLE_TYPES) and hasattr(type(value), "model_fields"):
         with suppress(Exception):  # one that can't be copied is read each time
             return deepcopy(value), True
     return value, isinstance(value, _IMMUTABLE_TYPES)

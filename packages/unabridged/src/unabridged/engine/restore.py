@@ -11,14 +11,8 @@ from unabridged.engine.rewrite import RecordIdentity, Rewrite
 from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
 from unabridged.events import receipt_from_dict
+from unabridged.history import replay
 from unabridged.history.lookup import apply_record, compute_keys, find_free_id, find_longest_record
-from unabridged.history.replay import (
-    UNNAMED_THREAD_PREFIX,
-    AppliedRecord,
-    RecordCache,
-    find_applied_record,
-    find_inserted_meanings,
-)
 from unabridged.legality.reasoning import strip_thinking_from
 from unabridged.marks import is_generated_turn
 from unabridged.messages import View
@@ -42,23 +36,21 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
         if settles:
             _strip_unbound_thinking(setup, state, record, seed)
     is_broken = bool(done) and _is_result_illegal(setup, state)
-    records = RecordCache(setup.archive, state.scope)
-    applied = find_applied_record(setup.archive, state.scope, state.working.views, records)
+    records = replay.RecordCache(setup.archive, state.scope)
+    applied = replay.find_applied_record(setup.archive, state.scope, state.working.views, records)
     if applied is not None:
         state.scope = applied.record.scope
-        state.is_named = state.is_named or not state.scope.thread.startswith(UNNAMED_THREAD_PREFIX)
+        state.is_named = state.is_named or not state.scope.thread.startswith(replay.UNNAMED_THREAD_PREFIX)
     state.restored = RestoredHistory(
         records=records,
-        inserted=frozenset(find_inserted_meanings(records, applied)),
+        inserted=frozenset(replay.find_inserted_meanings(records, applied)),
         turn_counts=read_turn_counts(applied.record.data) if applied else NO_TURNS,
         is_broken=is_broken,
     )
     working, known = state.working, state.restored.inserted
     views = setup.read(working.messages, state.format, working.views, state.restored.turn_counts)
-    views = [
-        view.with_origin("summary") if is_generated_turn(view) and view.meaning_digest in known else view
-        for view in views
-    ]
+    is_ours = [is_generated_turn(view) and view.meaning_digest in known for view in views]
+    views = [view.with_origin("summary") if ours else view for view, ours in zip(views, is_ours, strict=True)]
     state.working = WorkingList(working.messages, views, working.sizes)
     state.restored.set_base(state.working, applied)
 
@@ -93,7 +85,7 @@ def _strip_unbound_thinking(setup: Setup, state: State, record: Record, seed: st
     if (settled := _find_settling_record(setup, views, record, seed)) is not None:  # a longer record goes on from it
         _apply_to_state(setup, state, settled)
         return
-    state.restored.set_base(state.working, AppliedRecord(record, record.start))
+    state.restored.set_base(state.working, replay.AppliedRecord(record, record.start))
     new = strip_thinking_from(state.working.messages, views, state.format, record.start + len(record.after), rule)
     counts = state.restored.turn_counts
     new_views = setup.read(new, state.format, counts=counts)

@@ -180,21 +180,19 @@ class _ListBuilder:
 
     def add(self, message: Message, side: str | None) -> None:
         """Append the message; at a gap, whatever keeps the roles in order first."""
+        may_not_meet = self._format.lone_system and self._is_after_system
         if self.has_gap and side is None and self._format.lone_system:
             if self._is_after_system:
                 self._add_filler("assistant")
             if self._last_side == "assistant":
                 self._add_filler("user")
-        elif self.has_gap and side is not None and side == self._last_side and self._must_separate():
+        # Two turns of one side may never meet behind a lone system message.
+        elif self.has_gap and side is not None and side == self._last_side and (self._alternates or may_not_meet):
             self._add_filler("assistant" if side == "user" else "user")
         self.messages.append(message)
         self._is_after_system = side is None and self._last_side is not None
         if side is not None:
             self._last_side, self.has_gap = side, False
-
-    def _must_separate(self) -> bool:
-        """Return whether two turns of one side may not meet here: behind a lone system message they never may."""
-        return self._alternates or (self._format.lone_system and self._is_after_system)
 
     def _add_filler(self, side: Literal["user", "assistant"]) -> None:
         text = self._words["acknowledgment" if side == "assistant" else "bridge"]

@@ -44,9 +44,8 @@ class Shortener:
         drop_media = bool(view.media) and rest > tokens // 2
         if drop_media:
             rest = self.count(self.note) * len(view.media)
-        return self.shorten_pieces(
-            message, find_common_cap(list(sizes.values()), max(0, tokens - rest)), media=drop_media
-        )
+        cap = find_common_cap(list(sizes.values()), max(0, tokens - rest))
+        return self.shorten_pieces(message, cap, media=drop_media)
 
     def shorten_pieces(self, message: Message, cap: int, *, media: bool = True) -> Message:
         """Return the message with every piece cut down to about `cap` tokens; with `media`, those become notes."""

@@ -105,14 +105,10 @@ class Setup:
         return view, self.meter.message(view, message)
 
     def read(
-        self,
-        messages: Sequence[Message],
-        format_: Format,
-        known: Sequence[View] | None = None,
-        counts: TurnCounts = NO_TURNS,
+        self, messages: Sequence[Message], format_: Format, known: Sequence[View] = (), counts: TurnCounts = NO_TURNS
     ) -> list[View]:
         """Return the views of a list with every turn's origin: as the host says, else by rule."""
-        views = list(known) if known is not None else [format_.read(message) for message in messages]
+        views = list(known) or [format_.read(message) for message in messages]
         origin = self.host.origin
         return assign_origins(views, counts, [origin(message) for message in messages] if origin else ())
 

@@ -61,12 +61,9 @@ def _warn_of_dropped_people(setup: Setup, state: State, data: RecordData, prior:
     """Log, once in a conversation, that messages of people found no place in the summary."""
     is_first = data.get("people_dropped") and not (prior and prior.data.get("people_dropped"))
     if is_first and state.is_named and setup.limits.people:  # who set `preserve` to 0 wants none of them
-        log.warning(
-            "thread %r: %d messages of people found no place in the summary (they are in the archive): "
-            "keep one with Compactor.pin(text, thread=...), or raise Settings(preserve=...)",
-            state.scope.thread,
-            data["people_dropped"],
-        )
+        text = "thread %r: %d messages of people found no place in the summary (they are in the archive): "
+        text += "keep one with Compactor.pin(text, thread=...), or raise Settings(preserve=...)"
+        log.warning(text, state.scope.thread, data["people_dropped"])
 
 
 def _build_record(setup: Setup, state: State, rewrite: Rewrite, data: RecordData) -> tuple[Record, list[Part]]:
@@ -136,9 +133,8 @@ def _compute_new_turns(diff: Difference, old_turns: Sequence[int], ours: Sequenc
     Inserted messages have none, except where they replace others one by one: a stub has the turn of its original.
     """
     turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
-    slots = [
-        item if isinstance(item, int) and i not in diff.went else None for i, item in enumerate(diff.before, diff.start)
-    ]
+    before = enumerate(diff.before, diff.start)
+    slots = [item if isinstance(item, int) and i not in diff.went else None for i, item in before]
     places = {j: i for i, j in enumerate(slots) if j is not None} | pair_replacements(slots, len(diff.after), ours)
     for j, i in places.items():
         turns[diff.start + j] = old_turns[diff.start + i]
@@ -150,11 +146,8 @@ def _build_record_data(
 ) -> RecordData:
     """Return what the record remembers besides the messages."""
     before: Mapping[str, Any] = prior.data if prior else {}
-    data: RecordData = {
-        "receipt": _convert_tuples_to_lists(asdict(receipt)),
-        "depth": get_depth(prior) + 1,
-        "early": early,
-    }
+    told = _convert_tuples_to_lists(asdict(receipt))
+    data: RecordData = {"receipt": told, "depth": get_depth(prior) + 1, "early": early}
     data["characters"] = before.get("characters", 0)
     if rewrite.turn_counts:
         data["turn_counts"] = dict(rewrite.turn_counts)

@@ -22,7 +22,7 @@ from unabridged.authorship import find_exit_code
 from unabridged.marks import CLEARED_PREFIX, format_stub
 from unabridged.messages import Call, Media
 from unabridged.text_cache import cache_by_text
-from unabridged.text_tools import map_strings
+from unabridged.text_tools import map_strings, parse_json
 
 MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
@@ -38,19 +38,8 @@ _FAILURE_PATTERN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _TARGET_FIELDS = (
-    "path",
-    "file_path",
-    "filename",
-    "file",
-    "command",
-    "cmd",
-    "code",
-    "query",
-    "pattern",
-    "url",
-    "name",
-    "id",
-)
+    "path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id",
+)  # fmt: skip
 # File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
 _PATH_PATTERN = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
 _WORD_PATTERN = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
@@ -71,12 +60,8 @@ def build_stub(
 
 def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """Return the line that replaces an image, sound or document."""
-    parts = [
-        _shorten_to_line(media.mime) or "type unknown",
-        _shorten_to_line(media.name),
-        *_build_notes(ref, (), record),
-    ]
-    return format_stub(media.kind.capitalize(), filter(None, parts))
+    what = [_shorten_to_line(media.mime) or "type unknown", _shorten_to_line(media.name)]
+    return format_stub(media.kind.capitalize(), filter(None, [*what, *_build_notes(ref, (), record)]))
 
 
 def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[str] = (), record: str = "") -> str:
@@ -88,11 +73,9 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
         return _cut_to_beginning(arguments, notes)  # a custom tool's free text
     except RecursionError:
         return arguments
-    return (
-        _to_sendable_json(map_strings(value, lambda text: _cut_to_beginning(text, notes)), arguments)
-        if isinstance(value, dict | list)
-        else arguments
-    )
+    if not isinstance(value, dict | list):
+        return arguments
+    return _to_sendable_json(map_strings(value, lambda text: _cut_to_beginning(text, notes)), arguments)
 
 
 @cache_by_text
@@ -147,10 +130,7 @@ def _build_notes(ref: str | None, names: Sequence[str], record: str) -> list[str
 
 
 def _describe_target(arguments: str) -> str:
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        value = arguments
+    value = parse_json(arguments)
     if not isinstance(value, dict):
         return _quote_line(arguments)
     for item in [*(value[key] for key in _TARGET_FIELDS if key in value), *value.values()]:
@@ -173,11 +153,8 @@ def _describe_outcome(text: str) -> tuple[str, ...]:
     """Return the exit code that the protocol states, and the line that says most: a tally, or what was raised last."""
     code = find_exit_code(text)
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
-    lines = (
-        _TALLY_PATTERN.findall(text)[-1:]
-        or _EXCEPTION_PATTERN.findall(text)[-1:]
-        or _FAILURE_PATTERN.findall(text)[: code != 0]
-    )
+    lines = _TALLY_PATTERN.findall(text)[-1:] or _EXCEPTION_PATTERN.findall(text)[-1:]
+    lines = lines or _FAILURE_PATTERN.findall(text)[: code != 0]
     return (*[f"exit {code}"] * (code is not None), *(_shorten_to_line(line, MOST_OF_OUTCOME) for line in lines))
 
 

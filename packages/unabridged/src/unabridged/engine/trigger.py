@@ -97,10 +97,8 @@ def decide(now: TriggerInput) -> Decision:
         return DO_NOTHING
     reason = now.asked_why or find_trigger_reason(now.limits, now.size, is_over=now.is_over)
     if reason is None:
-        if (
-            now.background_share is not None
-            and now.size.tokens >= now.background_share * now.limits.tokens_below_trigger
-        ):
+        share = now.background_share
+        if share is not None and now.size.tokens >= share * now.limits.tokens_below_trigger:
             # While a summary is there or under way, nothing is cleared: it would not be found again.
             may_begin = not now.is_in_background and has_grown(now.estimate, now.attempts.begun_at)
             return Decision("begin") if may_begin else DO_NOTHING
@@ -120,10 +118,8 @@ def find_trigger_reason(limits: Limits, size: RequestSize, *, is_over: bool = Fa
     """
     for condition in limits.trigger:
         if all(getattr(size, measure) >= bound for measure, bound in condition.items()):
-            return " and ".join(
-                f"{getattr(size, measure):,} {measure}, the trigger is {bound:,}"
-                for measure, bound in condition.items()
-            )
+            sizes = ((getattr(size, measure), measure, bound) for measure, bound in condition.items())
+            return " and ".join(f"{number:,} {measure}, the trigger is {bound:,}" for number, measure, bound in sizes)
     if is_over and limits.trigger:
         return f"{size.tokens:,} tokens, too close to the budget of {limits.budget:,}"
     return None

@@ -47,11 +47,8 @@ def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any,
     working, request, writers = state.working, state.request, setup.summary_writer
     kept = len(working.messages) - plan.tail
     tail_tokens = sum(working.sizes[len(working.sizes) - kept :])
-    live: LivePrompt | None = LivePrompt(
-        working.messages, state.estimate, request.system, request.tools, kept, tail_tokens
-    )
-    if brief.hook_input is not None:  # the host says what the summariser sees
-        live = None
+    prompt = LivePrompt(working.messages, state.estimate, request.system, request.tools, kept, tail_tokens)
+    live = prompt if brief.hook_input is None else None  # else the host says what the summariser sees
     model = writers.build_summariser(setup.settings, setup.limits, live, state.format.name, setup.calibration.factor)
     if model is None:
         return writers.write_by_rule(brief)
@@ -81,19 +78,21 @@ def _build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
     turns, views = state.turns(), state.working.views
     shown = _read_summary_input(setup, state, plan, turns)
-    earlier = find_earlier_summary(state, plan.gone)
+    earlier, record = find_earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.summary_writer.has_model
     stays = [(turns[i], view) for i, view in enumerate(views) if i > plan.gone[-1]]
-    proses = originals.read_earlier_prose(setup.archive, earlier.record) if earlier.prose and with_model else ()
+    proses = originals.read_earlier_prose(setup.archive, record) if earlier.prose and with_model else ()
     budget = setup.limits.model_summary if with_model else setup.limits.summary
     return Brief(
         views=shown.views,
         limits=SummaryLimits(budget, setup.limits.people, plan.summary, plan.replaced),
         count=setup.meter.text,
         turns=shown.numbers,
-        earlier=CarriedSummary(earlier.prose, earlier.ledger, earlier.rounds, proses),
-        originals=_read_originals(setup, state, earlier, shown.numbers) if shown.hook_input is None else None,
+        earlier=earlier._replace(proses=proses),
+        originals=_read_originals(setup, state, earlier.rounds, record, shown.numbers)
+        if shown.hook_input is None
+        else None,
         beside=Surroundings(
             following=stays if setup.settings.max_input is None else [],
             views=[view for i, view in enumerate(views) if i not in gone],
@@ -208,33 +207,24 @@ def _number_prepared(matches: Sequence[_HookInput | None], went: Sequence[int]) 
     return numbers
 
 
-class EarlierSummary(NamedTuple):
-    """The earlier summary that goes: its ledger, its prose, and how often that ledger was carried on."""
-
-    ledger: Ledger | None = None
-    prose: str = ""
-    rounds: int = 0
-    record: Record | None = None
-
-
-def find_earlier_summary(state: State, gone: Sequence[int]) -> EarlierSummary:
-    """Return what is remembered of the summary turn that goes, if one does."""
+def find_earlier_summary(state: State, gone: Sequence[int]) -> tuple[CarriedSummary, Record | None]:
+    """Return what is remembered of the summary turn that goes, if one does, and the record that holds it."""
     if not any(is_trusted_summary(state.working.views[i]) for i in gone):
-        return EarlierSummary()
+        return CarriedSummary(), None
     applied, records = state.restored.applied, state.restored.records
     record = applied.record if applied else None
     while record is not None and "ledger" not in record.data:
         record = records.find(record.prior) if record.prior and records is not None else None
     if record is None:
-        return EarlierSummary()
+        return CarriedSummary(), None
     data = record.data
-    return EarlierSummary(from_json(data["ledger"]), data.get("prose", ""), data.get("rounds", 0), record)
+    return CarriedSummary(data.get("prose", ""), from_json(data["ledger"]), data.get("rounds", 0)), record
 
 
 def count_people_tokens(setup: Setup, state: State) -> int:
     """Return what people's words take at most in a summary of the list, with those of an earlier summary."""
     views = state.working.views
-    earlier = find_earlier_summary(state, range(len(views))).ledger or Ledger()
+    earlier = find_earlier_summary(state, range(len(views)))[0].ledger or Ledger()
     texts = [*(message.text for message in earlier.people), *(v.text for v in views if v.origin == "person")]
     answers = (answer.text for view in views for answer in view.answers if answer.error)
     texts += filter(None, (find_rejection(text, "")[1] for text in answers))
@@ -242,12 +232,12 @@ def count_people_tokens(setup: Setup, state: State) -> int:
 
 
 def _read_originals(
-    setup: Setup, state: State, earlier: EarlierSummary, shown: Sequence[int]
+    setup: Setup, state: State, rounds: int, record: Record | None, shown: Sequence[int]
 ) -> originals.OriginalMessages | None:
     """Return the original conversation that the summary will stand for, every few rounds; else None."""
-    if earlier.record is None or not originals.should_begin_again(earlier.rounds, get_depth(earlier.record)):
+    if record is None or not originals.should_begin_again(rounds, get_depth(record)):
         return None
-    last, characters = max(shown, default=-1), earlier.record.data.get("characters", 0)
+    last, characters = max(shown, default=-1), record.data.get("characters", 0)
     base = (setup.archive, state.scope, state.restored.base.messages, state.format)
     whole = originals.read_originals(*base, last=last, characters=characters)
     if whole is None:

@@ -24,12 +24,6 @@ from unabridged.languages.language_files import (
 )  # fmt: skip
 
 __all__ = [
-    "collect_phrases",
-    "detect_certain_language",
-    "detect_language",
-    "fold_case",
-    "get_labels",
-    "get_language_name",
-    "load_language_tables",
-    "measure_phrase_match",
+    "collect_phrases", "detect_certain_language", "detect_language", "fold_case", "get_labels", "get_language_name",
+    "load_language_tables", "measure_phrase_match",
 ]  # fmt: skip

@@ -84,7 +84,6 @@ def _detect_sample_language(sample: str) -> tuple[str, bool]:
 @cache
 def _load_common_words() -> dict[str, frozenset[str]]:
     """Return the commonest words by language; languages with headings of ours first, in case nothing decides."""
-    known = {
-        code: frozenset(table["common"].split()) for code, table in load_language_tables().items() if "common" in table
-    }
-    return dict(sorted(known.items(), key=lambda item: "words" not in load_language_tables()[item[0]]))
+    tables = load_language_tables()
+    known = {code: frozenset(table["common"].split()) for code, table in tables.items() if "common" in table}
+    return dict(sorted(known.items(), key=lambda item: "words" not in tables[item[0]]))

@@ -29,8 +29,7 @@ def get_labels(language: str) -> MappingProxyType[str, str]:
 
 def get_language_name(code: str) -> str:
     """Return what a language is called in English; "" for one that no file tells of."""
-    name: str = load_language_tables().get(code, {}).get("name", "")
-    return name
+    return str(load_language_tables().get(code, {}).get("name", ""))
 
 
 def fold_case(text: str) -> str:

@@ -9,35 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed, Ledger
 from unabridged.summary.names import abbreviate_root
 from unabridged.summary.outcomes import NO_MATCH
+from unabridged.summary.shell import load_words
 from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, neutralise_markup, quote, to_one_line
 
 TIMES_SIGN = "\u00d7"
-_SHELL_TOOLS = frozenset(
-    {"shell", "bash", "sh", "terminal", "run_command", "run_shell_command", "execute_bash", "exec"}
-)
-_SELF_EXPLANATORY_TOOLS = frozenset({"search", "grep", "glob", "find", "list", "ls", "read", "write", "edit"})
+_SHELL_TOOLS, _SELF_EXPLANATORY_TOOLS = map(load_words, ("shell_tools", "self_explanatory_tools"))
 _COMMAND_SEPARATOR_PATTERN = re.compile(r"; | && ")
-_CHECK_COMMANDS = frozenset(
-    {
-        "test",
-        "tests",
-        "pytest",
-        "tox",
-        "jest",
-        "lint",
-        "eslint",
-        "golangci-lint",
-        "ruff",
-        "mypy",
-        "tsc",
-        "vet",
-        "clippy",
-    }
-    | {"check", "build"}
-)
-"""The words by which a command that checks the work is known, among its first four."""
-_OTHER_COMMANDS = frozenset({"git", "gh", "cd", "echo", "cat", "which", "pip", "install", "add"})
-"""Words of commands that check nothing, whatever they name."""
+_CHECK_COMMANDS, _OTHER_COMMANDS = map(load_words, ("checks", "no_checks"))
+"""The words by which a command that checks the work is known, among its first four; words of commands that check
+nothing, whatever they name."""
 _MAX_OPEN_CHECKS = 5
 _MAX_TARGET_CHARACTERS = 180
 """Characters of a command: what it was for and what came of it tell more."""
@@ -49,9 +29,8 @@ class ActionLines:
     def __init__(self, ledger: Ledger, words: Mapping[str, str], root: str) -> None:
         self._words, self._root = words, root
         # What a tool says every time ("File updated. Please review …") tells nothing.
-        repeated = Counter(
-            action.outcome for action in ledger.actions if action.deed in CHANGING_DEEDS and not action.failed
-        )
+        changes = (action for action in ledger.actions if action.deed in CHANGING_DEEDS and not action.failed)
+        repeated = Counter(action.outcome for action in changes)
         self._usual = {outcome for outcome, number in repeated.items() if number > 2 and len(outcome) > 30}
 
     def write_action(self, action: Action, width: int, *, gist: bool = False) -> str:
@@ -77,9 +56,8 @@ class ActionLines:
         told = f"{_describe_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        return neutralise_markup(
-            to_one_line(mark_line_ends(self._shorten_paths(told)), min(width, _MAX_TARGET_CHARACTERS))
-        )
+        shown = mark_line_ends(self._shorten_paths(told))
+        return neutralise_markup(to_one_line(shown, min(width, _MAX_TARGET_CHARACTERS)))
 
     def _shorten_paths(self, text: str) -> str:
         return abbreviate_root(text, self._root)
@@ -111,9 +89,7 @@ def find_checks(actions: Sequence[Action]) -> tuple[int, list[Action], list[tupl
     Overdue are those that ran after an earlier edit only, each with its command. Nothing is due where nothing was
     edited, or checked after it.
     """
-    edits = [
-        i for i, action in enumerate(actions) if action.deed in CHANGING_DEEDS and action.paths and not action.failed
-    ]
+    edits = [i for i, one in enumerate(actions) if one.deed in CHANGING_DEEDS and one.paths and not one.failed]
     earlier, since = dict[str, tuple[str, Action]](), dict[str, Action]()
     for i, action in enumerate(actions):
         if action.deed in {"run", "call"} and action.answered and edits and i > edits[0]:

@@ -13,18 +13,9 @@ from typing import Any, NamedTuple
 
 from unabridged.authorship import find_rejection
 from unabridged.messages import Answer, Call, View
+from unabridged.summary import shell
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed
 from unabridged.summary.outcomes import LIMIT, REPORT, read_outcome
-from unabridged.summary.shell import (
-    EDITOR,
-    TOOL_TABLE,
-    Effect,
-    is_program,
-    load_deeds,
-    load_words,
-    looks_like_path,
-    read_command,
-)
 from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import blank_fences, outline, to_one_line
 
@@ -34,9 +25,9 @@ _DOCUMENTS, _COMMENTS = (".md", ".txt", ".rst"), ("//", "/*", "* ", "# ")
 _LONG_TASK, _SIGNATURE = 200, "\nagentId: "
 """Characters of the task of an agent that reports back, and how a known host signs its report."""
 
-_DEED_OF, _SHELLS = load_deeds("verbs"), load_words("shells")
+_DEED_OF, _SHELLS = shell.load_deeds("verbs"), shell.load_words("shells")
 """The words in the names of tools that tell their deed; of several, the first deed."""
-_COMMAND_KEYS, _PATH_KEYS = TOOL_TABLE["command_keys"].split(), TOOL_TABLE["path_keys"].split()
+_COMMAND_KEYS, _PATH_KEYS = shell.TOOL_TABLE["command_keys"].split(), shell.TOOL_TABLE["path_keys"].split()
 _PATCHED_FILE_PATTERN = re.compile(r"^(?:\*\*\* (Add|Update|Delete) File: |\+\+\+ (?:b/)?)(\S+)", re.MULTILINE)
 _OLD_TEXT_KEY_PATTERN = re.compile(r"old|search|find|before", re.IGNORECASE)
 _NEW_TEXT_KEY_PATTERN = re.compile(r"new|content|text$|replac|insert|patch|diff|body|code|message", re.IGNORECASE)
@@ -81,7 +72,7 @@ def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[Tool
                 shown = _OPEN_FILE_PATTERN.search(answer.text)
                 current = (shown[1] or shown[2]) if shown else current
             command, _, rest = read.target.partition(" ")
-            if not view.calls and not read.touched and current and command in EDITOR:
+            if not view.calls and not read.touched and current and command in shell.EDITOR:
                 read = read._replace(touched=((current, read.deed),), target=f"{current} {rest}".rstrip())
             yield _build_tool_use(i, turns[i], call, read, answer)
 
@@ -89,14 +80,9 @@ def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[Tool
 def _list_calls(views: Sequence[View], index: int) -> Sequence[Call]:
     """Return the calls of a message; in a text protocol the action in its text, if it was carried out."""
     view = views[index]
-    if (
-        not view.calls
-        and view.origin == "model"
-        and _is_action_observed(views, index)
-        and (found := find_written_action(view.text))
-    ):
-        return [Call("", found[0], found[1])]
-    return view.calls
+    may_act = not view.calls and view.origin == "model" and _is_action_observed(views, index)
+    found = find_written_action(view.text) if may_act else None
+    return [Call("", found[0], found[1])] if found else view.calls
 
 
 def is_todo_tool(tool: str) -> bool:
@@ -135,7 +121,7 @@ def _render_todo_line(item: dict[str, Any]) -> str:
     return f"- [{state}] {to_one_line(told, TARGET)}" if state else f"- {to_one_line(told, TARGET)}"
 
 
-def _build_tool_use(place: int, turn: int, call: Call, read: Effect, answer: Answer | None) -> ToolUse:
+def _build_tool_use(place: int, turn: int, call: Call, read: shell.Effect, answer: Answer | None) -> ToolUse:
     frame, rejection = find_rejection(answer.text, call.name) if answer and answer.error else ("", "")
     reports = read.deed == "call" and len(read.wrote) > _LONG_TASK
     text = frame or (answer.text.partition(_SIGNATURE)[0] if reports else answer.text) if answer else ""
@@ -151,8 +137,7 @@ def _build_tool_use(place: int, turn: int, call: Call, read: Effect, answer: Ans
 
 def _match_answers_to_calls(views: Sequence[View]) -> dict[tuple[str, int], Answer]:
     """Return the answer to each call, by its id and place, since ids may be used again."""
-    asked: dict[str, tuple[str, int]] = {}
-    found: dict[tuple[str, int], Answer] = {}
+    asked, found = dict[str, tuple[str, int]](), dict[tuple[str, int], Answer]()
     for i, view in enumerate(views):
         found.update({asked[a.call_id]: a for a in view.answers if a.call_id in asked})
         asked.update((id_, (call.id, i)) for call in view.calls for id_ in call.ids)
@@ -172,31 +157,26 @@ def _is_observation(view: View) -> bool:
 
 
 @cache_by_text
-def read_call_effect(arguments: str, tool: str) -> Effect:
+def read_call_effect(arguments: str, tool: str) -> shell.Effect:
     """Return what a call does, whatever the agent's tools are called."""
     values = _parse_json_arguments(arguments)
     parts = {part.lower() for part in _NAME_PART_PATTERN.findall(tool)}
     if not isinstance(values, dict):
         text = values if isinstance(values, str) else arguments
         if parts & _SHELLS or not parts:
-            return read_command(text)
+            return shell.read_command(text)
         values = {"input": values}
     wrote = "\x1f".join(_iterate_strings(values))  # A mark that is no line break: a value does not begin a line.
     command = next((values[key] for key in _COMMAND_KEYS if key in values), None)
     if isinstance(command, list):
         command = " ".join(map(str, command[2:] if command[1:2] in (["-lc"], ["-c"]) else command))
     if isinstance(command, str) and (parts & _SHELLS or "path" not in values):
-        effect, why = read_command(command), values.get("description")
+        effect, why = shell.read_command(command), values.get("description")
         return effect._replace(wrote=wrote, gist=effect.gist or (why if isinstance(why, str) else ""))
     deed = _find_tool_deed(tool, values)
     touched = _find_touched_files(values, deed, wrote)
-    return Effect(
-        deed,
-        _describe_arguments(values, touched),
-        touched,
-        wrote,
-        _extract_gist(values) if deed in CHANGING_DEEDS else "",
-    )
+    gist = _extract_gist(values) if deed in CHANGING_DEEDS else ""
+    return shell.Effect(deed, _describe_arguments(values, touched), touched, wrote, gist)
 
 
 @cache_by_text
@@ -236,7 +216,7 @@ def _parse_action_line(line: str, given: str | None) -> tuple[str, str]:
     name, _, rest = line.partition(" ")
     if not rest:
         return line, ""
-    named = not is_program(name) and _find_tool_deed(name, {}) not in {"call", "run"}
+    named = not shell.is_program(name) and _find_tool_deed(name, {}) not in {"call", "run"}
     return (name, rest.strip()) if named else ("shell", line)
 
 
@@ -276,7 +256,7 @@ def _find_tool_deed(tool: str, values: dict[str, Any]) -> Deed:
         if _DEED_OF.get(word, "run") != "run":
             return _DEED_OF[word]
     found = {_DEED_OF[part] for part in parts if part in _DEED_OF}
-    return next((deed for deed in TOOL_TABLE["verbs"] if deed in found), "call")
+    return next((deed for deed in shell.TOOL_TABLE["verbs"] if deed in found), "call")
 
 
 def _find_touched_files(values: dict[str, Any], deed: Deed, wrote: str) -> tuple[tuple[str, Deed], ...]:
@@ -292,7 +272,7 @@ def _find_touched_files(values: dict[str, Any], deed: Deed, wrote: str) -> tuple
             found[path] = kinds.get(kind, "change")
     if not found:
         for value in values.values():
-            if isinstance(value, str) and len(value) < 260 and looks_like_path(value):
+            if isinstance(value, str) and len(value) < 260 and shell.looks_like_path(value):
                 found[value] = deed
     return tuple(found.items())
 
@@ -300,14 +280,9 @@ def _find_touched_files(values: dict[str, Any], deed: Deed, wrote: str) -> tuple
 def _extract_gist(values: dict[str, Any]) -> str:
     """Return the gist of what was written: a document's outline, the lines that an edit adds, else those it removes."""
     texts = {key: value for key, value in values.items() if isinstance(value, str)}
-    old = [
-        line.strip() for key, text in texts.items() if _OLD_TEXT_KEY_PATTERN.match(key) for line in text.splitlines()
-    ]
-    new = [
-        text
-        for key, text in texts.items()
-        if _NEW_TEXT_KEY_PATTERN.search(key) and not _OLD_TEXT_KEY_PATTERN.match(key)
-    ]
+    before = [key for key in texts if _OLD_TEXT_KEY_PATTERN.match(key)]
+    old = [line.strip() for key in before for line in texts[key].splitlines()]
+    new = [text for key, text in texts.items() if _NEW_TEXT_KEY_PATTERN.search(key) and key not in before]
     lines = [line.strip() for line in (new[0] if new else "").splitlines()]
     added = [line for line in lines if line not in old and any(map(str.isalnum, line))]
     if new and not old and any(value.endswith(_DOCUMENTS) for value in texts.values()):
@@ -327,11 +302,8 @@ def _describe_arguments(values: dict[str, Any], touched: tuple[tuple[str, Deed],
     for key, value in values.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         # Beside files only short options: what was written is shown on its own.
-        beside = (
-            isinstance(value, str)
-            and len(text) <= 40
-            and not (_OLD_TEXT_KEY_PATTERN.match(key) or _NEW_TEXT_KEY_PATTERN.search(key))
-        )
+        is_written = _OLD_TEXT_KEY_PATTERN.match(key) or _NEW_TEXT_KEY_PATTERN.search(key)
+        beside = isinstance(value, str) and len(text) <= 40 and not is_written
         if text and text not in shown and (beside or not touched):
             alone = len(values) == 1 and isinstance(value, str)
             shown.append(to_one_line(text, 160) if alone else f"{key}={to_one_line(text, 120)}")

@@ -18,19 +18,13 @@ from typing import Any
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, add_usage, build_call_cost
 from unabridged.errors import SummaryFailed
 from unabridged.languages import get_language_name
+from unabridged.summary import verify
 from unabridged.summary.brief import Brief, Summariser
 from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
 from unabridged.summary.citations import PeopleWords, check_prose
 from unabridged.summary.prompt import Prompt, load_prompt_parts
 from unabridged.summary.rules import split_off_rules
-from unabridged.summary.verify import (
-    ExpectedReply,
-    Problem,
-    extract_visible_text,
-    find_problems,
-    list_impossible_checks,
-    trim_sections,
-)
+from unabridged.summary.verify import ExpectedReply, Problem
 from unabridged.tokens.calibrate import Usage
 
 OVERRUN_FACTOR = 1.25
@@ -69,12 +63,12 @@ class ModelSummary:
 
     def add_reply(self, reply: Reply, *, has_rules: bool = True) -> Reply:
         """Count the reply and return it without the rules that it lists; where none were asked for, as it is."""
-        text, rules = split_off_rules(extract_visible_text(reply.text)) if has_rules else (reply.text, ())
+        text, rules = split_off_rules(verify.extract_visible_text(reply.text)) if has_rules else (reply.text, ())
         self.record_failures(*reply.failed)
         self.used.append((reply.place, reply.usage))
         self.calls += 1
         self.usage = add_usage(self.usage, reply.usage)
-        self.checks_impossible = _remove_duplicates(*self.checks_impossible, *list_impossible_checks(reply))
+        self.checks_impossible = _remove_duplicates(*self.checks_impossible, *verify.list_impossible_checks(reply))
         self.models = _remove_duplicates(*self.models, *filter(None, [reply.model]))
         self.rules = _remove_duplicates(*self.rules, *rules)
         self.note(*reply.notes)
@@ -234,9 +228,9 @@ class _AskRun:
         """
         question = word(fault="")
         reply = self._accept_reply((yield self._build_ask(question)), expected)
-        problems = find_problems(reply, replace(expected, marks=question.marks))
+        problems = verify.find_problems(reply, replace(expected, marks=question.marks))
         if problems:
-            question, ask = self._build_second_ask(word, problems, extract_visible_text(reply.text), expected)
+            question, ask = self._build_second_ask(word, problems, verify.extract_visible_text(reply.text), expected)
             who, models = reply.model or "the model", tuple(filter(None, [reply.model]))
             cost: dict[str, Any] = {"calls": 1, "usage": reply.usage, "models": models, "place": reply.place}
             fault = _build_rejection(f"a reply of {who} was not usable", problems, **cost)
@@ -251,9 +245,9 @@ class _AskRun:
                 self.summary.wasted.append((reply.place, reply.usage))
                 self.summary.note(f"{fault.reason}; {second.model} was asked instead")
             reply = self._accept_reply(second, expected)
-            if problems := find_problems(reply, replace(expected, marks=question.marks)):
+            if problems := verify.find_problems(reply, replace(expected, marks=question.marks)):
                 raise self._build_final_rejection(problems)
-        return extract_visible_text(reply.text)
+        return verify.extract_visible_text(reply.text)
 
     def _accept_reply(self, reply: Reply, expected: ExpectedReply) -> Reply:
         """Count a reply; return it, one that is a little too long without the last lines of its longest sections.
@@ -261,12 +255,12 @@ class _AskRun:
         Beside a prompt of the caller's own a reply of any length is shortened so: it did not say how long it may be.
         """
         reply = self.summary.add_reply(reply, has_rules=self.uses_built_in_prompt)
-        text, budget, count = extract_visible_text(reply.text), expected.budget, expected.count
+        text, budget, count = verify.extract_visible_text(reply.text), expected.budget, expected.count
         size = count(text)
         if size <= budget or (self.uses_built_in_prompt and size > budget * OVERRUN_FACTOR):
             return reply
         self.summary.note(f"the summary took {size:,} of {budget:,} tokens: shortened by rule")
-        trimmed = trim_sections(text, budget, count)
+        trimmed = verify.trim_sections(text, budget, count)
         if not self.uses_built_in_prompt and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
             trimmed = text[: find_fitting_length(text, budget, count)].rstrip()
         return replace(reply, text=trimmed)

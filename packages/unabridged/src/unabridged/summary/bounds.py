@@ -38,14 +38,14 @@ def rank_file(file: File, end: int) -> float:
 def limit_ledger(ledger: Ledger) -> Ledger:
     """Return the ledger with each list within its bound; what matters least goes first. People's words all stay."""
     moments = _limit_moments(ledger)
-    kept: dict[str, Any] = {
-        "rules": ledger.rules[-MAX_RULES:],
-        "actions": tuple(entry for entry in moments if isinstance(entry, Action)),
-        "remarks": tuple(entry for entry in moments if isinstance(entry, Remark)),
-        "files": _keep_best(ledger.files, MAX_FILES, lambda file: (rank_file(file, ledger.end), file.path)),
-        "names": _limit_names(ledger),
-    }
-    return replace(ledger, **kept)
+    return replace(
+        ledger,
+        rules=ledger.rules[-MAX_RULES:],
+        actions=tuple(entry for entry in moments if isinstance(entry, Action)),
+        remarks=tuple(entry for entry in moments if isinstance(entry, Remark)),
+        files=_keep_best(ledger.files, MAX_FILES, lambda file: (rank_file(file, ledger.end), file.path)),
+        names=_limit_names(ledger),
+    )
 
 
 def _keep_best(entries: tuple[T, ...], most: int, key: Callable[[T], Any]) -> tuple[T, ...]:

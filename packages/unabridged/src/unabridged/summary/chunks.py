@@ -33,11 +33,7 @@ RECORD_DENSITY = 3.0
 
 _SAMPLE_FAULT = "word " * 60
 """As long as the fault that a second ask may have to name."""
-_SPEAKER_LABELS = {
-    "person": "user",
-    "model": "assistant",
-    "summary": "an earlier summary by another system, not the user",
-}
+_SPEAKERS = {"person": "user", "model": "assistant", "summary": "an earlier summary by another system, not the user"}
 
 
 # -- how it is cut up -------------------------------------------------------------------------------------------------
@@ -92,21 +88,17 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
     is_short = window < SMALL_WINDOW_TOKENS
     wording = Wording(model.instruction, _choose_language(brief, model), _measure_density(brief), following, is_short)
     free = window - reserve - window // 20  # the count may be off: a twentieth is left for that
-    single_room = free - count(
-        wording.build_record_prompt([], tokens=goal, prior=prior, rules=rules, fault=_SAMPLE_FAULT).text
-    )
-    chunk_room = free - count(wording.build_record_prompt([], tokens=goal, part=True, fault=_SAMPLE_FAULT).text)
-    fold_room = free - count(
-        wording.build_fold_prompt([], tokens=goal, rules=rules, last=True, fault=_SAMPLE_FAULT).text
-    )
+    record = wording.build_record_prompt([], tokens=goal, prior=prior, rules=rules, fault=_SAMPLE_FAULT)
+    part = wording.build_record_prompt([], tokens=goal, part=True, fault=_SAMPLE_FAULT)
+    fold = wording.build_fold_prompt([], tokens=goal, rules=rules, last=True, fault=_SAMPLE_FAULT)
+    single_room, chunk_room, fold_room = (free - count(prompt.text) for prompt in (record, part, fold))
     if min(chunk_room, fold_room) < MIN_CHUNK_TOKENS:
-        taken = free - min(chunk_room, fold_room)
-        raise AskFailed(
-            "too-long",
-            f"a window of {window:,} tokens is too small to summarise with: the prompt takes {taken:,} and {reserve:,} "
-            "are reserved for the reply. Use a summariser with a larger window, a shorter instruction, or a smaller "
-            "Settings(summary_reserve=…).",
+        fault = (
+            f"a window of {window:,} tokens is too small to summarise with: the prompt takes "
+            f"{free - min(chunk_room, fold_room):,} and {reserve:,} are reserved for the reply. Use a summariser with "
+            "a larger window, a shorter instruction, or a smaller Settings(summary_reserve=…)."
         )
+        raise AskFailed("too-long", fault)
     shown = _split_messages_within(brief, model, max(single_room, MIN_CHUNK_TOKENS))
     note = min(reserve * 4 // 5, fold_room // MIN_NOTES - FRAME_TOKENS)
     plan = AskPlan(reserve, goal, note, fold_room, [[part.text for part in shown]], rules, wording)
@@ -229,7 +221,7 @@ def describe_media(media: Media, turn: int) -> str:
 
 def _split_by_speaker(view: View, turn: int, names: dict[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what a message says with whose words they are: thinking, text, calls, what is attached, answers, media."""
-    who = _SPEAKER_LABELS.get(view.origin, view.origin)
+    who = _SPEAKERS.get(view.origin, view.origin)
     if thinking := "\n".join(block.text for block in view.reasoning if block.text):
         yield f"{who}, thinking", thinking
     if text := "\n".join(filter(None, [view.text, *(describe_media(item, turn) for item in view.media)])):
@@ -237,7 +229,7 @@ def _split_by_speaker(view: View, turn: int, names: dict[str, str]) -> Iterator[
     for call in view.calls:
         yield f"{who} calls {_clean_tool_name(call.name)}", call.arguments
     for text in view.inserted:
-        yield _SPEAKER_LABELS.get(find_block_author(text), "host"), text
+        yield _SPEAKERS.get(find_block_author(text), "host"), text
     for text in view.attached:
         yield "tool of the provider" if who == "assistant" else f"attached, not the words of the {who}", text
     for answer in view.answers:

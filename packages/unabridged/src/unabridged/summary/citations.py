@@ -84,9 +84,8 @@ def check_prose(text: str, brief: Brief, people: PeopleWords) -> CheckedProse:
     rest = "\n".join(neutralise_line(line) for line in remove_bare_headings(kept)).strip()
     listed, more = [*reasons][:MAX_LISTED], len(reasons) - MAX_LISTED
     listed += [f"and {more:,} more"] * (more > 0)
-    return CheckedProse(
-        _BLANK_LINES_PATTERN.sub("\n\n", rest) if listed else rest, tuple(listed), _build_receipt_notes(rest, brief)
-    )
+    checked = _BLANK_LINES_PATTERN.sub("\n\n", rest) if listed else rest
+    return CheckedProse(checked, tuple(listed), _build_receipt_notes(rest, brief))
 
 
 def normalise_quotation(text: str) -> str:
@@ -181,11 +180,8 @@ def _read_own_sentences(text: str) -> tuple[str, str]:
 
 def _strip_list_signs(words: str) -> set[str]:
     """Return the words as they are, without a number or dot that began a list, and without any."""
-    return {
-        words,
-        _LIST_SIGN_PATTERN.sub("", words, count=1) if _LIST_SIGN_PATTERN.match(words) else words,
-        _LIST_SIGN_PATTERN.sub("", words),
-    }
+    first = _LIST_SIGN_PATTERN.sub("", words, count=1) if _LIST_SIGN_PATTERN.match(words) else words
+    return {words, first, _LIST_SIGN_PATTERN.sub("", words)}
 
 
 def has_own_words(text: str, wanted: str) -> bool:
@@ -204,9 +200,7 @@ def _find_word_places(text: str, wanted: str) -> Iterator[int]:
     place = text.find(wanted)
     while place >= 0:
         stop = place + len(wanted)
-        if not (_is_inside_word(text[place - 1 : place + 1]) if place else False) and not _is_inside_word(
-            text[stop - 1 : stop + 1]
-        ):
+        if not any(_is_inside_word(text[edge - 1 : edge + 1]) for edge in (place, stop)):
             yield place
         place = text.find(wanted, place + 1)
 

@@ -34,23 +34,20 @@ def gather_ledger(
     # An edit that ended in an error changed nothing.
     touched = [(a.turn, path, deed) for a, path, deed in pairs if not (a.failed and deed in CHANGING_DEEDS)]
     touched += [(turns[i], media.name, "attach") for i, view in enumerate(views) for media in view.media if media.name]
-    ledger = limit_ledger(
-        Ledger(
-            first=turns[0] if turns else first_turn,
-            end=turns[-1] + 1 if turns else first_turn,
-            language=_detect_people_language(views),
-            people=people,
-            actions=tuple(step.action for step in done if not is_todo_tool(step.action.tool)),
-            remarks=(
-                *find_retold_summaries(views, turns),
-                *(collect_talk_remarks(views, turns) if talk else collect_work_remarks(pieces)),
-            ),
-            files=collect_files(pieces, touched),
-            names=collect_names(pieces),
-            todo=todo,
-            todo_turn=todo_turn,
-        )
+    said = collect_talk_remarks(views, turns) if talk else collect_work_remarks(pieces)
+    ledger = Ledger(
+        first=turns[0] if turns else first_turn,
+        end=turns[-1] + 1 if turns else first_turn,
+        language=_detect_people_language(views),
+        people=people,
+        actions=tuple(step.action for step in done if not is_todo_tool(step.action.tool)),
+        remarks=(*find_retold_summaries(views, turns), *said),
+        files=collect_files(pieces, touched),
+        names=collect_names(pieces),
+        todo=todo,
+        todo_turn=todo_turn,
     )
+    ledger = limit_ledger(ledger)
     return ledger if prior is None else merge_ledgers(prior, ledger)
 
 
@@ -115,25 +112,23 @@ def merge_ledgers(older: Ledger, newer: Ledger) -> Ledger:
     if newer.end <= older.end and newer.first >= older.first:
         return older
     people = merge_people_messages(older.people, newer.people)
+    # The language that most messages of people are in: it does not change with a few words in another.
+    said = detect_language(dict.fromkeys(message.text for message in people))
     again = {remark.turn for remark in newer.remarks}  # of a message that is met again what the newer one made of it
-    return limit_ledger(
-        Ledger(
-            first=min(older.first, newer.first),
-            end=max(older.end, newer.end),
-            # The language that most messages of people are in: it does not change with a few words in another.
-            language=detect_language(dict.fromkeys(message.text for message in people))
-            or older.language
-            or newer.language,
-            people=people,
-            rules=(*older.rules, *(rule for rule in newer.rules if rule not in older.rules)),
-            actions=(*older.actions, *newer.actions),
-            remarks=(*(remark for remark in older.remarks if remark.turn not in again), *newer.remarks),
-            files=merge_files((*older.files, *newer.files)),
-            names=_merge_names(older, newer),
-            todo=newer.todo or older.todo,
-            todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
-        )
+    merged = Ledger(
+        first=min(older.first, newer.first),
+        end=max(older.end, newer.end),
+        language=said or older.language or newer.language,
+        people=people,
+        rules=(*older.rules, *(rule for rule in newer.rules if rule not in older.rules)),
+        actions=(*older.actions, *newer.actions),
+        remarks=(*(remark for remark in older.remarks if remark.turn not in again), *newer.remarks),
+        files=merge_files((*older.files, *newer.files)),
+        names=_merge_names(older, newer),
+        todo=newer.todo or older.todo,
+        todo_turn=newer.todo_turn if newer.todo else older.todo_turn,
     )
+    return limit_ledger(merged)
 
 
 def _merge_names(older: Ledger, newer: Ledger) -> tuple[Name, ...]:

@@ -114,9 +114,8 @@ def neutralise_line(line: str) -> str:
     hashes = re.match(r"\s*#{1,6}\s+", line)
     start = hashes.end() if hashes and not _poses_as_ours(line) else 0
     parts = _CODE_PATTERN.split(line[start:])  # every other one is code
-    return line[:start] + _END_MARK_PATTERN.sub(
-        "(", "".join(part if i % 2 else neutralise_markup(part) for i, part in enumerate(parts))
-    )
+    plain = "".join(part if i % 2 else neutralise_markup(part) for i, part in enumerate(parts))
+    return line[:start] + _END_MARK_PATTERN.sub("(", plain)
 
 
 def _lower_heading(line: str, lower: int) -> str:

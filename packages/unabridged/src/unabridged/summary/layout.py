@@ -86,8 +86,6 @@ def render_within_budget(
     if people is None:
         people, total = budget // 2, budget
     most = budget + people if total is None else total
-    rendered = RenderedLedger({}, ())
-    sections = Sections(ledger, count, kept)
     for _ in range(_MOST_TRIES):
         sections = Sections(ledger, count, kept, prose=prose)
         sections.later = later

@@ -160,11 +160,9 @@ def to_json(ledger: Ledger) -> str:
 def from_json(written: str) -> Ledger:
     """Return the ledger that `to_json` wrote; keys that this version does not know are ignored."""
     data = json.loads(written)
-    parts = {
-        key: tuple(_build_ledger_entry(kind, entry) for entry in data.get(key) or ())
-        for key, kind in _ENTRY_CLASSES.items()
-    }
-    ledger: Ledger = _build_ledger_entry(Ledger, {**data, **parts})
+    for key, kind in _ENTRY_CLASSES.items():
+        data[key] = tuple(_build_ledger_entry(kind, entry) for entry in data.get(key) or ())
+    ledger: Ledger = _build_ledger_entry(Ledger, data)
     return ledger
 
 

@@ -8,15 +8,8 @@ from dataclasses import replace
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, build_call_cost
 from unabridged.asking.asker import Asker
 from unabridged.errors import SummaryFailed
+from unabridged.summary import body_ledger
 from unabridged.summary.ask_loop import ModelSummary, summarise
-from unabridged.summary.body_ledger import (
-    build_ledger,
-    compute_people_room,
-    count_rounds,
-    describe_left_out,
-    render_ledger,
-    update_todo,
-)  # fmt: skip
 from unabridged.summary.brief import SPARE_DIVISOR, Brief, Summariser, SummaryBody
 from unabridged.summary.chunks import plan_asks
 from unabridged.summary.citations import is_citation
@@ -75,8 +68,9 @@ def _add_price(cost: dict[str, float], model: str) -> dict[str, float]:
 
 
 def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
-    limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
-    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
+    limits, count, ledger = brief.limits, brief.count, body_ledger.build_ledger(brief)
+    people = body_ledger.compute_people_room(brief)
+    quoted = measure_people(ledger, people, count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))
@@ -93,8 +87,8 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
     prose = f"{CITED_MODEL_HEADING if cites else MODEL_HEADING}\n{summary.text.strip()}"
     is_full = count(prose) * 2 >= most
     without = {*brief.without, *(LISTS_IN_PROSE if cites and is_full else ())}
-    shown = update_todo(ledger, brief)
-    rendered = render_ledger(brief, shown, max(room, count(prose)), prose=prose, without=without)
+    shown = body_ledger.update_todo(ledger, brief)
+    rendered = body_ledger.render_ledger(brief, shown, max(room, count(prose)), prose=prose, without=without)
     unchecked = (f"not checked, the model can't tell: {check}" for check in summary.checks_impossible)
     return SummaryBody(
         rendered.text(prose=prose, host_state=brief.state),
@@ -102,10 +96,10 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
         summary.text,
         ", ".join(summary.models) or model.name,
         _add_price(build_call_cost(summary.calls, summary.usage), model.name),
-        (*summary.notes, *unchecked, *describe_left_out(rendered)),
+        (*summary.notes, *unchecked, *body_ledger.describe_left_out(rendered)),
         (*summary.mended, *notes),
         rendered.dropped,
-        count_rounds(brief),
+        body_ledger.count_rounds(brief),
         summary.list_failures(),
     )
 

@@ -75,9 +75,8 @@ def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
         words = _find_names(text, piece.voice)
         weight = _compute_weight(piece.voice, len(words))
         by_person = piece.voice == "person"
-        few = len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW) and (
-            piece.voice != "tool" or len(text) <= _SHORT_TEXT_CHARACTERS
-        )
+        asked_for = piece.voice != "tool" or len(text) <= _SHORT_TEXT_CHARACTERS
+        few = asked_for and len(words) <= (_FEW_OF_A_PERSON if by_person else _FEW)
         for word in words:
             seen = found.setdefault(word, _Occurrences())
             seen.add(weight, piece.turn)
@@ -106,19 +105,15 @@ def _find_names(text: str, voice: Voice) -> frozenset[str]:
 
 def _compute_weight(voice: Voice, number: int) -> float:
     """Return what one of so many names in a piece weighs: an output that lists thousands says little about each."""
-    return (
-        VOICE_WEIGHTS[voice] * min(1.0, _MAX_NAMES_PER_TEXT / number)
-        if voice == "tool" and number
-        else VOICE_WEIGHTS[voice]
-    )
+    crowded = voice == "tool" and number > 0
+    return VOICE_WEIGHTS[voice] * (min(1.0, _MAX_NAMES_PER_TEXT / number) if crowded else 1.0)
 
 
 def _find_special_names(text: str) -> set[str]:
     """Return everything that is spelled with more than letters, digits and underscores. Each word is searched once."""
     words = " ".join(word for word in set(text.split()) if len(word) <= 400 and _SPECIAL_CHARACTER_PATTERN.search(word))
-    return {
-        found.rstrip(_TRAILING_PUNCTUATION) for found in _SPECIAL_NAME_PATTERN.findall(words) if 3 <= len(found) <= 200
-    }
+    found = _SPECIAL_NAME_PATTERN.findall(words)
+    return {name.rstrip(_TRAILING_PUNCTUATION) for name in found if 3 <= len(name) <= 200}
 
 
 class _Occurrences:

@@ -9,7 +9,7 @@ from unabridged.authorship import find_exit_code
 from unabridged.summary.ledger import Deed
 from unabridged.summary.shell import TOOL_TABLE
 from unabridged.text_cache import cache_by_text
-from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, to_one_line
+from unabridged.text_tools import cut_to_head_and_tail, mark_line_ends, parse_json, to_one_line
 
 LIMIT, REPORT = 600, 1_200
 """Characters of an outcome that an action carries, and of what an agent reports to the one that called it."""
@@ -40,9 +40,8 @@ def read_outcome(text: str, deed: Deed, *, error: bool = False, most: int = LIMI
 
     What a text merely reads like is no error: its lines are quoted, and the reader judges.
     """
-    body = _OBSERVATION_PATTERN.sub(
-        "", _PROMPT_PATTERN.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text
-    )
+    body = _PROMPT_PATTERN.sub("", text) if text.endswith(("$", "$ ", "#", "# ", ">")) else text
+    body = _OBSERVATION_PATTERN.sub("", body)
     code = find_exit_code(body)
     if opening := _RETURN_CODE_PATTERN.match(body):
         body = body[opening.end() :].rstrip().removesuffix("</output>").strip()
@@ -74,9 +73,7 @@ def _render_json_record(body: str) -> str:
     body = body.strip()
     if not body or body[0] not in "{[" or len(body) > _MAX_JSON_CHARACTERS:
         return ""
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+    if (value := parse_json(body)) is None:
         return ""
     if isinstance(value, dict):
         value = {**{key: value[key] for key in ("error", "message", "detail") if value.get(key)}, **value}

@@ -55,14 +55,13 @@ def collect_people_messages(
 
     `answered` is what the assistant said right before.
     """
-    found = list[PersonMessage]()
-    for turn, view in zip(turns, views, strict=True):
+    found, numbered = list[PersonMessage](), list(zip(turns, views, strict=True))
+    for turn, view in numbered:
         if view.origin == "model":
             answered = "" if view.calls else cut_to_last_sentences(view.text)
         elif view.origin == "person" and (view.text.strip() or view.media):
-            own = (
-                "" if is_host_text(view.text) else remove_host_words(view.text).strip()
-            )  # an image may come with a host's words
+            # An image may come with a host's words.
+            own = "" if is_host_text(view.text) else remove_host_words(view.text).strip()
             text = "\n".join(filter(None, [own, *(describe_attachment(m, turn) for m in view.media)]))
             reply = answered if len(text) <= _SHORT_CHARACTERS else ""
             found.append(PersonMessage(turn, text, to_one_line(view.speaker, 40), reply))
@@ -70,11 +69,7 @@ def collect_people_messages(
     for action in actions:
         if action.rejection:
             call = to_one_line(f"{action.tool} {action.target}", _REJECTION_CHARACTERS)
-            said_in = (
-                turn
-                for turn, view in zip(turns, views, strict=True)
-                if turn > action.turn and _is_rejection_result(view, action)
-            )
+            said_in = (i for i, view in numbered if i > action.turn and _is_rejection_result(view, action))
             found.append(PersonMessage(next(said_in, action.turn), action.rejection, rejected=call))
     return merge_people_messages((), sorted(found, key=lambda message: message.turn))
 
@@ -239,12 +234,8 @@ class _QuotationLines:
         text = self._people[index].text
         if self.sizes[index] > cap:
             text = _shorten_to_lines(text, max(cap - _FENCE_TOKENS, 1), self._count)
-        plain = "\n" not in text and neutralise_markup(text) == text
-        return (
-            f"{self._write_line_head(index)} \u201c{text}\u201d"
-            if plain
-            else f"{self._write_line_head(index)}\n{wrap_in_fence(text)}"
-        )
+        head, is_plain = self._write_line_head(index), "\n" not in text and neutralise_markup(text) == text
+        return f"{head} \u201c{text}\u201d" if is_plain else f"{head}\n{wrap_in_fence(text)}"
 
 
 def _shorten_to_lines(text: str, tokens: int, count: Count) -> str:

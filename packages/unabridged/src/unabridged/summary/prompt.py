@@ -82,11 +82,8 @@ class Wording:
             return _insert_into_own_prompt(self.own, [*earlier, *texts])
         following = () if part else self.following
         key = draw_key(*texts, prior, *rules, *following)
-        blocks = [
-            *self._build_task("citation", standing=True),
-            _fill_part("data", key=key),
-            *[_fill_part("part")] * part,
-        ]
+        task = [*self._build_task("citation", standing=True), _fill_part("data", key=key)]
+        blocks = [*task, *[_fill_part("part")] * part]
         if prior:
             blocks += [_fill_part("prior"), _enclose_data("record", [prior], key)]
         blocks += [*_render_known_rules(rules, key), *self._build_limits(tokens, fault)]
@@ -114,9 +111,8 @@ class Wording:
             return Prompt(self.own)
         task = self._build_task("citation-suffix", standing=True)[1:]
         blocks = [_fill_part("suffix"), *task, *[_fill_part("kept", kept=f"{kept:,}")] * bool(kept)]
-        return Prompt(
-            "\n\n".join([*blocks, *_render_known_rules(rules, draw_key(*rules)), *self._build_limits(tokens, fault)])
-        )
+        known = _render_known_rules(rules, draw_key(*rules))
+        return Prompt("\n\n".join([*blocks, *known, *self._build_limits(tokens, fault)]))
 
     def build_rewrite_prompt(self, how: str, draft: str, *, tokens: int, fault: str) -> Prompt:
         """Return the ask to write this record again: `how` is `shorten` or `translate`."""

@@ -59,11 +59,9 @@ def collect_work_remarks(pieces: Sequence[TextPiece]) -> Iterator[Remark]:
         text = piece.text.strip() if closing else _remove_announcement(piece.text.strip())
         weight = SHORT_WEIGHT + (LONG_WEIGHT - SHORT_WEIGHT) * min(len(text) / _LONG_FROM, 1.0)
         weight = CLOSING_WEIGHT if closing and len(text) > _CLOSING_FROM else weight
-        announces = text.endswith(_ANNOUNCING_ENDINGS) and not closing
-        weight = ANNOUNCED_WEIGHT if announces else weight
-        yield Remark(
-            piece.turn, cut_to_whole_lines(text, MAX_REMARK_CHARACTERS), weight, closing=closing and not piece.acts
-        )
+        weight = ANNOUNCED_WEIGHT if text.endswith(_ANNOUNCING_ENDINGS) and not closing else weight
+        told = cut_to_whole_lines(text, MAX_REMARK_CHARACTERS)
+        yield Remark(piece.turn, told, weight, closing=closing and not piece.acts)
 
 
 def _remove_announcement(text: str) -> str:
@@ -93,6 +91,5 @@ def collect_talk_remarks(views: Sequence[View], turns: Sequence[int]) -> list[Re
 
 def _compute_rarity(text: str, rarity: dict[str, float]) -> float:
     exact = {word.casefold() for word in _NAME_OR_NUMBER_PATTERN.findall(text) if not word[0].islower()}
-    return sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text)) / (
-        len(text) + _LENGTH_OFFSET
-    )
+    worth = sum(rarity.get(term, 0.0) * (3 if term in exact else 1) for term in count_terms(text))
+    return worth / (len(text) + _LENGTH_OFFSET)

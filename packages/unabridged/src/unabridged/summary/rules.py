@@ -40,9 +40,8 @@ def split_off_rules(text: str) -> tuple[str, tuple[str, ...]]:
     lines = text.split("\n")
     sections = list(find_sections(lines, [i for i, line in enumerate(lines) if _TITLE_PATTERN.fullmatch(line)]))
     below = ("\n".join(lines[i] for i in section[1:])[:MAX_LIST_CHARACTERS] for section in sections)
-    listed = tuple(
-        line.rstrip() for rules in below for line in _LIST_ITEM_PATTERN.findall(rules) if line.strip(_MARKUP_CHARACTERS)
-    )
+    lines_below = (line.rstrip() for rules in below for line in _LIST_ITEM_PATTERN.findall(rules))
+    listed = tuple(line for line in lines_below if line.strip(_MARKUP_CHARACTERS))
     gone = {i for section in sections for i in section}
     rest = "\n".join(line for i, line in enumerate(lines) if i not in gone)
     return (_BLANK_LINES_PATTERN.sub("\n\n", rest).strip() if gone else text), listed
@@ -91,6 +90,4 @@ def find_rules(
 
 def _normalise_sentence(sentence: str) -> str:
     """Return a sentence as it is compared: without its bullet, its marks and its last stop."""
-    return " ".join(normalise_quotation(remove_bullet(sentence.strip())).split()).strip(
-        _MARKUP_CHARACTERS + ".!\u3002\uff01"
-    )
+    return normalise_quotation(remove_bullet(sentence.strip())).strip(_MARKUP_CHARACTERS + ".!\u3002\uff01")

@@ -75,9 +75,8 @@ class Sections:
 
     def rules(self, room: int) -> str:
         """Return the rules that a model picked out, the newest first in what finds a place."""
-        rules = [
-            f"- [{rule.turn}] \u201c{rule.text}\u201d" for rule in self._ledger.rules if rule.turn not in self._kept
-        ]
+        shown = (rule for rule in self._ledger.rules if rule.turn not in self._kept)
+        rules = [f"- [{rule.turn}] \u201c{rule.text}\u201d" for rule in shown]
         return self._keep_fitting_lines("rules", rules[::-1], room, in_order=rules.index)
 
     def write_newest_place(self, _room: int = 0) -> str:
@@ -106,18 +105,14 @@ class Sections:
     def write_checks(self, room: int) -> str:
         """Return which checks ran since the last edit and their results, and which ran only before it."""
         edit, ran, overdue = find_checks([*self._ledger.actions, *self.later])
+        width = _LINE_CHARACTERS
         told = ActionLines(self._ledger, self._labels, self._root)
-        lines = [told.write_action(action, _LINE_CHARACTERS) for action in reversed(ran)]
-        places = {line: -action.turn for line, action in zip(lines, reversed(ran), strict=True)}
+        lines = [told.write_action(action, width) for action in reversed(ran)]
+        places = {line: action.turn for line, action in zip(lines, reversed(ran), strict=True)}
         if overdue:
-            due = [
-                f"{quote(command, _LINE_CHARACTERS // 2)} [{a.turn}]{told.describe_ending(a, _LINE_CHARACTERS)}"
-                for command, a in overdue
-            ]
+            due = [f"{quote(command, width // 2)} [{a.turn}]{told.describe_ending(a, width)}" for command, a in overdue]
             lines.insert(0, f"- {self._labels['due'].format(turn=edit)}: {'; '.join(due)}")
-        return self._keep_fitting_lines(
-            "checks", lines, room, in_order=lambda line: -places.get(line, -self._ledger.end)
-        )
+        return self._keep_fitting_lines("checks", lines, room, in_order=lambda line: places.get(line, self._ledger.end))
 
     # -- what is named ------------------------------------------------------------------------------------------------
 

@@ -68,8 +68,7 @@ def read_command(text: str) -> Effect:
     body = text[:MAX_COMMAND_CHARACTERS].strip().replace("\\\n", " ")
     line = _EDIT_COMMAND_PATTERN.sub(r"\1", _HEREDOC_PATTERN.sub(lambda found: f"<<\u2026{found['rest']}", body))
     masked = _QUOTED_PATTERN.sub(lambda found: "\x00" * len(found[0]), line)
-    touched: dict[str, Deed] = {}
-    deeds: list[Deed | None] = []
+    touched, deeds = dict[str, Deed](), list[Deed | None]()
     pieces: list[str] = []
     start = 0
     for stop, resume in [*(found.span() for found in _COMMAND_END_PATTERN.finditer(masked)), (len(line), len(line))]:

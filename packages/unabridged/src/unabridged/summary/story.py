@@ -65,20 +65,20 @@ class StoryMoment(NamedTuple):
     """Whether it is the assistant's last word before a person speaks: a little of each comes next, the newest first."""
 
 
+_Choice = tuple[int, str, str, int]
+"""The place of a moment that is told, what its text replaces, the text, and what it costs."""
+
+
 def rate_moment(entry: Remark | Action, ledger: Ledger, size: int) -> float:
     """Return the worth of a moment for its size: its weight, less with age, more at the very end.
 
     A document that was written, and another system's summary, count the same however long ago and however long.
     """
     lasts = entry.retold if isinstance(entry, Remark) else len(entry.gist) > LIMIT
-    age = 0.0 if lasts else min((ledger.end - entry.turn) / max(ledger.end - ledger.first, 1), 1.0)
-    edge = ledger.end - entry.turn <= _NEWEST_MESSAGES
-    last = ledger.end - entry.turn <= _LAST_MESSAGES
-    return (
-        weigh_moment(entry)
-        * (1 - age / 2 + edge / 2 + last)
-        / sqrt((_DOCUMENT_CHARACTERS if lasts else size) + _LENGTH_OFFSET)
-    )
+    since = ledger.end - entry.turn
+    age = 0.0 if lasts else min(since / max(ledger.end - ledger.first, 1), 1.0)
+    recent = 1 - age / 2 + (since <= _NEWEST_MESSAGES) / 2 + (since <= _LAST_MESSAGES)
+    return weigh_moment(entry) * recent / sqrt((_DOCUMENT_CHARACTERS if lasts else size) + _LENGTH_OFFSET)
 
 
 def weigh_moment(entry: Remark | Action) -> float:
@@ -87,9 +87,8 @@ def weigh_moment(entry: Remark | Action) -> float:
         return entry.weight
     if entry.failed:
         return _ERROR_WEIGHT if find_effective_deed(entry) not in {"read", "search", "list"} else _MIN_WORTH
-    weight = _DEED_WEIGHTS.get(
-        "change" if _COMMIT_COMMAND in entry.target else find_effective_deed(entry), _LOOK_WEIGHT
-    )
+    deed = "change" if _COMMIT_COMMAND in entry.target else find_effective_deed(entry)
+    weight = _DEED_WEIGHTS.get(deed, _LOOK_WEIGHT)
     weight = _DOCUMENT_WEIGHT if len(entry.gist) > LIMIT else _ERROR_WEIGHT if len(entry.outcome) > LIMIT else weight
     return weight + _RESULT_WEIGHT if entry.outcome else weight
 
@@ -119,14 +118,9 @@ class Story:
         self.left_out = sum(moment.worth > 0 for moment in moments) - sum(map(bool, told.values()))
         return text if chosen else "\n".join(filter(None, told.values()))
 
-    def _choose_moments(
-        self, moments: Sequence[StoryMoment], room: float, count: Count
-    ) -> list[tuple[int, str, str, int]]:
-        """Return which moments are told: first a little of all, then more of those that matter most.
-
-        Of each choice the place, what it replaces, its text, and what it costs.
-        """
-        told, chosen = dict[int, str](), list[tuple[int, str, str, int]]()
+    def _choose_moments(self, moments: Sequence[StoryMoment], room: float, count: Count) -> list[_Choice]:
+        """Return which moments are told: first a little of all, then more of those that matter most."""
+        told, chosen = dict[int, str](), list[_Choice]()
         for_closing = room * _CLOSING_SHARE
         for rank, i, text in sorted(_rank_versions(moments)):
             before, first = told.get(i, ""), _FIRST_RANK < rank < _LATER_RANK
@@ -151,9 +145,8 @@ class Story:
                 texts.insert(0, f"- [{remark.turn}] {self._words['assistant']}: {quote(end)}")
             if self._talk:  # nothing fades, but where it stood is told
                 rank, texts = remark.weight * (2 if remark.turn == newest else 1), texts[-1:]
-            yield StoryMoment(
-                remark.turn, rank, texts, _choose_speaker_label(remark), last=remark.turn == newest, closes=closes
-            )
+            who, is_newest = _choose_speaker_label(remark), remark.turn == newest
+            yield StoryMoment(remark.turn, rank, texts, who, last=is_newest, closes=closes)
         documents = [action for action in ledger.actions if len(action.gist) > LIMIT]
         newest_document = {path: action for action in documents for path in action.paths}
         for i, action in enumerate(ledger.actions, _LAST_ACTIONS - len(ledger.actions)):
@@ -166,9 +159,8 @@ class Story:
             texts = [self._lines.write_action(action, width, gist=True) for width in widths if shown]
             rank = rate_moment(action, ledger, len(texts[0])) if shown else 0.0
             name = "".join(action.paths[:1]).rstrip("/").rpartition("/")[2] if not action.failed else ""
-            yield StoryMoment(
-                action.turn, rank, texts, "failed" if action.failed else find_effective_deed(action), name, last=i >= 0
-            )
+            kind = "failed" if action.failed else find_effective_deed(action)
+            yield StoryMoment(action.turn, rank, texts, kind, name, last=i >= 0)
 
     def _render_remark(self, remark: Remark, longest: int) -> str:
         """Return what the assistant said, none of whose lines can pose as one of ours."""
@@ -192,11 +184,8 @@ class Story:
         head, reply, rest = text.partition(f", {self._words['reply']} \u201c")
         offer, end, said = rest.partition("\u201d:")
         above = to_one_line(lines[-1]) if lines and reply and end else ""
-        return (
-            f"{head}:{said}"
-            if above and (offer[:_SAME_CHARACTERS] in above or offer[-_SAME_CHARACTERS:] in above)
-            else text
-        )
+        repeats = above and (offer[:_SAME_CHARACTERS] in above or offer[-_SAME_CHARACTERS:] in above)
+        return f"{head}:{said}" if repeats else text
 
     def _describe_gap(self, gap: Sequence[StoryMoment], end: int) -> list[str]:
         """Return what is left out here, up to what is told next: changed files by name, errors by their number."""
@@ -204,10 +193,8 @@ class Story:
         for kind, number in Counter(moment.kind for moment in gap if moment.kind in _LISTED_IN_GAPS).items():
             names = list(dict.fromkeys(moment.name for moment in gap if moment.kind == kind and moment.name))
             more = f" +{len(names) - _NAMES_IN_GAP}" if len(names) > _NAMES_IN_GAP else ""
-            told.append(
-                f"{self._words[kind]} "
-                f"{', '.join(map(neutralise_markup, names[:_NAMES_IN_GAP])) or f'{TIMES_SIGN}{number}'}{more}"
-            )
+            what = ", ".join(map(neutralise_markup, names[:_NAMES_IN_GAP])) or f"{TIMES_SIGN}{number}"
+            told.append(f"{self._words[kind]} {what}{more}")
         acted = any(moment.kind != "assistant" for moment in gap)
         turns = sorted({gap[0].turn, max(gap[-1].turn, end - 1)}) if gap else []
         return [f"  \u2026 [{'-'.join(map(str, turns))}] {to_one_line('; '.join(told))}".rstrip()] if acted else []

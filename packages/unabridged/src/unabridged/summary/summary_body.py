@@ -6,14 +6,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from unabridged.summary import body_ledger
 from unabridged.summary.actions import find_tool_uses, is_todo_tool
-from unabridged.summary.body_ledger import (
-    build_ledger,
-    count_rounds,
-    describe_left_out,
-    render_ledger,
-    update_todo,
-)  # fmt: skip
 from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
 from unabridged.text_tools import wrap_in_fence
 from unabridged.tokens.models import find_model_info
@@ -90,13 +84,13 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
 
 def write_by_rule(brief: Brief) -> SummaryBody:
     """Return the whole body without a model."""
-    ledger = build_ledger(brief)
+    ledger = body_ledger.build_ledger(brief)
     stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
-    shown = update_todo(ledger, brief)
-    rendered = render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
-    text, notes = rendered.text(host_state=brief.state), describe_left_out(rendered)
-    return SummaryBody(text, ledger, notes=notes, dropped=rendered.dropped, rounds=count_rounds(brief))
+    shown = body_ledger.update_todo(ledger, brief)
+    rendered = body_ledger.render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
+    text, notes = rendered.text(host_state=brief.state), body_ledger.describe_left_out(rendered)
+    return SummaryBody(text, ledger, notes=notes, dropped=rendered.dropped, rounds=body_ledger.count_rounds(brief))
 
 
 def render_pins(pins: Sequence[str]) -> str:

@@ -5,12 +5,14 @@ No check asks a model. Whether what a reply claims holds is another question: `c
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
+from pathlib import Path
 
 from unabridged.asking.ask import Reply
 from unabridged.languages import detect_certain_language, fold_case, get_language_name, measure_phrase_match
@@ -27,27 +29,11 @@ _SUMMARY_TAG_PATTERN = re.compile(r"\A<summary>(.*?)(?:</summary>)?\Z", re.DOTAL
 _WORD_PATTERN = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W\u2e80-\u9fff\uac00-\ud7af]+")
 
 _LEADING_SIGNS_PATTERN = re.compile(r"[\W_]*")
-_ERROR_PATTERN = re.compile(
-    r"\A\W*(?:error(?: code| message)?\s*[:(\d]|error (?:generating|creating|calling|while|during)\b"
-    r"|an error (?:occurred|has occurred)|internal server error|service unavailable|bad gateway|gateway time-?out"
-    r"|(?:http )?(?:4\d\d|5\d\d)\b[^\n]{0,30}(?:error|too many|unavailable|bad|forbidden|unauthori[sz]ed)"
-    r"|(?:the )?(?:request|connection|operation) (?:timed out|was reset|reset|refused|error)"
-    r"|rate limit (?:exceeded|reached|error)|too many requests|(?:failed|unable) to (?:generate|summari)"
-    r"|(?:could|can) ?not (?:generate|summari)|traceback \(most recent call|<!doctype html|<html"
-    r"|\{\s*[\"'](?:error|detail|type)[\"']\s*:|\w*(?:Error|Exception): )",
-    re.IGNORECASE,
-)
-_PLACEHOLDER_PATTERN = re.compile(
-    r"\A\W*(?:(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e|"
-    r"(?:no|nothing|there (?:is|was) (?:no|nothing))[^.\n]{0,40}(?:to summari[sz]e|conversation|provided|available)|"
-    r"(?:insert |your )?summary(?: goes)? here|summary (?:unavailable|not available|pending|failed)|"
-    r"(?:the )?summary|todo|tbd|n/?a|none|null|undefined|lorem ipsum|placeholder|ok(?:ay)?|done|understood|sure)\W*\Z"
-    r"|\A\W*(?:previous |earlier )?conversation (?:was )?too long to summari[sz]e"
-    r"|\A\W*(?:please|could you|can you) (?:provide|share|paste|send)[^.\n]{0,60}"
-    r"(?:conversation|text|messages|transcript)"
-    r"|\A\W*lorem ipsum",
-    re.IGNORECASE,
-)
+_BAD_REPLIES = json.loads(Path(__file__).with_name("bad_replies.json").read_text(encoding="utf-8"))
+"""How errors and placeholders open, in any case; of `placeholders`, all that the reply says."""
+_ERRORS, _PLACEHOLDERS, _OPENINGS = ("|".join(_BAD_REPLIES[kind]) for kind in ("errors", "placeholders", "openings"))
+_ERROR_PATTERN = re.compile(rf"\A\W*(?:{_ERRORS})", re.IGNORECASE)
+_PLACEHOLDER_PATTERN = re.compile(rf"\A\W*(?:(?:{_PLACEHOLDERS})\W*\Z|{_OPENINGS})", re.IGNORECASE)
 
 _STOP_MESSAGES = {
     "length": "the reply was cut off at its token limit; be much shorter",

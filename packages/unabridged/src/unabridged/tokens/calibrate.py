@@ -42,9 +42,8 @@ _REPORT_PATHS = (
     _ReportPaths(
         "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens", beside=True
     ),
-    _ReportPaths(
-        "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens", beside=True
-    ),  # Bedrock
+    # Bedrock
+    _ReportPaths("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens", beside=True),
     _ReportPaths("prompt_token_count", "cached_content_token_count", "", "candidates_token_count+thoughts_token_count"),
     _ReportPaths("promptTokenCount", "cachedContentTokenCount", "", "candidatesTokenCount+thoughtsTokenCount"),
 )
@@ -144,9 +143,8 @@ class Calibration:
         """
         if estimated <= 0 or (ratio := min(requested / estimated, self._MAX_REFUSED_RATIO)) <= self.factor:
             return
-        self._ratios = deque(
-            [ratio] * self._RATIOS_TO_SETTLE, maxlen=self._RATIOS_KEPT
-        )  # as many as it takes to be believed when odd
+        # As many as it takes to be believed when odd.
+        self._ratios = deque([ratio] * self._RATIOS_TO_SETTLE, maxlen=self._RATIOS_KEPT)
         self.factor = ratio
 
     def _compute_factor(self, ratios: list[float]) -> float:

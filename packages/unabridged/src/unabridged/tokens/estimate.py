@@ -56,22 +56,14 @@ class _Prices(NamedTuple):
 
 
 _FAMILIES: tuple[Family, ...] = get_args(Family)[:-1]
-_PRICES = {
-    family: _Prices(*prices)
-    for family, *prices in zip(
-        _FAMILIES,
-        (0.98, 1.04, 1.08, 1.06, 1.03),  # word
-        (0.02, 0.00, 1.24, 0.19, 0.00),  # title
-        (1.00, 1.00, 1.10, 1.10, 0.99),  # wide
-        (0.98, 0.98, 0.87, 1.04, 0.98),  # byte
-        (0.03, 0.02, 0.95, 0.43, 0.00),  # character
-        (0.98, 0.98, 1.28, 1.16, 0.00),  # number
-        (0.00, 0.00, 0.00, 0.00, 0.98),  # digit
-        (0.98, 0.98, 1.18, 1.04, 0.98),  # mark
-        (0.98, 0.98, 0.86, 0.94, 0.98),  # blank
-        strict=True,
-    )
-}
+_EVERY_PRICE = (
+    _Prices(0.98, 0.02, 1.00, 0.98, 0.03, 0.98, 0.00, 0.98, 0.98),
+    _Prices(1.04, 0.00, 1.00, 0.98, 0.02, 0.98, 0.00, 0.98, 0.98),
+    _Prices(1.08, 1.24, 1.10, 0.87, 0.95, 1.28, 0.00, 1.18, 0.86),
+    _Prices(1.06, 0.19, 1.10, 1.04, 0.43, 1.16, 0.00, 1.04, 0.94),
+    _Prices(1.03, 0.00, 0.99, 0.98, 0.00, 0.00, 0.98, 0.98, 0.98),
+)
+_PRICES = dict(zip(_FAMILIES, _EVERY_PRICE, strict=True))
 
 _FAMILIES_PRICED_AT_START: tuple[Family, ...] = ("claude", "claude-3")
 """Families to which a word begins alike whether a space stands before it or not."""
@@ -200,8 +192,7 @@ def _load_family_pieces(family: str) -> frozenset[str]:
 @cache
 def _load_pieces_table() -> dict[str, Any]:
     """Return the table, read once: families and the pieces that they have; `blocks` of characters that are cheap."""
-    table: dict[str, Any] = json.loads(Path(__file__).with_name("pieces.json").read_text(encoding="utf-8"))
-    return table
+    return dict(json.loads(Path(__file__).with_name("pieces.json").read_text(encoding="utf-8")))
 
 
 def _compute_cost(piece: str, prices: _Prices, known: _KnownPieces) -> float:

@@ -52,10 +52,8 @@ def count_media_tokens(media: Media, model: str, family: Family) -> int:
         return _count_image_tokens(media, model, family)
     if media.kind == "document":
         return _count_document_tokens(media, model, family)
-    seconds = _count_seconds(media)
-    if media.kind == "audio":
-        return ceil(seconds * FAMILIES[family].second) + 1
-    return ceil(seconds * _TOKENS_PER_SECOND_OF_VIDEO) + 1
+    each = FAMILIES[family].second if media.kind == "audio" else _TOKENS_PER_SECOND_OF_VIDEO
+    return ceil(_count_seconds(media) * each) + 1
 
 
 def read_image_size(source: str) -> PixelSize | None:
@@ -141,17 +139,14 @@ def _count_google_image_tokens(media: Media, model: str) -> int:
 
 
 def _count_document_tokens(media: Media, model: str, family: Family) -> int:
-    if _TEXT_TYPE_PATTERN.match(media.mime) or (not media.mime and _is_plain_text(media.source)):
-        return _count_text_document_tokens(media, family)
+    source, is_text = media.source, _TEXT_TYPE_PATTERN.match(media.mime)
+    if is_text and _is_base64(source):
+        return estimate(_decode_head(source, len(source)).decode("utf-8", "replace"), family)
+    # The content itself as plain text, and not an address, an id or base64.
+    if is_text or (not media.mime and not _is_base64(source) and any(sign.isspace() for sign in source)):
+        return estimate(source, family)
     google = re.search(r"gemini(-[12]\b)?", model)
     return _count_pages(media.source) * ((_GEMINI_TILE_TOKENS if google[1] else 560) if google else _TOKENS_PER_PAGE)
-
-
-def _count_text_document_tokens(media: Media, family: Family) -> int:
-    """Return the tokens of a document that is plain text: as it stands, or in base64."""
-    if not _is_base64(media.source):
-        return estimate(media.source, family)
-    return estimate(_decode_head(media.source, len(media.source)).decode("utf-8", "replace"), family)
 
 
 def _count_pages(source: str) -> int:
@@ -184,11 +179,6 @@ def _is_base64(source: str) -> bool:
     if source.startswith("data:"):
         return True
     return len(source) > 64 and re.fullmatch(r"[A-Za-z0-9+/_\-\r\n]+={0,2}", source[:4096]) is not None
-
-
-def _is_plain_text(source: str) -> bool:
-    """Return whether the source is the content itself as plain text, and not an address, an id or base64."""
-    return not _is_base64(source) and any(sign.isspace() for sign in source)
 
 
 def _decode_head(source: str, size: int) -> bytes:

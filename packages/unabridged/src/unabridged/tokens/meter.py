@@ -11,7 +11,7 @@ from typing import Any
 from unabridged.errors import FunctionFailed, NotInstalled, SettingsError
 from unabridged.formats.base import Family, Message
 from unabridged.formats.fields import as_json, get, to_plain_dict
-from unabridged.messages import Reasoning, View
+from unabridged.messages import View
 from unabridged.tokens.estimate import ERROR_BOUND, ESTIMATE_VERSION, HIGH, HIGH_UNKNOWN, get_estimator
 from unabridged.tokens.media import count_media_tokens
 from unabridged.tokens.models import FAMILIES, find_family
@@ -56,13 +56,8 @@ class Meter:
     @property
     def key(self) -> str:
         """Return a key of the way it counts and the model: reports about one say nothing about another."""
-        how = (
-            "counter"
-            if self._counter is not None
-            else "exact"
-            if self._exact is not None
-            else f"estimate-{ESTIMATE_VERSION}"
-        )
+        ways = {"counter": self._counter, "exact": self._exact}
+        how = next((name for name, count in ways.items() if count is not None), f"estimate-{ESTIMATE_VERSION}")
         return f"{how}/{self.family}/{self.model}"
 
     def message(self, view: View, raw: Message = None) -> int:
@@ -78,8 +73,8 @@ class Meter:
             tokens += count_media_tokens(media, self.model, self.family) + self._count(media.name)
         for text in (*view.inserted, *view.attached):
             tokens += self._count(text)
-        for reasoning in view.reasoning:
-            tokens += self._count_thinking(reasoning)
+        for thought in view.reasoning:  # the text may be only a summary of what is sealed, so the larger counts
+            tokens += max(self._count(thought.text), len(thought.signature) // _SEALED_CHARACTERS_PER_TOKEN)
         return tokens + view.sealed // _SEALED_CHARACTERS_PER_TOKEN
 
     def text(self, text: str) -> int:
@@ -95,15 +90,8 @@ class Meter:
             prompt = [{"role": "system", "content": system}] if system else []
             return _call_counter(self._counter, prompt, tools) if prompt or listed else 0
         tokens = sum(_TOKENS_PER_MESSAGE + self._count(_read_prompt_text(block)) for block in _to_list(system))
-        if listed:
-            tokens += FAMILIES[self.family].tools + sum(
-                _TOKENS_PER_TOOL + self._count(_to_schema_text(tool)) for tool in listed
-            )
-        return tokens
-
-    def _count_thinking(self, reasoning: Reasoning) -> int:
-        """Return the tokens of a thought: the text may be only a summary of what is sealed, so the larger counts."""
-        return max(self._count(reasoning.text), len(reasoning.signature) // _SEALED_CHARACTERS_PER_TOKEN)
+        tokens += FAMILIES[self.family].tools if listed else 0
+        return tokens + sum(_TOKENS_PER_TOOL + self._count(_to_schema_text(tool)) for tool in listed)
 
 
 def _call_counter(counter: TokenCounter, messages: list[Message], tools: Any) -> int:

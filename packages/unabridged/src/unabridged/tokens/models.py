@@ -128,11 +128,7 @@ def _is_unknown_version(name: str, known: str) -> bool:
 
 def _find_smallest_window(known: str) -> int:
     """Return the smallest window of the models whose names begin so."""
-    return min(
-        window
-        for name, (_, window, *_) in _load_models_table().items()
-        if name == known or name.startswith(f"{known}-")
-    )
+    return min(row[1] for name, row in _load_models_table().items() if f"{name}-".startswith(f"{known}-"))
 
 
 def choose_window(agent: str | None, window: int | None) -> int | None:
@@ -210,8 +206,7 @@ def _find_known_name(name: str) -> str | None:
 
 def _iterate_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a name in the table, likeliest first: as it is, then without region, version and date."""
-    bare = name.strip().lower().rsplit("/", 1)[-1].removeprefix("~")
-    bare = bare.removeprefix("ft:")
+    bare = name.strip().lower().rsplit("/", 1)[-1].removeprefix("~").removeprefix("ft:")
     head, colon, tail = bare.partition(":")
     # `openai:gpt-5` names the provider first, `claude-…-v1:0` and `glm-5.3:free` put a variant last.
     for part in (tail, head) if colon else (bare,):
@@ -245,6 +240,4 @@ def _find_name_ends(spelling: str) -> Iterator[int]:
 @cache
 def _load_models_table() -> dict[str, tuple[str, int, float, float, float, float]]:
     """Return the table, read once: name -> provider, window, and the four prices."""
-    text = Path(__file__).with_name("models.json").read_text(encoding="utf-8")
-    table: dict[str, tuple[str, int, float, float, float, float]] = json.loads(text)
-    return table
+    return dict(json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8")))
