@@ -19,8 +19,8 @@ SOURCE = ROOT / "packages" / "unabridged" / "src" / "unabridged"
 LAYERS = (
     {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legality"},
     {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
-    {"results", "sizes"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
-    {"recall", "sessions", "telemetry"},
+    {"results", "sizes"}, {"recall"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
+    {"sessions", "telemetry"},
     {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
     {"unabridged_corpus", "unabridged_testing"}, {"unabridged_cli"}, {"unabridged_gateway"},
 )  # fmt: skip

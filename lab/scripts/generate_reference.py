@@ -131,6 +131,9 @@ def _compactor() -> Iterator[str]:
         yield f"## {what}: {name}\n"
         yield from _paragraphs(getattr(results, name).__doc__)
         yield from _table("field / type / meaning", _field_rows(fields_of(results, name)))
+    yield "### PlannedMessage\n"
+    yield from _paragraphs(results.PlannedMessage.__doc__)
+    yield from _table("field / type / meaning", _field_rows(fields_of(results, "PlannedMessage")))
     yield "## What search returns: Hit\n"
     yield from _paragraphs(protocol.Hit.__doc__)
     yield from _table("field / type / meaning", _field_rows(fields_of(protocol, "Hit")))

@@ -23,6 +23,7 @@ from unabridged_cli.commands import (
     compact,
     corpus,
     evaluate,
+    explain,
     forget,
     hook,
     inspector,
@@ -154,6 +155,7 @@ def _add_group(name: str, panel: str, promise: str) -> typer.Typer:
 _add_commands(
     "Session files",
     (compact.compact, "unabridged compact session.json --window 32k -o shorter.json"),
+    (explain.explain, "unabridged explain session.json --window 32k"),
     (measure.measure, "unabridged measure session.jsonl --model claude-opus-5-5"),
     (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
     (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
+
+from unabridged.results import PlannedMessage
 
 Fate = Literal["stayed", "went", "changed", "new"]
 COLORS = {
@@ -33,6 +36,11 @@ class BarPiece(NamedTuple):
     whose: str
     fate: Fate
     tokens: int
+
+
+def group_by_fate(planned: Sequence[PlannedMessage]) -> Iterator[list[PlannedMessage]]:
+    """Yield the messages in runs that have the same fate for the same reason."""
+    return (list(run) for _, run in groupby(planned, key=lambda one: (one.fate, one.why)))
 
 
 def draw_before_and_after(

@@ -315,3 +315,22 @@ def test_colours_and_bars_stay_out_of_pipes_and_hostile_text_stays_text(tmp_path
         assert "\x1b" not in text
         assert "\u202e" not in text
     assert "[bold red]markup[/]" in measured.out
+
+
+def test_explain_says_what_would_become_of_each_message(tmp_path: Path) -> None:
+    before = SESSION.read_bytes()
+    ran = run("explain", SESSION, "--window", "8k", "--json")
+    assert ran.code == 0
+    messages = ran.json["messages"]
+    assert [one["index"] for one in messages] == list(range(len(messages)))
+    assert {"goes", "quoted", "stays"} <= {one["fate"] for one in messages}
+    stays = sum(one["fate"] == "stays" for one in messages)
+    compacted = run("compact", SESSION, "--window", "8k", "-o", tmp_path / "out.json", "--json").json
+    assert compacted["messages_after"] == stays + 1, "and the summary turn"
+    table = run("explain", SESSION, "--window", "8k").out
+    assert "It would be compacted: " in table
+    assert "the newest message of a person" in " ".join(table.replace("│", " ").split())
+    below = run("explain", SESSION, "--window", "1m")
+    assert "Nothing would be done." in below.out
+    assert "the request is below the trigger" in " ".join(below.out.replace("│", " ").split())
+    assert SESSION.read_bytes() == before

@@ -221,6 +221,11 @@ def test_what_is_told_is_what_the_archive_has(archive: Archive) -> None:
         tried = door.get("trial", thread=name, window="4k", trigger="0.5", keep="0.1")
         assert len(tried["compactions"]) > len(records)
         assert tried["limits"]["trigger"] == 2_000
+        for one in tried["compactions"]:
+            assert {"goes", "stays"} <= {run["fate"] for run in one["messages"]}
+            assert all(run["why"] and run["count"] > 0 for run in one["messages"])
+        went = [run["turns"] for run in tried["compactions"][0]["messages"] if run["fate"] in {"goes", "quoted"}]
+        assert went[0][0] == 0
         assert "can't read a window" in door.ask(f"/api/trial?thread={name}&window=big").json["error"]
         for odd in ("thread=%ff", "thread=", "first=x", f"thread={name}&first=-9", f"thread={name}&first=" + "9" * 400):
             assert door.ask(f"/api/messages?{odd}").status in {200, 400, 404}

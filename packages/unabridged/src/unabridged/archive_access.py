@@ -18,10 +18,12 @@ from unabridged.archive.store_rules import find_cutoff_for_size
 from unabridged.archive.transcripts import forget_namespace, forget_thread
 from unabridged.asking.drivers import run_in_thread
 from unabridged.errors import SettingsError
+from unabridged.events import COMPACTION_KINDS, Receipt, receipt_from_dict
 from unabridged.formats import Message
 
 if TYPE_CHECKING:
     from unabridged.engine.call import CallRunner
+    from unabridged.recall.tools import Tools
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +72,26 @@ class ArchiveAccess:
         return codec.decode(find_part(self._archive, self._scope(thread, namespace), ref).body)
 
     asearch, aread = make_async(search), make_async(read)
+
+    def tools(
+        self, *, thread: Name, namespace: Name | None = None, messages: Callable[[], list[Message]] | None = None
+    ) -> Tools:
+        """Return search and read as tools for the agent of this conversation: nothing it passes reaches another one.
+
+        `messages` returns the list as it is now, which is then searched too.
+        """
+        from unabridged.recall.tools import Tools  # noqa: PLC0415 - importing the package stays cheap
+
+        scope = self._scope(thread, namespace)
+        live = None if messages is None else lambda: self._runner.list_live_parts(messages(), scope)
+        return Tools(self._archive, scope, format=self._runner.format, live=live)
+
+    def compactions(self, *, thread: Name, namespace: Name | None = None) -> Sequence[Receipt]:
+        """Return the receipts of the thread's compactions, oldest first, with what each cost; not those undone."""
+        records = self._archive.records(self._scope(thread, namespace))
+        return [receipt_from_dict(one.data["receipt"]) for one in records if one.kind in COMPACTION_KINDS]
+
+    acompactions = make_async(compactions)
 
     def pin(self, text: str, *, thread: Name, namespace: Name | None = None) -> None:
         """Keep a text in every summary turn of the thread, byte for byte, from the next compaction on."""

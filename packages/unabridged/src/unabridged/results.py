@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from unabridged.events import Receipt
 from unabridged.formats import Message
@@ -61,6 +61,25 @@ class Plan:
     """How much less stays than `keep` asks for, in words."""
 
 
+Fate = Literal["stays", "goes", "quoted", "shortened", "cleared", "mended"]
+"""What becomes of a message: `quoted` goes, and its words stand in the summary turn; `mended` is changed or left out to
+make the list legal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMessage:
+    """What `fit` would do with one message of the list, and why."""
+
+    index: int
+    """Its place in the list."""
+    fate: Fate
+    """What would become of it."""
+    why: str
+    """The reason, with numbers where there are any."""
+    tokens: int | None
+    """What it takes now; None where an earlier compaction replaced it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What `fit` would do: the size, what pulls the trigger (None: nothing does), and the plan or why there is none."""
@@ -77,3 +96,6 @@ class Outlook:
     """The messages whose bulk would become stubs, where that is enough."""
     why: str = ""
     """Why there is no plan."""
+    messages: tuple[PlannedMessage, ...] = field(default=(), repr=False)
+    """For each message whether it stays, goes or is quoted, and why. Which words the summary turn has room to quote is
+    exact without a model; beside a model's prose there may be room for more or fewer. Hooks are not called."""

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Scope
-from unabridged.compactor import Compactor
+from unabridged.compactor import Compactor, Outlook
 from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
 from unabridged.formats import Message, detect_message_format
 from unabridged.settings import Settings
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
+from unabridged_cli.picture import group_by_fate
 
 TIME_LIMIT_SECONDS: Final = 20.0
 """Time after which a trial ends where it is."""
@@ -37,23 +38,27 @@ def run_trial(archive: Archive, scope: Scope, window: str, trigger: str, keep: s
     sent = 0
     with Compactor(window=tokens, archive="memory:", settings=Settings(**settings)) as compactor:
         working: list[Message] = []
+        turns: dict[int, int] = {}
         turn, stopped = 0, ""
         for step in _split_into_requests(messages):
             working = [*working, *step]
+            turns |= {id(message): turn + place for place, message in enumerate(step)}
             turn += len(step)
             try:
+                outlook = compactor.plan(working, thread="trial")
                 fitted = compactor.fit(working, thread="trial")
             except UnabridgedError as error:
                 stopped = str(error)
                 break
-            working = fitted.messages
+            places, working = [turns.get(id(message)) for message in working], fitted.messages
             sent += fitted.tokens_after
             points.append([turn, fitted.tokens_before])
             if fitted.changed and fitted.receipt is not None:
                 points.append([turn, fitted.tokens_after])
                 compactions.append(
                     {"turn": turn, "kind": fitted.receipt.kind, "before": fitted.tokens_before,
-                     "after": fitted.tokens_after, "reason": fitted.receipt.reason}
+                     "after": fitted.tokens_after, "reason": fitted.receipt.reason,
+                     "messages": _describe_fates(outlook, places)}
                 )  # fmt: skip
             if time.monotonic() > until:
                 stopped = f"it took longer than {TIME_LIMIT_SECONDS:g} seconds"
@@ -66,6 +71,17 @@ def run_trial(archive: Archive, scope: Scope, window: str, trigger: str, keep: s
         "requests": len(points) - 1 - len(compactions), "last": points[-1][1], "stopped": stopped,
         "limits": {"window": limits.window, "budget": limits.budget, **({"trigger": min(bounds)} if bounds else {})},
     }  # fmt: skip
+
+
+def _describe_fates(outlook: Outlook, turns: Sequence[int | None]) -> list[dict[str, Any]]:
+    """Return what became of the list, in runs of one fate; what an earlier compaction put in has no turn."""
+    runs = []
+    for run in group_by_fate(outlook.messages):
+        known = [turn for turn in (turns[one.index] for one in run) if turn is not None]
+        span = [known[0], known[-1]] if known else None
+        tokens = sum(one.tokens or 0 for one in run)
+        runs.append({"turns": span, "fate": run[0].fate, "why": run[0].why, "count": len(run), "tokens": tokens})
+    return runs
 
 
 def _read_messages(parts: Sequence[Part]) -> list[Message]:

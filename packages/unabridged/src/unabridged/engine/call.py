@@ -18,6 +18,7 @@ from unabridged.engine import pipeline
 from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
 from unabridged.engine.conversations import ConversationCache, ConversationCaches
+from unabridged.engine.explain import explain_messages
 from unabridged.engine.restore import restore
 from unabridged.engine.rewrite import Rewrite
 from unabridged.engine.state import CompactionRequest, Setup, State, WorkingList
@@ -381,22 +382,25 @@ class CallRunner:
 
     def preview(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
         """Return what `run_with_answer_reserve` would do, without doing, storing or remembering anything."""
-        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for_answer(answer))
-        setup = call.setup
-        outlook = partial(Outlook, setup.tokens(call.estimate), setup.limits.budget)
-        trigger = setup.trigger_reason(RequestSize.of(call.estimate, messages))
-        if trigger is None or self.settings.off:
-            return outlook(None)
+        known, limits = self.caches.copy(scope, messages), self._find_limits_for_answer(answer)
+        call = self._measure(known, scope, messages, fixed, limits)
+        setup, size = call.setup, RequestSize.of(call.original_estimate, messages)
+        trigger = None if self.settings.off else setup.trigger_reason(size)
+        outlook = partial(Outlook, call.tokens_before, setup.limits.budget, trigger)
         state = call.new_state()
+        if trigger is None:
+            why = "compaction is off" if self.settings.off else "the request is below the trigger"
+            return outlook(messages=explain_messages(setup, state, why))
         restore(setup, state, settles=False)
-        if setup.trigger_reason(state.size) is None and not state.restored.is_broken:
-            return outlook(trigger, why="what was recorded of it is applied again")
-        chosen = self._preview_compaction(setup, state)
+        chosen: Rewrite | Plan | str = "what was recorded of it is applied again"
+        if setup.trigger_reason(state.size) is not None or state.restored.is_broken:
+            chosen = self._preview_compaction(setup, state)
+        outlook = partial(outlook, messages=explain_messages(setup, state, chosen))
         if isinstance(chosen, str):
-            return outlook(trigger, why=chosen)
+            return outlook(why=chosen)
         if isinstance(chosen, Rewrite):
-            return outlook(trigger, clears=tuple(sorted(chosen.edited)), why="clearing is enough")
-        return outlook(trigger, chosen)
+            return outlook(clears=tuple(sorted(chosen.edited)), why="clearing is enough")
+        return outlook(chosen)
 
     def _preview_compaction(self, setup: Setup, state: State) -> Rewrite | Plan | str:
         """Return what a compaction would do; in words, why nothing. Only an estimate that is sure refuses a request."""

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
@@ -175,6 +175,18 @@ class ConversationCache:
     message_count: int = 0
     """How many messages were passed in with the last call."""
 
+    def copy(self) -> ConversationCache:
+        """Return a copy to try a call with; an empty one while a call goes on."""
+        if not self.lock.acquire(blocking=False):
+            return ConversationCache()
+        try:
+            measured = replace(self.measured)
+            for name in ("messages", "contents", "views", "sizes"):
+                setattr(measured, name, list(getattr(measured, name)))
+            return replace(self, lock=threading.Lock(), measured=measured, attempts=replace(self.attempts))
+        finally:
+            self.lock.release()
+
     def forget(self) -> None:
         """Forget what was measured and tried: what was half changed is good for nothing."""
         self.measured, self.attempts, self.resent = MeasuredList(), Attempts(), None
@@ -282,12 +294,23 @@ class ConversationCaches:
         with self._guard:
             return self._caches[scope] if self._mark_as_used(scope) else self._add(scope, ConversationCache())
 
+    def copy(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
+        """Return a copy of what `find` returns; nothing is added for a conversation that is not known."""
+        with self._guard:
+            key = scope if scope.thread else self._find_unnamed_key(scope.namespace, messages)
+            known = self._caches.get(key)
+        return ConversationCache() if known is None else known.copy()
+
+    def _find_unnamed_key(self, namespace: str, messages: Sequence[Message]) -> _UnnamedKey | None:
+        unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
+        newest = unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]
+        return next((key for key in newest if self._caches[key].may_be_continued_by(messages)), None)
+
     def _find_unnamed(self, namespace: str, messages: Sequence[Message]) -> ConversationCache:
         with self._guard:
-            unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
-            for key in unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]:
-                if self._caches[key].may_be_continued_by(messages) and self._mark_as_used(key):
-                    return self._caches[key]
+            known = self._find_unnamed_key(namespace, messages)
+            if known is not None and self._mark_as_used(known):
+                return self._caches[known]
             self._number += 1
             work_scope = Scope(namespace, f"unnamed {os.getpid()} {self._number}")
             return self._add(_UnnamedKey(namespace, self._number), ConversationCache(background_scope=work_scope))

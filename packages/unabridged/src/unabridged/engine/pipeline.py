@@ -48,6 +48,7 @@ TRY_GROWTH, TRY_SPARE_TOKENS = 1.05, 64
 """By how much the budget grows, as a factor and in tokens, where only an estimate says that a request won't fit."""
 NO_RECORD_ID = "0" * 12
 """Stands for the id of a record until it is known."""
+NOT_SMALLER_REASON = "the summary was not smaller than what it would have replaced"
 _Failure = ArchiveError | HookRaised | SummaryFailed
 Steps = Generator[Any, Any, str]
 """Ends with why nothing changed, in words; with an empty string when something did."""
@@ -114,10 +115,10 @@ def _run_compaction(setup: Setup, state: State, reason: str) -> Steps:
     if isinstance(chosen, str) and state.working is state.restored.base:
         return chosen
     _emit_compacting(setup, state, reason)
-    rewrite = chosen if isinstance(chosen, Rewrite) else (yield from _write_within_budget(setup, state, chosen))
-    if not _is_smaller(setup, state, rewrite) and not state.is_mended:
+    rewrite = chosen if isinstance(chosen, Rewrite) else (yield from write_within_budget(setup, state, chosen))[0]
+    if not is_worth_storing(setup, state, rewrite):
         state.restart(setup)
-        return "the summary was not smaller than what it would have replaced"
+        return NOT_SMALLER_REASON
     store(setup, state, rewrite, reason)
     return ""
 
@@ -130,8 +131,11 @@ def choose_compaction(setup: Setup, state: State) -> Rewrite | Plan | str:
     return make_plan(situation, force=force) if cleared is None else cleared
 
 
-def _write_within_budget(setup: Setup, state: State, plan: Plan | str) -> Generator[Any, Any, Rewrite]:
-    """Return the new list, within the budget: counting in pieces is a little off, so a few tries may aim lower."""
+def write_within_budget(setup: Setup, state: State, plan: Plan | str) -> Generator[Any, Any, tuple[Rewrite, Plan]]:
+    """Return the new list, within the budget, and its plan.
+
+    Counting in pieces is a little off, so a few tries may aim lower.
+    """
     slack = 0
     while True:
         plan = Plan() if isinstance(plan, str) else plan
@@ -139,7 +143,7 @@ def _write_within_budget(setup: Setup, state: State, plan: Plan | str) -> Genera
         over = state.request.overhead + rewrite.result.tokens - setup.limit
         if over <= 0:
             state.report.notes += filter(None, (setup.limits.note, plan.note))
-            return rewrite
+            return rewrite, plan
         slack += over + 8
         situation = build_situation(setup, state, slack)
         if slack > setup.limit // 4:
@@ -300,9 +304,11 @@ def _measure_frame(setup: Setup, state: State) -> FrameSizes:
     return FrameSizes(header + separator, separator, acknowledgment + bridge if state.format.lone_system else 0)
 
 
-def _is_smaller(setup: Setup, state: State, rewrite: Rewrite) -> bool:
-    """Return whether the new list is smaller: in tokens, or in messages where a trigger by messages fired."""
+def is_worth_storing(setup: Setup, state: State, rewrite: Rewrite) -> bool:
+    """Return whether the new list is smaller, in tokens or in messages where a trigger by messages fired, or mended."""
     result, working = rewrite.result, state.working
+    if state.is_mended:
+        return True
     fired = find_message_goal(setup.limits, len(working.messages), 1).fewest_gone
     if fired and state.request.overhead + result.tokens <= setup.target:
         return len(result.messages) < len(working.messages)

@@ -43,7 +43,7 @@ QUOTATION_TOKENS = 16
 
 def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any, SummaryBody]:
     """Return what the summary turn says, within the plan's tokens: with a model where there is one, else by rule."""
-    brief = _build_brief(setup, state, plan)
+    brief = build_brief(setup, state, plan)
     working, request, writers = state.working, state.request, setup.summary_writer
     kept = len(working.messages) - plan.tail
     tail_tokens = sum(working.sizes[len(working.sizes) - kept :])
@@ -74,7 +74,7 @@ def report_failed_models(setup: Setup, state: State, failed: Sequence[SummaryFai
             setup.host.emit_failure(state.scope, "summary", error, goes_on=goes_on)
 
 
-def _build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
+def build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
     turns, views = state.turns(), state.working.views
     shown = _read_summary_input(setup, state, plan, turns)

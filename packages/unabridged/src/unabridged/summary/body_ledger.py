@@ -53,6 +53,13 @@ def update_todo(ledger: Ledger, brief: Brief) -> Ledger:
     return replace(ledger, todo="" if todo == find_todo(views, stay)[0] else todo, todo_turn=turn)
 
 
+def list_quoted_turns(brief: Brief, *, prose: str = "") -> list[range]:
+    """Return the numbers of the messages whose words are quoted: a range for equal messages in a row."""
+    ledger = build_ledger(brief)
+    lines = render_ledger(brief, ledger, brief.limits.budget, prose=prose, without=brief.without).quoted.lines
+    return [range(m.turn, max(m.turn, m.last) + 1) for m in ledger.people if m.turn in lines]
+
+
 def count_rounds(brief: Brief) -> int:
     """Return how often the ledger was carried on since it was derived from the originals."""
     return 0 if brief.originals is not None or brief.earlier.ledger is None else brief.earlier.rounds + 1

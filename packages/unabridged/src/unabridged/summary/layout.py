@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from unabridged.summary.ledger import Action, Ledger
+from unabridged.summary.people import Quotations
 from unabridged.summary.sections import Sections
 from unabridged.text_tools import Count
 
@@ -52,11 +53,11 @@ MAX_NAMES_TOKENS = 1_000
 
 
 class RenderedLedger(NamedTuple):
-    """The text of each section, what of the ledger they do not hold, and how many messages of people among that."""
+    """The text of each section, what of the ledger they do not hold, and which messages of people are quoted."""
 
     sections: Mapping[str, str]
     left_out: tuple[str, ...]
-    dropped: int = 0
+    quoted: Quotations = Quotations({})
 
     def text(self, **others: str) -> str:
         """Return the body of the summary turn, with other parts of it in their places."""
@@ -99,7 +100,7 @@ def render_within_budget(
     if "people" in rendered.sections or "done" in rendered.sections:
         return rendered
     sections.drop_all_people()
-    return rendered._replace(left_out=sections.left_out(), dropped=sections.quoted.dropped)
+    return rendered._replace(left_out=sections.left_out(), quoted=sections.quoted)
 
 
 def measure_people(ledger: Ledger, room: int, count: Count, *, kept: Collection[int] = (), prose: str = "") -> int:
@@ -132,7 +133,7 @@ def _render_sections(sections: Sections, budget: int, count: Count, without: Col
             sections.mark_as_shown(text)
             quoted = count(sections.people()) if name in {"people", "done"} else 0
             left -= max(count(texts[name]) + 1 - quoted, 0)
-    return RenderedLedger(texts, sections.left_out(), sections.quoted.dropped)
+    return RenderedLedger(texts, sections.left_out(), sections.quoted)
 
 
 def _drop_sections_to_fit(rendered: RenderedLedger, budget: int, count: Count) -> RenderedLedger:

@@ -98,7 +98,7 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
         _add_price(build_call_cost(summary.calls, summary.usage), model.name),
         (*summary.notes, *unchecked, *body_ledger.describe_left_out(rendered)),
         (*summary.mended, *notes),
-        rendered.dropped,
+        rendered.quoted.dropped,
         body_ledger.count_rounds(brief),
         summary.list_failures(),
     )

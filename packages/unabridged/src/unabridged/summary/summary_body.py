@@ -90,7 +90,8 @@ def write_by_rule(brief: Brief) -> SummaryBody:
     shown = body_ledger.update_todo(ledger, brief)
     rendered = body_ledger.render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
     text, notes = rendered.text(host_state=brief.state), body_ledger.describe_left_out(rendered)
-    return SummaryBody(text, ledger, notes=notes, dropped=rendered.dropped, rounds=body_ledger.count_rounds(brief))
+    dropped, rounds = rendered.quoted.dropped, body_ledger.count_rounds(brief)
+    return SummaryBody(text, ledger, notes=notes, dropped=dropped, rounds=rounds)
 
 
 def render_pins(pins: Sequence[str]) -> str:

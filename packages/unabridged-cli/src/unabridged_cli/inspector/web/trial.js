@@ -51,6 +51,11 @@ function told(found, thread, limits) {
     ["tokens sent, in all", "–", `${number(found.sent)} in ${count(found.requests, "request")}`],
   ];
   const chart = new Chart({ turns: Math.max(thread.turns, found.turns), compactions: was, limits, other: found });
+  const runs = (messages) => el("table", { class: "compare" }, el("tbody", {}, ...messages.map((run) =>
+    el("tr", {}, el("th", { scope: "row" }, run.turns ? `turns ${run.turns.map(number).join(" to ")}` : "put in earlier"),
+      el("td", {}, run.fate), el("td", {}, count(run.tokens, "token")), el("td", { class: "why" }, run.why)))));
+  const reasons = found.compactions.map((one) => el("details", {},
+    el("summary", {}, `Turn ${number(one.turn)}: why each message stayed or went`), runs(one.messages)));
   return [
     found.stopped && el("p", { class: "error" }, `It ended at turn ${number(found.turns)} of ${number(found.of)}: ${found.stopped}`),
     el("div", { class: "legend" }, el("span", { class: "key line" }, "as it was"), el("span", { class: "key other" }, "with these settings")),
@@ -58,5 +63,6 @@ function told(found, thread, limits) {
     el("table", { class: "compare" },
       el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, "as it was"), el("th", { scope: "col" }, "with these settings"))),
       el("tbody", {}, ...rows.map(([name, ...values]) => el("tr", {}, el("th", { scope: "row" }, name), ...values.map((value) => el("td", {}, value)))))),
+    ...reasons,
   ].filter(Boolean);
 }
