@@ -262,7 +262,7 @@ def test_a_run_is_shown_while_an_agent_works(
     tmp_path: Path, browser: Any, screen: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    path, thread = Path("run.jsonl"), "nightly import" if screen["viewport"] == SCREENS["wide"] else HOSTILE
+    path, thread = Path("run.jsonl"), "nightly import" if screen["viewport"] == SCREENS["wide"] else HOSTILE[:120]
     archive = open_archive("memory:")
     compactor = Compactor(window=32_000, agent="claude-sonnet-4-5", archive=archive, on_event=live(path))
     messages: list[Any] = [user(f"Mend the nightly import, and never drop a table. {HOSTILE}")]
