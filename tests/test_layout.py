@@ -20,7 +20,7 @@ LAYERS = (
     {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legality"},
     {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
     {"results", "sizes"}, {"recall"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
-    {"sessions", "telemetry"},
+    {"sessions", "telemetry", "live"},
     {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
     {"unabridged_corpus", "unabridged_testing"}, {"unabridged_cli"}, {"unabridged_gateway"},
 )  # fmt: skip

@@ -85,9 +85,9 @@ class Door:
 
 
 @contextmanager
-def inspecting(archive: Archive, *, write: bool = False) -> Iterator[Door]:
+def inspecting(archive: Archive, *, write: bool = False, follow: str | None = None) -> Iterator[Door]:
     """An inspector that answers as long as this lasts."""
-    with InspectorServer(archive, write=write) as server:
+    with InspectorServer(archive, write=write, follow=follow) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

@@ -85,6 +85,21 @@ def ended(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in process.stderr]
 
 
+def test_who_follows_the_events_does_not_keep_the_process_alive(tmp_path: Path) -> None:
+    with (
+        serve_in_thread(ProviderApp(answer, window=8_000)) as upstream,
+        gateway(upstream, f"sqlite:///{tmp_path / 'gateway.db'}") as (process, client),
+        client.stream("GET", "/events") as stream,
+    ):
+        lines = stream.iter_lines()
+        assert next(lines) == ""
+        client.post(PATHS["chat"], json=body_of("chat", 1))
+        assert json.loads(next(lines))["event"] == "fitted"
+        process.send_signal(signal.SIGTERM)
+        assert list(lines) == []
+        ended(process)
+
+
 @pytest.mark.parametrize("answers", [True, False], ids=["the provider answers", "the provider hangs"])
 def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Path, answers: bool) -> None:
     provider = Holding()

@@ -37,6 +37,12 @@ FileOrSession = Annotated[
         metavar="FILE|CLIENT:ID",
     ),
 ]
+EventSource = Annotated[
+    str,
+    typer.Argument(
+        help="A session file, a file of events that a program writes, or the address of a gateway.", metavar="SOURCE"
+    ),
+]
 _OUT_OPTION = typer.Option("--out", "-o", help="Where the result goes; never the file that was read.", readable=False)
 Out = Annotated[Path | None, _OUT_OPTION]
 RequiredOut = Annotated[Path, _OUT_OPTION]

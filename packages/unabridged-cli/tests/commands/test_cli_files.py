@@ -165,7 +165,7 @@ def test_watch_follows_a_file_that_grows_and_ends_when_interrupted(tmp_path: Pat
         assert child.stderr is not None
         assert child.stderr.read() == ""
     assert second["messages"] == first["messages"] + 1
-    assert second["full"] > first["full"]
+    assert second["tokens_after"] > first["tokens_after"]
     assert second["window"] == 8_000
 
 

@@ -29,6 +29,7 @@ from patience import PATIENCE
 from unabridged import Compactor
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
+from unabridged.live import live
 from unabridged.settings import Clear, Settings
 from unabridged_cli.inspector.listing import thread_id
 
@@ -255,6 +256,37 @@ def test_a_browser_walks_every_view_and_what_it_shows_is_so(
 
         walk_search(opened)
         assert all(url.startswith(f"http://{door.host}/") for url in opened.asked if not url.startswith("data:"))
+
+
+def test_a_run_is_shown_while_an_agent_works(
+    tmp_path: Path, browser: Any, screen: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, thread = Path("run.jsonl"), "nightly import" if screen["viewport"] == SCREENS["wide"] else HOSTILE[:120]
+    archive = open_archive("memory:")
+    compactor = Compactor(window=32_000, agent="claude-sonnet-4-5", archive=archive, on_event=live(path))
+    messages: list[Any] = [user(f"Mend the nightly import, and never drop a table. {HOSTILE}")]
+    with inspecting(archive, follow=str(path)) as door, tab(browser, **screen) as opened:
+        opened.open(door)
+        opened.page.click("#live")
+        opened.at("live")
+        for step in range(90):
+            messages = compactor.fit(messages, thread=thread).messages
+            messages = [*messages, *chat_round(f"call{step}", f"row {step} was imported\n" * (100 + 40 * (step % 7)))]
+            if step % 30 == 29:
+                opened.until(f"document.querySelector('.live .facts')?.innerText.includes('{step + 1} requests')")
+                opened.at("live")
+        shown = opened.page.locator(".live .facts").inner_text()
+        assert f"{len(compactor.compactions(thread=thread))} compactions" in shown
+        assert "claude-sonnet-4-5" in shown
+        assert "$" in opened.page.locator(".cards").inner_text()
+        opened.check_access("live")
+        opened.check_stops("#live", "#search")
+        opened.picture("live")
+        assert "never drop a table" not in path.read_text(encoding="utf-8")
+    with inspecting(archive) as door, tab(browser, **screen) as opened:
+        opened.open(door)
+        assert opened.page.locator("#live").count() == 0
 
 
 def walk_search(opened: Tab) -> None:

@@ -86,8 +86,7 @@ class Gateway:
     async def _serve(self, call: GatewayCall) -> None:
         """Answer the request: our own pages, else what the provider says."""
         refusal = find_refusal(self.config, call)
-        if refusal is None and call.method == "GET" and (page := await self.monitor.page(call, self.engines)):
-            await call.reply(*page)
+        if refusal is None and call.method == "GET" and await self.monitor.serve(call, self.engines):
             return
         start = time.perf_counter()
         protocol = find_protocol(call.method, call.path)

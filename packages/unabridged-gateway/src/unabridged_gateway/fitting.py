@@ -13,7 +13,7 @@ from unabridged.adapters.kit import BoundedMapping, Engine, Request, Steps, arun
 from unabridged.archive import Archive, open_archive
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import ArchiveError, UnabridgedError, WontFit
-from unabridged.events import Compacted, Event, Failed
+from unabridged.events import Compacted, Event, Failed, wants_every_call
 from unabridged.formats import Format
 from unabridged.settings import Limits, resolve_limits
 from unabridged_gateway.body_scan import BodyScanner, Connection
@@ -88,6 +88,8 @@ class Engines:
 
         The first request to a model says no where the window is the model's, and so does every one that may name two.
         """
+        if wants_every_call(self._on_event):  # somebody follows the sizes, live
+            return False
         if len(data) > self._most_fitting_bytes or (found := self._scanner.scan(data, connection)) is None:
             return False
         models = found.models if model_in_path is None else (*found.models, model_in_path)

@@ -2,7 +2,7 @@
 
 `/healthz` says that the process answers, `/readyz` that the archive does, `/metrics` what was done. The first two say
 nothing else, to anybody. Numbers count the requests of all tenants: with tokens configured, `/metrics` needs an
-operator's.
+operator's. `/events` is a stream, of a tenant's events or, for an operator, of all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from unabridged.events import combine_listeners
+from unabridged_gateway.event_feed import EventFeed
 from unabridged_gateway.metrics import Metrics
 from unabridged_gateway.protocols import parse_model_from_path
 from unabridged_gateway.refusals import RequestRefused
@@ -46,23 +48,34 @@ class Monitor:
         self._config = config
         self.metrics = Metrics()
         self._spans = Spans.create_if_configured(config, tracer_provider, meter_provider)
+        self.feed = EventFeed(config.tenants)
         count: Callable[[Event], None] = self.metrics.count_event
-        self.on_event = count if self._spans is None else self._spans.on_event(count)
+        self.on_event = combine_listeners(count if self._spans is None else self._spans.on_event(count), self.feed)
         """Takes the events of compactions."""
         self._probe: tuple[float, asyncio.Task[str]] | None = None
 
-    async def page(self, call: GatewayCall, engines: Engines) -> Page | None:
-        """Return one of our own pages; None for a path that is the provider's."""
+    async def serve(self, call: GatewayCall, engines: Engines) -> bool:
+        """Answer with one of our own pages; return false for a path that is the provider's."""
+        try:
+            if call.path == "/events":
+                await self.feed.serve(call)
+                return True
+            page = await self._find_page(call, engines)
+        except RequestRefused as refused:
+            page = refused.status, f"{refused.words}\n".encode()
+        if page is None:
+            return False
+        await call.reply(*page)
+        return True
+
+    async def _find_page(self, call: GatewayCall, engines: Engines) -> Page | None:
         if call.path == "/healthz":
             return 200, b"ok\n"
         if call.path == "/readyz":
             problem = await self._find_problem(engines)
             return (503, f"not ready: {problem}\n".encode()) if problem else (200, b"ready\n")
         if call.path == "/metrics":
-            try:
-                require_operator(self._config.tenants, call.raw_headers, call.peer)
-            except RequestRefused as refused:
-                return refused.status, f"{refused.words}\n".encode()
+            require_operator(self._config.tenants, call.raw_headers, call.peer)
             return 200, self.metrics.page()
         return None
 

@@ -28,12 +28,17 @@ More would save little, and keep large bodies in memory for longer."""
 class _Server(uvicorn.Server):
     """A server that ends in time."""
 
+    def __init__(self, settings: uvicorn.Config, gateway: Gateway) -> None:
+        super().__init__(settings)
+        self._gateway = gateway
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop taking requests, and end the process in time whatever still hangs."""
         if not self.should_exit:
             timer = threading.Timer(_EXIT_SECONDS, os._exit, [0])
             timer.daemon = True
             timer.start()
+        self._gateway.monitor.feed.close()
         super().handle_exit(sig, frame)
 
 
@@ -43,8 +48,9 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
     Call `on_listen` with the address, as soon as connections are taken.
     """
     listening = _open_listening_socket(config.listening.host, config.listening.port)
+    gateway = Gateway(config)
     settings = uvicorn.Config(
-        Gateway(config),
+        gateway,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -61,7 +67,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
     gc.collect()
     gc.freeze()  # what was made so far stays: no need to look through it while requests are served
     gc.set_threshold(_COLLECTION_THRESHOLD)
-    _Server(settings).run(sockets=[listening])
+    _Server(settings, gateway).run(sockets=[listening])
 
 
 def _open_listening_socket(host: str, port: int) -> socket.socket:

@@ -7,11 +7,11 @@ variables `OTEL_…`. Nothing that anybody said is in an attribute.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
-from unabridged.events import Event
+from unabridged.events import Listener
 from unabridged.telemetry import INSTRUMENTATION_NAME, otel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Spans:
             else None
         )
 
-    def on_event(self, also: Callable[[Event], object]) -> Callable[[Event], None]:
+    def on_event(self, also: Listener) -> Listener:
         """Return a function for the events of compactions, which calls this one too."""
         return otel(*self._providers, also=also)
 

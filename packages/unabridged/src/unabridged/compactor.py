@@ -113,7 +113,6 @@ class Compactor(ArchiveAccess):
             )
         self._format = get_format(format) if format is not None else None
         self._namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
-        self._on_event = on_event
         self._owns_archive = archive is None or isinstance(archive, str)
         self._archive = open_or_keep_archive(archive, probe=not self.settings.off)
         self._asker: Asker | None = None
@@ -135,7 +134,7 @@ class Compactor(ArchiveAccess):
             calibration=self._calibration.value,
             archive=self._archive,
             archive_name=log_archive_once(self._archive, self._namespace),
-            host=HostFunctions(self._emit, hooks or Hooks(), wrap_origin(origin), wrap_redact(redact), state),
+            host=HostFunctions(on_event, hooks or Hooks(), wrap_origin(origin), wrap_redact(redact), state),
             summary_writer=build_summary_writer(self._asker, agent),
             prices=find_prices(self.settings.clear, find_model_info(agent)),
             transcripts=transcripts_for(self.settings.transcript, self._archive),
@@ -257,7 +256,7 @@ class Compactor(ArchiveAccess):
             remember_undone(self._archive, record)
             self._archive.retire(record.scope, record.id)
             self._runner.caches.drop(record.scope)
-            self._emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
+            self._runner.emit(Undone(record.scope.thread, record.id, namespace=record.scope.namespace))
         return before
 
     areplay, aundo = make_async(replay), make_async(undo)
@@ -307,12 +306,3 @@ class Compactor(ArchiveAccess):
         scope, format_ = self._scope(name, namespace), self._format or detect_message_format(messages)
         how = {"every": every, "detected": self._format is None, "strict": unknown == "raise"}
         return undo_records(self._archive, scope, messages, format_, **how)
-
-    def _emit(self, event: Event) -> None:
-        """Call `on_event`; log what it raises and go on."""
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(event)
-        except Exception:
-            log.exception("on_event raised for %s", type(event).__name__)

@@ -5,7 +5,7 @@ They are emitted where they happen: in `engine/` (`pipeline`, `store`, `write`),
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -77,6 +77,26 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted(Event):
+    """A call was answered, whether anything changed or not. Only a listener whose `every_call` is true gets this."""
+
+    tokens_before: int
+    """The size of the request as it came."""
+    tokens_after: int
+    """The size of the request as it should be sent."""
+    messages: int
+    """Messages in the list that should be sent."""
+    window: int
+    """The most tokens that the model takes."""
+    budget: int
+    """What a request may take: the window less the reserve."""
+    trigger: int
+    """The tokens at which it is compacted; 0 where only a number of messages says when."""
+    agent: str = ""
+    """The model that reads the conversation, where the compactor knows it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Compacting(Event):
     """About to compact: the conversation as it is, and why. Nothing has been changed yet."""
 
@@ -137,3 +157,51 @@ class Undone(Event):
 
     record: str
     """The id of the compaction that was taken back."""
+
+
+Listener = Callable[[Event], object]
+"""A function for `on_event`."""
+
+
+def wants_every_call(listener: Listener | None) -> bool:
+    """Return whether the listener takes `Fitted`, which comes at every call."""
+    return bool(getattr(listener, "every_call", False))
+
+
+class _Listeners:
+    def __init__(self, listeners: Sequence[Listener | None]) -> None:
+        self._listeners = [listener for listener in listeners if listener is not None]
+
+    @property
+    def every_call(self) -> bool:
+        return any(map(wants_every_call, self._listeners))
+
+    def __call__(self, event: Event) -> None:
+        for listener in self._listeners:
+            if not isinstance(event, Fitted) or wants_every_call(listener):
+                listener(event)
+
+
+def combine_listeners(*listeners: Listener | None) -> Listener:
+    """Return a listener that passes each event to all of these in order; each may be None."""
+    return _Listeners(listeners)
+
+
+_NAMES = frozenset({"agent", "id", "kind", "record", "stage", "summariser"})
+
+
+def describe_sizes(event: Event) -> dict[str, Any]:
+    """Return the event as plain data: its name, sizes and costs, and the names of models, records and stages.
+
+    Nothing that anybody said is in it, and no text of an error.
+    """
+    of = event.receipt if isinstance(event, Compacted) else event
+    data: dict[str, Any] = {"event": type(event).__name__.lower(), "namespace": event.namespace, "thread": event.thread}
+    for name, value in ((each.name, getattr(of, each.name)) for each in fields(of)):
+        if isinstance(value, int | float) or name in _NAMES:
+            data[name] = value
+        elif isinstance(value, BaseException):
+            data[name] = type(value).__name__
+        elif isinstance(value, Mapping):
+            data[name] = dict(value)
+    return data

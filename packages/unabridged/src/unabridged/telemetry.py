@@ -11,13 +11,13 @@ kinds and numbers only: nothing that anybody said, and no path, is in an attribu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from unabridged.errors import NotInstalled
-from unabridged.events import Compacted, Compacting, Event, Failed, Receipt, Unchanged
+from unabridged.events import Compacted, Compacting, Event, Failed, Listener, Receipt, Unchanged, combine_listeners
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -32,8 +32,8 @@ def otel(
     tracer_provider: TracerProvider | None = None,
     meter_provider: MeterProvider | None = None,
     *,
-    also: Callable[[Event], object] | None = None,
-) -> Callable[[Event], None]:
+    also: Listener | None = None,
+) -> Listener:
     """Return a function for `Compactor(on_event=...)` that exports events by these providers, or the global ones.
 
     `also` is called with every event, too: there is one `on_event`.
@@ -44,13 +44,7 @@ def otel(
         raise NotInstalled("telemetry", "unabridged[otel]", error) from error
     tracer = trace.get_tracer(INSTRUMENTATION_NAME, tracer_provider=tracer_provider)
     exporter = _EventExporter(tracer, metrics.get_meter(INSTRUMENTATION_NAME, meter_provider=meter_provider))
-
-    def export(event: Event) -> None:
-        exporter.export(event)
-        if also is not None:
-            also(event)
-
-    return export
+    return combine_listeners(exporter.export, also)
 
 
 class _EventExporter:

@@ -13,6 +13,7 @@ from unabridged.recall import lookup
 from unabridged_cli.archives import render_messages
 from unabridged_cli.inspector import changes, compactions, search, threads, trial
 from unabridged_cli.inspector.listing import ThreadListing
+from unabridged_cli.inspector.live import LiveFeed
 
 PAGE_ROWS: Final = 300
 """Rows of one answer."""
@@ -35,9 +36,10 @@ class Download(NamedTuple):
 class Api:
     """The archive as the page sees it."""
 
-    def __init__(self, archive: Archive, *, write: bool) -> None:
+    def __init__(self, archive: Archive, *, write: bool, follow: str | None = None) -> None:
         self._archive = archive
         self._write = write
+        self._feed = None if follow is None else LiveFeed(follow)
         self._listing = ThreadListing(archive)
         self._changes = changes.PendingChanges()
         self._exports = changes.PendingChanges()
@@ -57,6 +59,7 @@ class Api:
             "context": self._describe_context, "messages": self._list_messages, "put-in": self._list_inserted_messages,
             "message": self._read_message,
             "search": self._search, "trial": self._run_trial, "export": self._export_thread,
+            "live": self._read_live,
         }  # fmt: skip
         if name not in answers:
             raise SettingsError("there is no such question")
@@ -80,7 +83,7 @@ class Api:
     def _describe_archive(self, _: Arguments) -> dict[str, Any]:
         spaces = self._listing.namespaces()
         return {
-            "archive": hide_credentials(self._archive.url), "write": self._write,
+            "archive": hide_credentials(self._archive.url), "write": self._write, "live": self._feed is not None,
             "namespaces": spaces, "threads": sum(space["threads"] for space in spaces),
         }  # fmt: skip
 
@@ -128,6 +131,11 @@ class Api:
     def _run_trial(self, arguments: Arguments) -> dict[str, Any]:
         texts = (arguments.get(name, "")[:_MAX_ARGUMENT_CHARACTERS] for name in ("window", "trigger", "keep"))
         return trial.run_trial(self._archive, self._find_scope(arguments), *texts)
+
+    def _read_live(self, arguments: Arguments) -> dict[str, Any]:
+        if self._feed is None:
+            raise SettingsError("nothing is followed: start the inspector with --follow SOURCE")
+        return self._feed.read(_parse_number(arguments, "version", -1))
 
     def _ask_export(self, arguments: Arguments) -> dict[str, Any]:
         """Return the question whether the messages may leave the archive as a file, and the word for `export`."""

@@ -27,7 +27,7 @@ CONTENT_SECURITY_POLICY: Final = (
 )
 SCRIPTS: Final = (
     "dom.js", "source.js", "virtual.js", "messages.js", "chart.js", "summary.js", "actions.js", "list.js", "thread.js",
-    "trial.js", "compaction.js", "find.js", "app.js",
+    "trial.js", "compaction.js", "find.js", "live.js", "app.js",
 )  # fmt: skip
 """Each uses only what stands before it."""
 SERVED_PATHS: Final = frozenset({"/", "/app.js", "/style.css"})

@@ -50,14 +50,14 @@ class InspectorServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, archive: Archive, *, port: int = 0, write: bool = False) -> None:
+    def __init__(self, archive: Archive, *, port: int = 0, write: bool = False, follow: str | None = None) -> None:
         if not 0 <= port <= 65_535:
             raise SettingsError(f"there is no port {port}: choose one up to 65535, or 0 to have one found")
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise SettingsError(f"can't listen on {HOST}:{port} ({error.strerror}): choose another --port") from error
-        self.api = Api(archive, write=write)
+        self.api = Api(archive, write=write, follow=follow)
         number = self.server_address[1]
         self.hosts = frozenset({f"{HOST}:{number}", f"localhost:{number}"})
         self.cookie = f"unabridged-{number}"
@@ -229,10 +229,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.flush_headers()
 
 
-def serve(archive: Archive, *, port: int, write: bool, on_listen: Callable[[str], object]) -> None:
-    """Serve until it is interrupted; call `on_listen` with the address before anything is answered."""
-    with InspectorServer(archive, port=port, write=write) as server:
-        on_listen(server.url)
+def serve(server: InspectorServer) -> None:
+    """Serve until it is interrupted."""
+    with server:
         try:
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:

@@ -17,11 +17,11 @@ from unabridged.errors import ArchiveError, SettingsError, UnabridgedError
 from unabridged.formats import Message, detect_message_format
 from unabridged.settings import Settings
 from unabridged.sizes import keep_from_texts, parse_size, trigger_from_texts
+from unabridged_cli.live_view import thin_out_points
 from unabridged_cli.picture import group_by_fate
 
 TIME_LIMIT_SECONDS: Final = 20.0
 """Time after which a trial ends where it is."""
-_MAX_POINTS: Final = 1_500
 _MISSING_MESSAGES_TEXT: Final = "a trial needs the messages of the thread, and"
 
 
@@ -66,7 +66,7 @@ def run_trial(archive: Archive, scope: Scope, window: str, trigger: str, keep: s
         limits = compactor.limits
     bounds = [condition["tokens"] for condition in limits.trigger if set(condition) == {"tokens"}]
     return {
-        "turns": turn, "of": len(messages), "points": _thin_out_points(points), "compactions": compactions,
+        "turns": turn, "of": len(messages), "points": thin_out_points(points), "compactions": compactions,
         "sent": sent,
         "requests": len(points) - 1 - len(compactions), "last": points[-1][1], "stopped": stopped,
         "limits": {"window": limits.window, "budget": limits.budget, **({"trigger": min(bounds)} if bounds else {})},
@@ -116,13 +116,3 @@ def _split_into_requests(messages: Sequence[Message]) -> Iterator[list[Message]]
             step = []
     if step:
         yield step
-
-
-def _thin_out_points(points: list[list[int]]) -> list[list[int]]:
-    """Return so many points that a chart is whole to the eye: every fall stays."""
-    if len(points) <= _MAX_POINTS:
-        return points
-    every = len(points) // _MAX_POINTS + 1
-    falls = {i for i in range(1, len(points)) if points[i][1] < points[i - 1][1]}
-    kept = falls | {i - 1 for i in falls} | set(range(0, len(points), every)) | {len(points) - 1}
-    return [points[i] for i in sorted(kept)]

@@ -25,7 +25,7 @@ from unabridged.engine.state import CompactionRequest, Setup, State, WorkingList
 from unabridged.engine.store import to_part
 from unabridged.engine.trigger import MADE_EARLY, Decision, RequestSize, TriggerInput, decide
 from unabridged.errors import ArchiveError, FunctionFailed, IllegalConversation, SummaryFailed, WontFit
-from unabridged.events import Receipt, Unchanged
+from unabridged.events import Fitted, Receipt, Unchanged, wants_every_call
 from unabridged.formats import Format, Message, detect_message_format
 from unabridged.history.difference import compute_prefix_digests
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
@@ -143,6 +143,7 @@ class CallRunner:
     ) -> None:
         self.settings, self.asker, self.format = setup.settings, setup.summary_writer.asker, format_
         self.calibration, self.caches, self.background = calibration, ConversationCaches(), BackgroundWork()
+        self.emit = setup.host.emit
         self.clock: Callable[[], float] = time.monotonic
         self._setup, self._new_meter, self._answers_apart = setup, new_meter, answers_apart
         self._setups: dict[str, Setup] = {}
@@ -227,7 +228,7 @@ class CallRunner:
             if follows_trigger:
                 call = self._catch_up_with_archive(call)
             cache.message_count = len(messages)
-            return (yield from self._carry_out(call, self._decide(call, why)))
+            return self._report_sizes(call, (yield from self._carry_out(call, self._decide(call, why))))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
             self._setup.host.emit_failure(cache.background_scope or scope, error.function, error)
             if call is None or not call.fits:
@@ -350,6 +351,16 @@ class CallRunner:
             setup.host.emit(Unchanged(thread, why, call.tokens_before, namespace=namespace))
         cache.finish(state, why)
         return call.build_compacted_result(state, why)
+
+    def _report_sizes(self, call: MeasuredCall, done: Compaction) -> Compaction:
+        """Return the result; emit its sizes, where the listener takes them at every call."""
+        host, limits = call.setup.host, call.setup.limits
+        if wants_every_call(host.on_event):
+            sizes = (done.tokens_before, done.tokens_after, len(done.messages), limits.window, limits.budget)
+            trigger = min((each["tokens"] for each in limits.trigger if set(each) == {"tokens"}), default=0)
+            namespace = call.request.scope.namespace
+            host.emit(Fitted(done.thread, *sizes, trigger, call.setup.agent or "", namespace=namespace))
+        return done
 
     def _start_early_summary(self, call: MeasuredCall) -> None:
         """Have the summary made in the background, by one process at a time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.hooks import Hooks, StateProvider
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
 from unabridged.errors import SummaryFailed
-from unabridged.events import Event, Failed, Receipt
+from unabridged.events import Event, Failed, Listener, Receipt
 from unabridged.formats import Format, Message
 from unabridged.formats.base import ThinkingRule
 from unabridged.history.lookup import find_original_turns
@@ -29,6 +30,8 @@ from unabridged.summary.summary_body import SummaryWriter, render_pins
 from unabridged.tokens.calibrate import Calibration
 from unabridged.tokens.meter import Meter
 
+log = logging.getLogger("unabridged")
+
 MAX_TRANSCRIPT_SHARE = 0.1
 """The share of the trigger that the line naming the transcript may take: it must not keep a request from fitting."""
 
@@ -37,11 +40,20 @@ MAX_TRANSCRIPT_SHARE = 0.1
 class HostFunctions:
     """The functions that the host passed to its compactor, checked."""
 
-    emit: Callable[[Event], None]
+    on_event: Listener | None
     hooks: Hooks
     origin: Callable[[Message], Origin | None] | None
     redact: Callable[[str], str]
     state: StateProvider | None = None
+
+    def emit(self, event: Event) -> None:
+        """Call `on_event`; log what it raises and go on."""
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(event)
+        except Exception:
+            log.exception("on_event raised for %s", type(event).__name__)
 
     def emit_failure(self, scope: Scope, stage: str, error: BaseException, *, goes_on: bool = False) -> None:
         """Emit that this stage failed; `goes_on`: the compaction goes on without it."""

@@ -4,6 +4,7 @@ import { showCompaction } from "./compaction.js";
 import { byId, complain, el, encoded, visible } from "./dom.js";
 import { showSearch } from "./find.js";
 import { showThreads } from "./list.js";
+import { showLive } from "./live.js";
 import { source } from "./source.js";
 import { showThread, TABS } from "./thread.js";
 
@@ -21,6 +22,7 @@ function parse(hash) {
     }
   };
   if (parts[0] === "search") return { view: "search", query: text(parts[1]), up: "#/" };
+  if (parts[0] === "live") return { view: "live", up: "#/" };
   if (parts[0] !== "t" || !parts[1]) return { view: "threads" };
   const route = { view: "thread", thread: parts[1], up: "#/" };
   if (parts[2] === "c") return { ...route, view: "compaction", record: text(parts[3]), tab: parts[4], up: `#/t/${parts[1]}` };
@@ -53,12 +55,12 @@ async function show() {
   complain("");
   main.replaceChildren();
   main.dataset.view = "";
-  const views = { threads: showThreads, thread: showThread, compaction: showCompaction, search: showSearch };
+  const views = { threads: showThreads, thread: showThread, compaction: showCompaction, search: showSearch, live: showLive };
   const draft = el("div", { class: "draft" });
   try {
     if (!about || route.view === "threads") about = await source.get("archive");
     drawTop(route);
-    const waiting = views[route.view](route.view === "search" || route.view === "threads" ? main : draft, { route, go, about, replace, left });
+    const waiting = views[route.view](["search", "threads", "live"].includes(route.view) ? main : draft, { route, go, about, replace, left });
     const made = await waiting;
     if (left.aborted) return;
     main.append(...draft.childNodes);
@@ -96,6 +98,7 @@ function drawTop(route) {
         if (words) go(`#/search/${encoded(words)}`);
       },
     }, search, el("kbd", { "aria-hidden": "true" }, "/")),
+    ...(about.live ? [el("a", { href: "#/live", id: "live" }, "Live")] : []),
     el("span", { class: "where", title: about.archive }, about.archive),
     el("span", { class: about.write ? "badge write" : "badge" }, source.frozen ? "frozen" : about.write ? "may write" : "read-only"),
     el("button", { type: "button", class: "plain", id: "theme", title: "light, dark, or as the system has it (t)", "aria-label": "Light or dark", onclick: turnTheme }, "◐"),

@@ -1,5 +1,5 @@
 // The saw-tooth: tokens in the context over the turns of a conversation.
-import { el, NARROW, number, short, svg } from "./dom.js";
+import { count, el, NARROW, number, short, svg } from "./dom.js";
 
 const WIDTH = 1000;
 const HEIGHT = 220;
@@ -28,10 +28,10 @@ export function sawtooth(compactions, turns, tokens) {
 
 export class Chart {
   // `pick(turn)` when a place is pointed at, `open(compaction)` when it is one.
-  // `tokens` are those at the end, where they are known.
-  constructor({ turns, compactions, limits, tokens, pick, open, other }) {
-    Object.assign(this, { turns: Math.max(1, turns), compactions, pick, open, left: LEFT() });
-    const line = sawtooth(compactions, turns, tokens);
+  // `tokens` are those at the end, where they are known; `points` are the way itself, where it is.
+  constructor({ turns, compactions, limits, tokens, pick, open, other, points, unit = "turn" }) {
+    Object.assign(this, { turns: Math.max(1, turns), compactions, pick, open, left: LEFT(), unit });
+    const line = points ?? sawtooth(compactions, turns, tokens);
     const shown = [...line.map((point) => point[1]), ...(other ? other.points.map((point) => point[1]) : [])];
     const bounds = [limits?.budget, other?.limits?.budget].filter(Boolean);
     const highest = Math.max(1, ...shown);
@@ -40,7 +40,7 @@ export class Chart {
     const path = (points) => points.map(([turn, tokens]) => `${this.x(turn)},${this.y(tokens)}`).join(" ");
     const rounded = ticks(this.most);
     this.cursor = svg("line", { class: "cursor", x1: -9, x2: -9, y1: TOP, y2: HEIGHT - BOTTOM });
-    const said = `Tokens in the context over ${number(turns)} turns, with ${number(compactions.length)} compactions. The list below has each of them.`;
+    const said = `Tokens in the context over ${count(turns, unit)}, with ${count(compactions.length, "compaction")}.`;
     this.node = svg(
       "svg",
       { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": said, preserveAspectRatio: "none" },
@@ -113,8 +113,8 @@ export class Chart {
     this.node.classList.toggle("on", Boolean(found));
     const turn = found ? found.turn : this.#turnAt(event);
     this.tip.textContent = found
-      ? `turn ${number(turn)} · ${found.kind} · ${number(found.before)} → ${number(found.after)} tokens`
-      : `turn ${number(turn)}`;
+      ? `${this.unit} ${number(turn)} · ${found.kind} · ${number(found.before)} → ${number(found.after)} tokens`
+      : `${this.unit} ${number(turn)}`;
     this.tip.hidden = false;
     const box = this.node.getBoundingClientRect();
     const at = event.clientX - box.left;

@@ -50,7 +50,6 @@ from unabridged.adapters.kit.engine import (
 from unabridged.adapters.kit.events import (
     add_collected_event,
     collect_events,
-    combine_listeners,
     event_data,
     explain_no_compaction,
     sum_summariser_usage,
@@ -78,6 +77,7 @@ from unabridged.adapters.kit.sync_async import (
     run,
 )
 from unabridged.adapters.kit.threads import current_thread, name_sub_thread, thread
+from unabridged.events import combine_listeners
 
 __all__ = ["AGENT_MODEL", "CHAT_ENDPOINT", "MESSAGES_ENDPOINT", "READ_TOOL", "RESPONSES_ENDPOINT", "SEARCH_TOOL"]
 __all__ += ["TOOL_DESCRIPTIONS", "TOOL_PARAMETERS"]

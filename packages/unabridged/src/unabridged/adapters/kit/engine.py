@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
 from unabridged.adapters.kit.bounded_mapping import BoundedMapping
 from unabridged.adapters.kit.context import set_temporarily
-from unabridged.adapters.kit.events import add_collected_event, combine_listeners
+from unabridged.adapters.kit.events import add_collected_event
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, set_own_model
 from unabridged.adapters.kit.sync_async import Steps, call_host, call_method, is_in_event_loop
 from unabridged.archive import open_archive
@@ -28,6 +28,7 @@ from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
+from unabridged.events import combine_listeners
 from unabridged.formats import Format
 from unabridged.settings import FALLBACK_WINDOW, Settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict, fields, is_dataclass
@@ -30,20 +30,6 @@ def event_data(event: Event) -> dict[str, Any]:
     """Return the event as plain data: its kind and every field but those that hold messages, which have no repr."""
     data = {field.name: _to_plain_value(getattr(event, field.name)) for field in fields(event) if field.repr}
     return {"type": "unabridged", "event": type(event).__name__.lower(), **data}
-
-
-Listener = Callable[[Event], object]
-
-
-def combine_listeners(first: Listener | None, then: Listener | None) -> Callable[[Event], None]:
-    """Return a listener that passes each event to both listeners; either may be None."""
-
-    def tell(event: Event) -> None:
-        for listener in (first, then):
-            if listener is not None:
-                listener(event)
-
-    return tell
 
 
 def _to_plain_value(value: Any) -> Any:

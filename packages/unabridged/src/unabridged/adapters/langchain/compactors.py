@@ -26,7 +26,7 @@ from unabridged.archive.protocol import Archive, Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
-from unabridged.events import Event
+from unabridged.events import Event, Listener
 from unabridged.settings import Settings, resolve_limits
 from unabridged.tokens.meter import Meter
 
@@ -219,7 +219,7 @@ def adapt_token_counter(token_counter: Callable[..., int]) -> Callable[[list[Any
     return count
 
 
-def make_event_listener(on_event: Callable[[Event], object] | None, *, stream: bool) -> Callable[[Event], None]:
+def make_event_listener(on_event: Listener | None, *, stream: bool) -> Listener:
     """Return what hands each event on; the host's stream gets them only when asked for, without any content."""
 
     def write(event: Event) -> None:
