@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -225,3 +226,29 @@ print(before is None, Spans.create_if_configured(config) is None)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.split() == ["True", "False"]
+
+
+def test_a_tenant_reads_what_it_used_and_an_operator_what_all_did() -> None:
+    tokens = {name: f"a-gateway-token-of-{name}" for name in ("alice", "bob")}
+    provider = ProviderApp(say, window=8_000)
+    options = {"token": [f"{name}={token}" for name, token in tokens.items()], "operator": OPERATOR}
+    with watched(provider, **options, summariser="upstream") as one:
+
+        def used(token: str) -> Any:
+            return one.client.get("/usage", headers={"x-unabridged-token": token}).json()
+
+        assert one.client.get("/usage").status_code == 401
+        for tenant, turns in (("alice", 100), ("alice", 1), ("bob", 1)):
+            headers = {"x-unabridged-token": tokens[tenant]}
+            body = body_of("messages", turns, model="claude-sonnet-4-5")
+            assert one.client.post(PATHS["messages"], json=body, headers=headers).status_code == 200
+        provider.faults.append(fail_with_status(418))
+        one.client.post(PATHS["messages"], json=body_of("messages", 1), headers={"x-unabridged-token": tokens["bob"]})
+        alice, bob, everybody = (used(token) for token in (*tokens.values(), OPERATOR))
+    assert (alice["requests"], alice["refused"], alice["compactions"]) == (2, 0, 1)
+    assert (bob["requests"], bob["refused"], bob["compactions"]) == (2, 1, 0)
+    assert alice["requests_reported"] == 1, "the usage of a short request is not read"
+    assert alice["dollars"] * 1e6 == pytest.approx(alice["input_tokens"] * 3 + alice["output_tokens"] * 15)
+    assert min(alice["tokens_freed"], alice["summary_calls"], alice["summary_dollars"]) > 0
+    without_time = [{name: value for name, value in page.items() if name != "since"} for page in (alice, bob)]
+    assert everybody["tenants"] == dict(zip(tokens, without_time, strict=True))

@@ -348,7 +348,9 @@ def walk_slider(opened: Tab, records: Any) -> None:
     page.wait_for_selector(".compare")
     assert "with these settings" in page.locator(".compare").first.inner_text()
     page.locator(".trial-result summary").first.click()
-    assert "clearing old tool results and arguments is enough" in page.locator(".trial-result details").first.inner_text()
+    assert (
+        "clearing old tool results and arguments is enough" in page.locator(".trial-result details").first.inner_text()
+    )
     opened.check_access("trial")
     opened.picture("what-if")
     page.fill("#trial-window", "a lot")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from unabridged_cli import mcp_server
 from unabridged_gateway import headers
 from unabridged_gateway.addresses import is_local_host_name, parse_host_header
 from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall, relay_answer
@@ -19,6 +20,7 @@ from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonCache
 from unabridged_gateway.monitoring import Monitor
 from unabridged_gateway.protocols import Protocol, build_client_error, detect_protocol_family, find_protocol
+from unabridged_gateway.recall_server import RecallServer
 from unabridged_gateway.refusals import ClientGone, RequestRefused
 from unabridged_gateway.request_body import read_body
 from unabridged_gateway.summariser import ClientModel
@@ -66,8 +68,13 @@ class Gateway:
     def _shared(self) -> SharedResources:
         return SharedResources(self.engines, JsonCache(), self.upstream, self.config.tenants.tokens)
 
+    @cached_property
+    def _recall(self) -> RecallServer:
+        return RecallServer(self.engines.archive, self.config.tenants)
+
     async def close(self) -> None:
         """Close all connections and the archive."""
+        await self._recall.close()
         if self._upstream is not None:
             await self._upstream.close()
         await asyncio.to_thread(self.engines.close)
@@ -86,7 +93,7 @@ class Gateway:
     async def _serve(self, call: GatewayCall) -> None:
         """Answer the request: our own pages, else what the provider says."""
         refusal = find_refusal(self.config, call)
-        if refusal is None and call.method == "GET" and await self.monitor.serve(call, self.engines):
+        if refusal is None and await self._serve_own_page(call):
             return
         start = time.perf_counter()
         protocol = find_protocol(call.method, call.path)
@@ -105,6 +112,16 @@ class Gateway:
         finally:
             self._under_way -= 1
             self.monitor.record_request(call, protocol, time.perf_counter() - start)
+
+    async def _serve_own_page(self, call: GatewayCall) -> bool:
+        """Answer what is asked of the gateway itself; return false for what is the provider's."""
+        if call.path != mcp_server.PATH:
+            return call.method == "GET" and await self.monitor.serve(call, self.engines)
+        try:
+            await self._recall.serve(call)
+        except RequestRefused as refused:
+            await call.reply(refused.status, f"{refused.words}\n".encode())
+        return True
 
     async def _check_and_serve(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
         """Check that the client may send the request and that there is room for it, then serve it."""

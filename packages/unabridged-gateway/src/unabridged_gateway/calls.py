@@ -27,6 +27,7 @@ class GatewayCall:
     """One request, and what is sent back."""
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self._scope = scope
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.raw_headers: RawHeaders = scope["headers"]
@@ -73,6 +74,15 @@ class GatewayCall:
     def expect_next_byte(self, *, soon: bool = True) -> None:
         """Start the timer for the next byte; with `soon` false, wait without a limit."""
         self.waiting_since = time.monotonic() if soon else None
+
+    async def hand_over(self, app: Callable[[Any, Any, Any], Awaitable[None]]) -> None:
+        """Have another ASGI application answer."""
+
+        async def send(message: dict[str, Any]) -> None:
+            self.status = message.get("status", self.status)
+            await self._send(message)
+
+        await app(self._scope, self.receive, send)
 
     async def begin(self, status: int, headers: RawHeaders) -> None:
         """Send the head of the answer."""

@@ -14,7 +14,7 @@ from unabridged.live import encode_event
 from unabridged_gateway.calls import GatewayCall
 from unabridged_gateway.config import TenantConfig
 from unabridged_gateway.refusals import ClientGone, RequestRefused
-from unabridged_gateway.tenants import find_tenant, require_operator
+from unabridged_gateway.tenants import find_reader
 
 _MAX_LISTENERS: Final = 64
 _MAX_WAITING_LINES: Final = 10_000
@@ -77,7 +77,7 @@ class EventFeed:
 
     async def serve(self, call: GatewayCall) -> None:
         """Send the client the events of its tenant, an operator all of them, until it leaves."""
-        subscription = _Subscription(self._find_namespace(call))
+        subscription = _Subscription(find_reader(self._config, call.raw_headers, call.peer))
         if self.listeners >= _MAX_LISTENERS:
             raise RequestRefused(503, f"{_MAX_LISTENERS} clients follow the events already: try again later")
         self._subscriptions.add(subscription)
@@ -96,14 +96,6 @@ class EventFeed:
         """End all streams: the server waits for them before it stops."""
         for each in tuple(self._subscriptions):
             each.send(None)
-
-    def _find_namespace(self, call: GatewayCall) -> str | None:
-        """Return the tenant whose events the client may read; None for those of all."""
-        try:
-            require_operator(self._config, call.raw_headers, call.peer)
-        except RequestRefused:
-            return find_tenant(self._config, call.raw_headers, call.peer)
-        return None
 
 
 async def _end_when_client_leaves(call: GatewayCall, subscription: _Subscription) -> None:

@@ -2,7 +2,7 @@
 
 `/healthz` says that the process answers, `/readyz` that the archive does, `/metrics` what was done. The first two say
 nothing else, to anybody. Numbers count the requests of all tenants: with tokens configured, `/metrics` needs an
-operator's. `/events` is a stream, of a tenant's events or, for an operator, of all.
+operator's. `/events`, a stream, and `/usage` are of one tenant or, for an operator, of all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from unabridged_gateway.protocols import parse_model_from_path
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_log import MODEL_NAME_PATTERN, log_request
 from unabridged_gateway.spans import Spans
-from unabridged_gateway.tenants import require_operator
+from unabridged_gateway.tenants import find_reader, require_operator
+from unabridged_gateway.usage import TenantUsage
 
 if TYPE_CHECKING:
     from unabridged.events import Event
@@ -35,7 +36,7 @@ _PROBE_VALID_SECONDS: Final = 1.0
 """How long an answer of `/readyz` holds: it is open to everybody, and asks the archive."""
 _PROBE_TIMEOUT_SECONDS: Final = 5.0
 
-Page = tuple[int, bytes]
+Page = tuple[int, bytes | dict[str, Any]]
 
 
 class Monitor:
@@ -48,9 +49,11 @@ class Monitor:
         self._config = config
         self.metrics = Metrics()
         self._spans = Spans.create_if_configured(config, tracer_provider, meter_provider)
-        self.feed = EventFeed(config.tenants)
+        self.feed, self._usage = EventFeed(config.tenants), TenantUsage()
         count: Callable[[Event], None] = self.metrics.count_event
-        self.on_event = combine_listeners(count if self._spans is None else self._spans.on_event(count), self.feed)
+        self.on_event = combine_listeners(
+            count if self._spans is None else self._spans.on_event(count), self._usage.on_event, self.feed
+        )
         """Takes the events of compactions."""
         self._probe: tuple[float, asyncio.Task[str]] | None = None
 
@@ -77,12 +80,17 @@ class Monitor:
         if call.path == "/metrics":
             require_operator(self._config.tenants, call.raw_headers, call.peer)
             return 200, self.metrics.page()
+        if call.path == "/usage":
+            return 200, self._usage.describe(find_reader(self._config.tenants, call.raw_headers, call.peer))
         return None
 
     def record_request(self, call: GatewayCall, protocol: Protocol | None, seconds: float) -> None:
         """Count and log a request that was answered."""
         name = protocol.name if protocol else "other"
         self.metrics.count(name, call.status, seconds, call.outcome)
+        if protocol is not None and protocol.answers:
+            known = call.outcome.model or parse_model_from_path(call.path) or ""
+            self._usage.count_request(call.tenant, known, call.status, call.outcome)
         is_logged = log.isEnabledFor(logging.INFO)
         if not is_logged and self._spans is None:
             return

@@ -75,6 +75,15 @@ def require_operator(config: TenantConfig, headers: RawHeaders, peer: str | None
     raise RequestRefused(403 if is_tenant else 401, f"figures of all tenants need an operator's token: {remedy}")
 
 
+def find_reader(config: TenantConfig, headers: RawHeaders, peer: str | None) -> str | None:
+    """Return the tenant whose figures the client may read; None for an operator, who reads those of all."""
+    try:
+        require_operator(config, headers, peer)
+    except RequestRefused:
+        return find_tenant(config, headers, peer)
+    return None
+
+
 def split_token(tokens: Mapping[str, str], value: bytes) -> tuple[str | None, bytes]:
     """Return the tenant whose token is in a credential's header, and the value without it; None, and all of it."""
     scheme, space, rest = value.rpartition(b" ")

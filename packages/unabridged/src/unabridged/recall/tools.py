@@ -24,6 +24,8 @@ from unabridged.text_tools import quote
 MCP_DIALECT: Final = "mcp"
 SEARCH_TOOL: Final = "search_history"
 READ_TOOL: Final = "read_history"
+CONVERSATION_PARAMETER: Final = "conversation"
+"""The parameter by which a server of many conversations is asked for one."""
 
 TOOL_DESCRIPTIONS: Final = {
     SEARCH_TOOL: (

@@ -95,7 +95,7 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
-        _add_price(build_call_cost(summary.calls, summary.usage), model.name),
+        _add_price(build_call_cost(summary.calls, summary.usage), *summary.models[:1] or [model.name]),
         (*summary.notes, *unchecked, *body_ledger.describe_left_out(rendered)),
         (*summary.mended, *notes),
         rendered.quoted.dropped,

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from unabridged.adapters.kit.engine import Agent
-from unabridged.adapters.kit.recall import READ_TOOL
 from unabridged.formats import FORMATS, Anthropic, Format, OpenAIChat, OpenAIResponses
+from unabridged.recall.tools import CONVERSATION_PARAMETER, READ_TOOL
 
 Body = Mapping[str, Any]
 """The fields of a request."""
@@ -90,15 +90,32 @@ def to_schema(value: Any) -> Any:
     return _build_schema(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
 
 
+_PARAMETERS_FIELDS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+
+
 def has_recall(tools: Any) -> bool:
-    """Return whether the tools can follow a reference."""
-    return any(READ_TOOL in _list_tool_names(tool) for tool in tools or () if isinstance(tool, Mapping))
+    """Return whether the tools can follow a reference: ours, or those of a gateway's MCP server behind a prefix."""
+    declared = (each for tool in tools or () if isinstance(tool, Mapping) for each in _list_declarations(tool))
+    return any(_can_follow_references(each) for each in declared)
 
 
-def _list_tool_names(tool: Body) -> list[Any]:
-    function = tool.get("function")
-    declared = [one.get("name") for one in tool.get("function_declarations") or () if isinstance(one, Mapping)]
-    return [function.get("name") if isinstance(function, Mapping) else tool.get("name"), *declared]
+def _list_declarations(tool: Body) -> list[Body]:
+    """Return what says a tool's name and parameters: Gemini has several in one."""
+    function, several = (
+        tool.get("function"),
+        tool.get("functionDeclarations") or tool.get("function_declarations") or (),
+    )
+    return [function if isinstance(function, Mapping) else tool, *(one for one in several if isinstance(one, Mapping))]
+
+
+def _can_follow_references(declared: Body) -> bool:
+    name = declared.get("name")
+    if name == READ_TOOL:
+        return True
+    parameters = next(filter(None, map(declared.get, _PARAMETERS_FIELDS)), None)
+    properties = parameters.get("properties") if isinstance(parameters, Mapping) else None
+    is_prefixed = isinstance(name, str) and name.endswith(f"__{READ_TOOL}")
+    return is_prefixed and isinstance(properties, Mapping) and CONVERSATION_PARAMETER in properties
 
 
 CHAT_ENDPOINT = Endpoint(

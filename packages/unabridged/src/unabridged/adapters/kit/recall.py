@@ -10,7 +10,13 @@ from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
 from unabridged.history.replay import RecordCache, find_applied_record
 from unabridged.marks import find_view_record_ids
-from unabridged.recall.tools import READ_TOOL, SEARCH_TOOL, TOOL_DESCRIPTIONS, TOOL_PARAMETERS, tools
+from unabridged.recall.tools import (
+    READ_TOOL,
+    SEARCH_TOOL,
+    TOOL_DESCRIPTIONS,
+    TOOL_PARAMETERS,
+    tools,
+)
 
 __all__ = ["READ_TOOL", "SEARCH_TOOL", "TOOL_DESCRIPTIONS", "TOOL_PARAMETERS", "limit_to_removed_messages", "look_up"]
 
