@@ -89,10 +89,14 @@ class SessionTools:
     find_caller: Callable[[], ToolCaller]
     """Called for every tool call: a client goes on to other sessions while its server runs."""
     namespace: str = DEFAULT_NAMESPACE
+    is_offered: bool = True
+    """Whether the tools are listed; another server of the same client offers them otherwise."""
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
-        """Return the four tools, as MCP offers them."""
+        """Return the four tools, as MCP offers them; none where another server does."""
         del dialect
+        if not self.is_offered:
+            return []
         return [
             {"name": name, "description": _DESCRIPTIONS[name], "inputSchema": deepcopy(parameters)}
             for name, parameters in _PARAMETERS.items()
