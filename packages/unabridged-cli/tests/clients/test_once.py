@@ -72,7 +72,9 @@ def test_a_hook_that_starts_to_run_later_does_not_take_an_old_note_for_its_own(
 @pytest.mark.usefixtures("machine")
 def test_notes_are_for_their_owner_alone_and_hold_nothing() -> None:
     is_first_hook(b"event", os.environ)
-    notes = [path for path in (log_file_path(os.environ).parent / "answered").iterdir() if path.suffix != ".lock"]
+    folder = log_file_path(os.environ).parent / "answered"
+    assert [path.stat().st_mode & 0o777 for path in (folder.parent, folder)] == [0o700, 0o700]
+    notes = [path for path in folder.iterdir() if path.suffix != ".lock"]
     assert [(path.stat().st_mode & 0o777, path.stat().st_size) for path in notes] == [(0o600, 0)]
 
 

@@ -30,6 +30,7 @@ def is_first_hook(event: bytes, environ: Environ) -> bool:
     folder = log_file_path(environ).with_name("answered")
     own, other = (folder / f"{sha256(event).hexdigest()[:32]}.{source}" for source in sources)
     try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock_file(folder / "notes.lock", wait=True):
             _remove_old_notes(folder)
             if other.exists():
