@@ -85,6 +85,7 @@ def _happened_once(
     names = {tool.name for tool in tools_in(requests[-1]) if tool.name.endswith(SEARCH)}
     names |= set(_SEARCH_NAME.findall(json.dumps(after.body)))  # before the model names any
     yield Check(f"{name}: one search is offered", len(names) == 1, str(names))
+    yield Check(f"{name}: the skill is offered", "unabridged:recall" in json.dumps(after.body))
 
 
 def _trust(driver: Driver, place: Place, name: str) -> Iterator[Check]:

@@ -161,6 +161,10 @@ def installed_twice(_: Machine, __: pytest.MonkeyPatch) -> None:
     assert run("install", "codex", "--scope", "project").code == 0
 
 
+def with_a_server_of_the_project(_: Machine, __: pytest.MonkeyPatch) -> None:
+    assert run("install", "claude-code", "--scope", "project").code == 0
+
+
 PLUGINS = "plugins/cache/unabridged/unabridged/*"
 OLD = f'[ "$1" = --version ] && echo 0.0.9 && exit\n{RUN}'
 BROKEN = {
@@ -211,6 +215,9 @@ MORE_BROKEN = {
     ),
     "the namespace can't be used": Broken(
         "claude-code", "plugin", setting("UNABRIDGED_NAMESPACE", ""), "settings", "UNABRIDGED_NAMESPACE"
+    ),
+    "the tools are offered twice": Broken(
+        "claude-code", "plugin", with_a_server_of_the_project, "duplicates", ".mcp.json"
     ),
     "nothing is installed": Broken("pi", "nothing", lambda _, __: None, "set-up", "unabridged install pi"),
 }

@@ -114,8 +114,8 @@ def _check_completeness(setup: ClientSetup, environ: Environ) -> Iterator[Diagno
 def _check_runs(setup: ClientSetup, environ: Environ, folder: Path) -> Iterator[Diagnosis]:
     """Check that hooks are trusted and that they ran in the sessions since they were installed."""
     agent = setup.agent
-    sources = [(status.path, None) for status in setup.user if status.what != SERVER]
-    sources += [(status.path, folder) for status in setup.project if status.what != SERVER]
+    sources: list[tuple[Path, Path | None]] = [(one.path, None) for one in setup.user if one.what != SERVER]
+    sources += [(one.path, folder) for one in setup.project if one.what != SERVER]
     sources += [(setup.plugin.record, None)] if setup.plugin and setup.plugin.record.exists() else []
     problems = [one for path, where in sources for one in find_hook_problems(agent, environ, path, where)]
     for found, remedy in dict(problems).items():

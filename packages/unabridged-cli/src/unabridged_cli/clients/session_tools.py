@@ -238,7 +238,7 @@ class SessionTools:
             why = "the program that asks is no client whose sessions are known"
         else:
             title = CLIENTS[caller.client].title
-            why = f"no hook of {title} has run in it, for which `unabridged status` has the remedy"
+            why = f"no hook of {title} has run in it, for which `unabridged doctor` has the remedy"
         lines = "\n".join(self._format_session_lines(self._list_archived_threads(caller), caller))
         listed = f"Call again with `session`, one of:\n{lines}" if lines else _NOTHING_ARCHIVED
         raise WrongArguments(f"which session asks is not certain: {why}. {listed}")
