@@ -55,8 +55,8 @@ YOURS = {
 WORDS = {"text", "{toctree}", "{include}"}
 """Blocks that are no code: drawings, what a program prints, and how the site is put together."""
 COMMANDS: Any = typer.main.get_command(app)
-NOT_RUN = {"gateway", "inspect", "mcp", "watch", "install", "uninstall", "hook", "eval"}
-"""Commands that serve, change a client's configuration, or ask a model: of those, and those about a session,
+NOT_RUN = {"gateway", "inspect", "mcp", "watch", "install", "uninstall", "hook", "doctor", "eval"}
+"""Commands that serve, change or check a client's configuration, or ask a model: of those, and those about a session,
 the options must be there."""
 TARGETS = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 EXTRAS = workspace.project()["optional-dependencies"]
@@ -177,7 +177,7 @@ def run_shell(code: str) -> None:
         words = shlex.split(line, comments=True)
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
             words = words[1:]
-        if not words or words[0] in {"curl", "claude"}:
+        if not words or words[0] in {"curl", "claude", "codex"}:
             continue
         if words[0] == "pip":
             assert words[1] == "install"

@@ -16,6 +16,7 @@ from real_clients.grown import grow
 from real_clients.kept import keep_all, share_folder
 from real_clients.malformed import go_malformed
 from real_clients.packages import default_folder, install
+from real_clients.plugin import COMMANDS, plug_in
 from real_clients.record import record, recordable
 from real_clients.recorded import play
 from real_clients.report import PAGE, code_digest, keep, page, read_kept, say, say_outcome
@@ -24,7 +25,7 @@ from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
 from real_clients.through_gateway import ROUTES, go_through
 
-SCENES = ("grown", "kept", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
+SCENES = ("grown", "kept", "plugin", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
 TAKEN = SCENES[:-1]
 """What is done unless something is named: all but writing fixtures."""
 
@@ -81,6 +82,8 @@ def _check(
         wrong += say(f"{driver.name}, grown over its limit with our hooks", grow(driver, new_place(driver)))
     if "kept" in scenes:
         wrong += say(f"{driver.name}, sessions that never compact", keep_all(driver, new_place))
+    if "plugin" in scenes and driver.name in COMMANDS:
+        wrong += say(f"{driver.name}, the plugin", plug_in(driver, lambda: new_place(driver)))
     if "resumed" in scenes:
         session = sessions[0] if sessions else made_up()
         wrong += say(f"{driver.name}, sessions that we changed", resume(driver, new_place(driver), session))

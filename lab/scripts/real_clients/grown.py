@@ -69,10 +69,9 @@ class Model:
             return Call(found.name, {"query": "depot code"}, found.namespace)
         if found is None and not self.asked:
             self.asked.append(self.driver.find_tool)
-            name = f"mcp__unabridged__{SEARCH}"
-            return Call(
-                self.driver.find_tool, {"query": f"select:{name}" if self.driver.name == "claude-code" else SEARCH}
-            )
+            names = ",".join(f"mcp__{server}__{SEARCH}" for server in ("unabridged", "plugin_unabridged_unabridged"))
+            query = f"select:{names}" if self.driver.name == "claude-code" else SEARCH
+            return Call(self.driver.find_tool, {"query": query})
         return None
 
 

@@ -22,6 +22,7 @@ from unabridged_cli.commands import (
     clients,
     compact,
     corpus,
+    doctor,
     evaluate,
     explain,
     forget,
@@ -198,6 +199,7 @@ _add_commands(
     (clients.install, "unabridged install claude-code --dry-run"),
     (clients.uninstall, "unabridged uninstall codex"),
     (clients.status, "unabridged status"),
+    (doctor.doctor, "unabridged doctor claude-code"),
     (hook.hook, "unabridged hook < event.json"),
     (sessions.sessions, "unabridged sessions claude-code --project ."),
 )

@@ -121,7 +121,7 @@ def build_server(recall: HistoryTools) -> Server[Any]:
         "unabridged",
         version=version("unabridged"),
         title="unabridged: what left the context",
-        instructions=_INSTRUCTIONS,
+        instructions=_INSTRUCTIONS if listed else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

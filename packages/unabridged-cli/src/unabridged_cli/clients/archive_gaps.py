@@ -14,7 +14,7 @@ from unabridged_cli.clients.hook.transcript import HookSession, detect_transcrip
 from unabridged_cli.clients.session_lookup import find_newest_compaction_offset
 from unabridged_cli.clients.threads import session_thread_of
 
-_GAP_WARNING: Final = "So what is not found here may have been said; `unabridged status` shows what to do."
+_GAP_WARNING: Final = "So what is not found here may have been said; `unabridged doctor` shows what to do."
 
 
 def describe_gaps(archive: Archive, namespace: str, caller: ToolCaller, thread: str | None) -> str:

@@ -78,7 +78,7 @@ class HooksEntry(_JsonEntry):
 
     def remove(self, text: str, before: str) -> str:
         """Remove our handlers, and the groups and lists that hold nothing else."""
-        while found := next(_find_own_handlers(text), None):
+        while found := next(find_own_handlers(text), None):
             path, _ = found
             text = jsonc.remove(text, path)
             if jsonc.value_at(text, path[:-1]) == []:
@@ -88,14 +88,14 @@ class HooksEntry(_JsonEntry):
 
     def program(self, text: str) -> str | None:
         """Return the program, if every event calls it."""
-        programs = {str(path[1]): program for path, program in _find_own_handlers(text)}
+        programs = {str(path[1]): program for path, program in find_own_handlers(text)}
         return programs[HOOK_EVENTS[0]] if set(HOOK_EVENTS) <= set(programs) else None
 
     def is_up_to_date(self, text: str, program: str) -> bool:
         """Return whether each hook has one handler of ours, as it should be."""
         wanted = {(hook.event, hook.matcher): _build_handler(program, hook) for hook in HOOKS}
         handlers = []
-        for path, _ in _find_own_handlers(text):
+        for path, _ in find_own_handlers(text):
             matcher = jsonc.value_at(text, (*path[:3], "matcher"))
             case = (str(path[1]), "" if matcher in (None, "*") else matcher)
             handlers.append((case, jsonc.value_at(text, path)))
@@ -110,7 +110,7 @@ class HooksEntry(_JsonEntry):
 
     def find_own_paths(self, text: str) -> list[jsonc.JsonPath]:
         """Return the path of the group of each handler; of the handler, where the group is somebody's too."""
-        paths = [path for path, _ in _find_own_handlers(text)]
+        paths = [path for path, _ in find_own_handlers(text)]
         return [path[:3] if len(jsonc.value_at(text, path[:-1])) == 1 else path for path in paths]
 
 
@@ -118,7 +118,7 @@ def _build_handler(program: str, hook: HookSetting) -> dict[str, Any]:
     return {"type": "command", "command": build_hook_command(program), "timeout": hook.timeout}
 
 
-def _find_own_handlers(text: str) -> Iterator[tuple[jsonc.JsonPath, str]]:
+def find_own_handlers(text: str) -> Iterator[tuple[jsonc.JsonPath, str]]:
     """Yield where each of our handlers is, and the program that it starts."""
     for event, groups in _list_items(jsonc.value_at(text, ("hooks",))):
         for number, group in _list_items(groups):

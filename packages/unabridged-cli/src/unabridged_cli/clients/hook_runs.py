@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from unabridged_cli.clients.client import CodingAgent, Environ, SessionFile
+from unabridged_cli.clients.client import CodingAgent, Environ, SessionFile, format_utc_minute
+from unabridged_cli.clients.hook.log import find_unresolved_failures, log_file_path
 from unabridged_cli.clients.ignore_file import find_ignore_file
 from unabridged_cli.clients.session_lookup import find_project_folder, is_same_folder, list_all_sessions
 from unabridged_cli.clients.threads import list_open_sessions
@@ -40,3 +42,23 @@ def find_session_without_hooks(
         if find_ignore_file(folder) is None and (project is None or is_same_folder(folder, str(project))):
             return None if session.thread in noted else session
     return None
+
+
+def find_hook_problems(
+    agent: CodingAgent, environ: Environ, path: Path, project: Path | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what shows that the hooks do not work, and the remedy: a session in which none ran, and logged failures.
+
+    `path` was written when the hooks were installed.
+    """
+    session = find_session_without_hooks(agent, environ, path, project)
+    if session is not None:
+        ran = find_last_run_time(agent, environ, project)
+        so_far = f"ran last on {format_utc_minute(ran)}" if ran else "never ran"
+        hooks, written = f"the hooks of {agent.title} in {path}", format_utc_minute(session.modified)
+        yield f"{hooks} {so_far}, and not in {session.thread}, which was written on {written}", agent.remedy
+    for failure in find_unresolved_failures(environ):
+        if failure.thread.partition(":")[0] in {agent.name, ""}:
+            named = f" for {failure.thread}" if failure.thread else ""
+            when = format_utc_minute(failure.time)
+            yield f"the hook failed on {when}{named}: {failure.reason}", f"see {log_file_path(environ)}"

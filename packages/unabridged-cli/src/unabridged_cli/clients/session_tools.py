@@ -89,10 +89,14 @@ class SessionTools:
     find_caller: Callable[[], ToolCaller]
     """Called for every tool call: a client goes on to other sessions while its server runs."""
     namespace: str = DEFAULT_NAMESPACE
+    is_offered: bool = True
+    """Whether the tools are listed; another server of the same client offers them otherwise."""
 
     def schemas(self, dialect: str) -> list[dict[str, Any]]:
-        """Return the four tools, as MCP offers them."""
+        """Return the four tools, as MCP offers them; none where another server does."""
         del dialect
+        if not self.is_offered:
+            return []
         return [
             {"name": name, "description": _DESCRIPTIONS[name], "inputSchema": deepcopy(parameters)}
             for name, parameters in _PARAMETERS.items()
@@ -234,7 +238,7 @@ class SessionTools:
             why = "the program that asks is no client whose sessions are known"
         else:
             title = CLIENTS[caller.client].title
-            why = f"no hook of {title} has run in it, for which `unabridged status` has the remedy"
+            why = f"no hook of {title} has run in it, for which `unabridged doctor` has the remedy"
         lines = "\n".join(self._format_session_lines(self._list_archived_threads(caller), caller))
         listed = f"Call again with `session`, one of:\n{lines}" if lines else _NOTHING_ARCHIVED
         raise WrongArguments(f"which session asks is not certain: {why}. {listed}")

@@ -16,8 +16,7 @@ from unabridged.errors import SettingsError
 from unabridged_cli import options, screen
 from unabridged_cli.clients import CLIENTS, CodingAgent, configure
 from unabridged_cli.clients.client import format_utc_minute
-from unabridged_cli.clients.hook.log import find_unresolved_failures, log_file_path
-from unabridged_cli.clients.hook_runs import find_last_run_time, find_session_without_hooks
+from unabridged_cli.clients.hook_runs import find_hook_problems, find_last_run_time
 
 
 class InstallScope(StrEnum):
@@ -51,7 +50,7 @@ def install(
     compaction what a summary loses, and it can search the rest. Comments, order and other hooks stay; the file as it
     was is kept beside it (`.before-unabridged`). Can be run again, after an upgrade or a move.
     """
-    agent, project, has_mcp = _find_client(client), _choose_project_folder(scope), find_spec("mcp") is not None
+    agent, project, has_mcp = find_client(client), _choose_project_folder(scope), find_spec("mcp") is not None
     entries = [entry for entry in agent.entries(os.environ, project) if entry.what != "MCP server" or has_mcp]
     program = configure.find_program(os.environ)
     changes = configure.plan_install(entries, program)
@@ -83,7 +82,7 @@ def uninstall(
 
     The archive stays; `unabridged forget` empties it.
     """
-    agent, project = _find_client(client), _choose_project_folder(scope)
+    agent, project = find_client(client), _choose_project_folder(scope)
     entries = agent.entries(os.environ, project)
     changes = configure.plan_uninstall(entries)
     strange = configure.find_stray_backups(entries)
@@ -100,7 +99,7 @@ def status(client: AnyClient = None, *, as_json: options.AsJson = False) -> None
     Ends with 1 where something is wrong: what a client calls can't be started or is not as this version installs it,
     hooks do not run, or a session could not be archived. What to do about it is said.
     """
-    agents = [_find_client(client)] if client else CLIENTS.values()
+    agents = [find_client(client)] if client else CLIENTS.values()
     rows = [row for agent in agents for row in _build_status_rows(agent)]
     problems = list(dict.fromkeys(problem for row in rows for problem in row["problems"]))
     if as_json:
@@ -144,25 +143,9 @@ def _build_status_rows(agent: CodingAgent) -> Iterator[dict[str, Any]]:
                 problems.append(f"{gone}: unabridged install {agent.name}")
             if _has_hooks(row):
                 row["ran"] = find_last_run_time(agent, os.environ, project)
-                problems += _find_hook_problems(agent, status.path, project)
+                found = find_hook_problems(agent, os.environ, status.path, project)
+                problems += [f"{problem}: {remedy}" for problem, remedy in found]
             yield row | {"problems": problems}
-
-
-def _find_hook_problems(agent: CodingAgent, path: Path, project: Path | None) -> Iterator[str]:
-    """Yield what shows that the hooks do not work: sessions in which none ran, and failures that they logged."""
-    session = find_session_without_hooks(agent, os.environ, path, project)
-    if session is not None:
-        ran = find_last_run_time(agent, os.environ, project)
-        so_far = f"ran last on {format_utc_minute(ran)}" if ran else "never ran"
-        yield (
-            f"the hooks of {agent.title} in {path} {so_far}, and not in {agent.name}:{session.id}, "
-            f"which was written on {format_utc_minute(session.modified)}: {agent.remedy}"
-        )
-    for failure in find_unresolved_failures(os.environ):
-        if failure.thread.partition(":")[0] in {agent.name, ""}:
-            named = f" for {failure.thread}" if failure.thread else ""
-            when = format_utc_minute(failure.time)
-            yield f"the hook failed on {when}{named}: {failure.reason} ({log_file_path(os.environ)})"
 
 
 def _apply_changes(changes: list[configure.FileChange], root: Path, *, dry_run: bool) -> None:
@@ -189,7 +172,8 @@ def _print_changes(changes: list[configure.FileChange], notes: list[str], *, dry
         screen.print_notice(note)
 
 
-def _find_client(name: str) -> CodingAgent:
+def find_client(name: str) -> CodingAgent:
+    """Return the client of this name; raise `SettingsError` for an unknown one."""
     if name not in CLIENTS:
         raise SettingsError(f"there is no client {name!r}: choose one of {_CLIENT_NAMES}")
     return CLIENTS[name]

@@ -14,6 +14,7 @@ from unabridged.recall.tools import Tools
 from unabridged_cli import mcp_server, options, screen
 from unabridged_cli.archives import describe_missing_thread, find_thread, open_store
 from unabridged_cli.clients.current_session import ToolCaller, client_from_mcp_name, find_caller
+from unabridged_cli.clients.once import is_served_by_install
 from unabridged_cli.clients.session_tools import SessionTools
 
 
@@ -51,7 +52,8 @@ def mcp(
     with open_store(archive, new=True) as store:
         if thread is None:
             space = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
-            mcp_server.serve_tools(SessionTools(store, _find_mcp_caller, space), **how)
+            is_offered = not is_served_by_install(os.environ)
+            mcp_server.serve_tools(SessionTools(store, _find_mcp_caller, space, is_offered), **how)
         else:
             mcp_server.serve_tools(Tools(store, _find_served_scope(store, namespace, thread)), **how)
 

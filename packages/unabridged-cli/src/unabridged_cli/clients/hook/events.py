@@ -18,6 +18,7 @@ from unabridged_cli.clients.hook import background
 from unabridged_cli.clients.hook.log import log, set_logged_session
 from unabridged_cli.clients.hook.transcript import TRANSCRIPT_KINDS, HookSession, detect_transcript_kind
 from unabridged_cli.clients.ignore_file import find_ignore_file
+from unabridged_cli.clients.once import is_first_hook
 from unabridged_cli.clients.threads import OpenSession, find_client_process, note_open_session
 
 PI_COMPACT_EVENT: Final = "session_before_compact"
@@ -43,6 +44,9 @@ def answer_hook_event(data: bytes) -> str:
         return ""
     if name == ARCHIVE_GROWN_EVENT:
         _archive_grown_sessions(event)
+        return ""
+    if name != COPY_REST_EVENT and not is_first_hook(data, os.environ):
+        log(f"{event.get('session_id')}: {name} is answered by the other hook, of the plugin or the install")
         return ""
     if name == "SessionStart":
         _note_event_session(event)
