@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
+from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -28,3 +31,22 @@ def test_every_mutant_can_still_be_made() -> None:
     module = mutants()
     assert {mutant.name: why for mutant in module.MUTANTS if (why := module.stale(mutant))} == {}
     assert len({mutant.name for mutant in module.MUTANTS}) == len(module.MUTANTS)
+
+
+@pytest.mark.skipif(not SCRIPT.is_file(), reason="a copy of the tree without its scripts: that of a mutant")
+def test_a_mutant_that_was_killed_is_tried_again_when_anything_it_depends_on_changed(tmp_path: Path) -> None:
+    module = mutants()
+    mutant = module.MUTANTS[0]
+    key = module.digest_mutant(mutant, "code", 200)
+    others = {
+        module.digest_mutant(mutant, "other code", 200),
+        module.digest_mutant(mutant, "code", 100),
+        module.digest_mutant(replace(mutant, new="pass"), "code", 200),
+        module.digest_mutant(replace(mutant, tests=()), "code", 200),
+    }
+    assert len(others | {key}) == 5
+    results = tmp_path / "mutants.jsonl"
+    assert module.read_killed(results) == set()
+    rows = [{"digest": key, "end": "killed"}, *({"digest": other, "end": "survived"} for other in others)]
+    results.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert module.read_killed(results) == {key}
