@@ -172,3 +172,68 @@ def test_models_counts_websockets_and_bodies_that_are_no_request_get_their_answe
         long = client.post("/v1/messages", json=body("word " * 1_000)).json()
         assert "prompt is too long" in long["error"]["message"]
     assert provider.asked[-1].cached_bytes == 0
+
+
+def compacted(client: anthropic.Anthropic, *texts: str, **more: Any) -> Any:
+    asked = {**body(*texts), "max_tokens": 100, "extra_body": {"compaction": {"type": "summarize"}}, **more}
+    return client.beta.messages.create(betas=["compact-2026-09-04"], **asked)
+
+
+def test_a_block_of_its_own_compaction_is_taken_first_once_unchanged_and_with_its_header_only() -> None:
+    provider = ProviderApp(greet, window=100_000)
+    with serve_in_thread(provider) as url, client_of("Anthropic", url) as client:
+        first, second = (compacted(client, "One.", "Two.", "Three.").content[0].to_dict() for _ in range(2))
+        said: Any = {"role": "assistant", "content": [first]}
+        asked: Any = {"role": "user", "content": "And now?"}
+        headers = {"anthropic-beta": "compact-2026-09-04"}
+
+        def send(*messages: Any, **options: Any) -> None:
+            client.messages.create(model="m", max_tokens=10, messages=messages, extra_headers=headers, **options)
+
+        send(said, asked)
+        send({"role": "user", "content": [first, {"type": "text", "text": "And now?"}]})
+        with pytest.raises(anthropic.BadRequestError, match="beta header"):
+            client.messages.create(model="m", max_tokens=10, messages=[said, asked])
+        for code, messages in {
+            "compaction_block_misplaced": [asked, said, asked],
+            "compaction_block_ambiguous": [{"role": "assistant", "content": [first, second]}, asked],
+            "compaction_content_mismatch": [{"role": "assistant", "content": [{**first, "content": "No."}]}, asked],
+            "compaction_signature_invalid": [{"role": "assistant", "content": [{**first, "signature": "x"}]}, asked],
+        }.items():
+            with pytest.raises(anthropic.BadRequestError) as refused:
+                send(*messages)
+            assert refused.value.error_code == code
+
+
+FORBIDDEN: dict[str, Any] = {
+    "stop_sequences": ["."],
+    "context_management": {"edits": []},
+    "tool_choice": {"type": "any"},
+    "output_config": {"format": {"type": "json_schema", "schema": {}}},
+    "stream": True,
+}
+
+
+@rows("name", FORBIDDEN)
+def test_a_request_to_compact_is_refused_with_what_only_shapes_an_answer(name: str) -> None:
+    with serve_in_thread(ProviderApp(greet, window=100_000)) as url, client_of("Anthropic", url) as client:
+        with pytest.raises(anthropic.BadRequestError, match=name):
+            compacted(client, "One.", "Two.", "Three.", **{name: FORBIDDEN[name]})
+        call = {"type": "tool_use", "id": "t", "name": "work", "input": {}}
+        unfinished = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": [call]}]
+        with pytest.raises(anthropic.BadRequestError) as refused:
+            compacted(client, messages=unfinished)
+        assert refused.value.error_code == "compaction_incomplete_turn"
+
+
+def test_a_compacted_response_has_peoples_messages_and_an_item_that_is_taken_unchanged_only() -> None:
+    with serve_in_thread(ProviderApp(greet, window=100_000)) as url, client_of("OpenAI", url) as client:
+        messages: Any = body("One.", "Two.", "Three.")["messages"]
+        done = client.responses.compact(model="gpt-5", input=messages)
+        assert [item.type for item in done.output] == ["message", "message", "compaction"]
+        item: Any = done.output[-1].to_dict()
+        client.responses.create(model="gpt-5", input=[item, {"role": "user", "content": "And now?"}])
+        with pytest.raises(openai.BadRequestError, match="could not be verified"):
+            client.responses.create(model="gpt-5", input=[{**item, "encrypted_content": "no"}])
+        with pytest.raises(openai.BadRequestError, match="tools"):
+            client.responses.compact(model="gpt-5", input=messages, extra_body={"tools": []})

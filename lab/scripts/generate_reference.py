@@ -141,7 +141,7 @@ def _compactor() -> Iterator[str]:
     yield from _paragraphs(hooks.Hooks.__doc__)
     yield from _table("hook / type / meaning", _field_rows(fields_of(hooks, "Hooks")))
     yield "## Functions\n"
-    for name in ("wrap", "thread", "check", "repair", "dump", "load"):
+    for name in ("wrap", "native", "thread", "check", "repair", "dump", "load"):
         function = getattr(unabridged, name)
         yield f"### unabridged.{name}\n\n```text\n{_signature(name, function)}\n```\n"
         yield from _paragraphs(inspect.unwrap(function).__doc__)

@@ -6,7 +6,8 @@
     assert provider.refused == provider.too_long == []
 
 Streams leave event by event. Every request is kept with its own bytes in `raw`, and with what a cache of prefixes would
-have held of it. `faults` is a queue: one for each request that comes, from `provider_faults`.
+have held of it. `faults` is a queue: one for each request that comes, from `provider_faults`; requests to compact have
+their own, `compaction_faults`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from itertools import chain
 from typing import Any
 
 from provider_cache import PromptCache, add_cache_usage, build_prompt_key
+from provider_compaction import Compactions
 from provider_faults import Fault, build_provider_error
 from serving import Message, Receive, Send
 from unabridged_testing.loopback import LoopbackProvider, Script, count_tokens
@@ -88,6 +90,8 @@ class ProviderApp(LoopbackProvider):
         self.faults: deque[Fault] = deque()
         self.abandoned: list[str] = []
         self.malformed: list[str] = []
+        self.compactions = Compactions()
+        self.compaction_faults: deque[Fault] = deque()
         self._cache = PromptCache()
 
     @property
@@ -109,8 +113,15 @@ class ProviderApp(LoopbackProvider):
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             request = ReceivedRequest(scope["method"], path, headers, body)
             self.raw.append(request)
-            fault = self.faults.popleft() if self.faults else Fault()
+            faults = self.compaction_faults if self._asks_for_compaction(request) else self.faults
+            fault = faults.popleft() if faults else Fault()
             await self._reply_while_connected(self._reply(request, fault, send), request, receive)
+
+    def _asks_for_compaction(self, request: ReceivedRequest) -> bool:
+        try:
+            return self.compactions.is_request(request.path, json.loads(request.content or b"{}"))
+        except (*MALFORMED_BODY_ERRORS, zlib.error):
+            return False
 
     async def _reply_while_connected(self, replying: Any, request: ReceivedRequest, receive: Receive) -> None:
         """Reply for as long as the client is connected."""
@@ -132,7 +143,7 @@ class ProviderApp(LoopbackProvider):
         if fault.status:
             headers |= {"retry-after": fault.retry_after} if fault.retry_after else {}
             await self._send(
-                ServedAnswer(fault.status, build_provider_error(request.path, fault.status)),
+                ServedAnswer(fault.status, build_provider_error(request.path, fault.status, code_name=fault.code)),
                 request,
                 fault,
                 headers,
@@ -178,9 +189,16 @@ class ProviderApp(LoopbackProvider):
                 return ServedAnswer(
                     200, {name: count_tokens(wire.collect_model_input(body.get("generateContentRequest", body)))}
                 )
-        wire = self.wire_at(path)
+        is_compaction = self.compactions.is_request(path, body)
+        wire = self.wire_at(path.removesuffix("/compact"))
         if wire is None:
             return ServedAnswer(404, build_provider_error(path, 404))
+        served = self.compactions.check(wire, body, request.headers)
+        if served is None and is_compaction:
+            served = self.compactions.serve(wire, body, request.headers, self.window)
+        if served is not None:
+            self.refused += [json.dumps(served.content)] if served.status != 200 else []
+            return served
         prompt = build_prompt_key(wire, body)
         model = f"{type(wire).__name__} {body.get('model') or path.rpartition(':')[0]}"
         request.cached_bytes = self._cache.find_longest_prefix(model, prompt)

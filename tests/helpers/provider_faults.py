@@ -17,6 +17,8 @@ class Fault:
     """Return an error in place of the answer, in the provider's own shape."""
     retry_after: str = ""
     """With `fail_with_status`: the header of that name."""
+    code: str = ""
+    """With `fail_with_status`: the provider's own code of the error."""
     drop_after: int | None = None
     """The connection breaks after so many events; of an answer in one piece, in its middle."""
     body: bytes | None = None
@@ -36,9 +38,9 @@ def drop_midstream(after_events: int = 1) -> Fault:
     return Fault(drop_after=after_events)
 
 
-def fail_with_status(code: int, retry_after: str = "") -> Fault:
+def fail_with_status(code: int, retry_after: str = "", *, code_name: str = "") -> Fault:
     """Return a fault that answers with the provider's own error of this status, and a `retry-after` header if set."""
-    return Fault(status=code, retry_after=retry_after)
+    return Fault(status=code, retry_after=retry_after, code=code_name)
 
 
 def answer_garbage(body: bytes = b"<html>\xff\x00 not what anybody asked for") -> Fault:
@@ -64,12 +66,13 @@ ERROR_NAMES = {
 """The names of statuses at Anthropic and at Google; any other is an error of their own."""
 
 
-def build_provider_error(path: str, code: int, words: str = "") -> dict[str, Any]:
+def build_provider_error(path: str, code: int, words: str = "", *, code_name: str = "") -> dict[str, Any]:
     """Return an error of this status, in the shape of the provider whose path it is."""
     kind, named = ERROR_NAMES.get(code, ("api_error", "INTERNAL"))
     words = words or f"The provider says {code}."
     if "/messages" in path:
-        return {"type": "error", "error": {"type": kind, "message": words}, "request_id": "req_1"}
+        details = {"details": {"error_code": code_name}} if code_name else {}
+        return {"type": "error", "error": {"type": kind, "message": words, **details}, "request_id": "req_1"}
     if "/v1beta/" in path or ":" in path:
         return {"error": {"code": code, "message": words, "status": named}}
     return {"error": {"message": words, "type": kind, "param": None, "code": None}}

@@ -23,7 +23,6 @@ from unabridged_gateway.protocols import Protocol, build_client_error, detect_pr
 from unabridged_gateway.recall_server import RecallServer
 from unabridged_gateway.refusals import ClientGone, RequestRefused
 from unabridged_gateway.request_body import read_body
-from unabridged_gateway.summariser import ClientModel
 from unabridged_gateway.tenants import find_tenant
 from unabridged_gateway.upstream import UNREACHABLE_ERRORS, Upstream
 
@@ -39,9 +38,7 @@ class Gateway:
     def __init__(self, config: Config, monitor: Monitor | None = None) -> None:
         self.config = config
         self.monitor = monitor or Monitor(config)
-        name = config.compaction.summariser
-        summariser = {"upstream": ClientModel(config.upstreams), "none": None}.get(name, name)
-        self.engines = Engines(config, summariser, self.monitor.on_event, self.monitor.warn_overruled)
+        self.engines = Engines(config, self.monitor.on_event, self.monitor.warn_overruled)
         self._body_limits = config.body_limits
         self._upstream: Upstream | None = None
         self._deadline_timer = DeadlineTimer(config.upstreams.timeout)

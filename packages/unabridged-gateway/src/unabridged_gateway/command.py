@@ -36,7 +36,7 @@ def gateway(
         str | None,
         typer.Option(
             "--summariser",
-            help="Who writes summaries: upstream (the default: the client's own model and key), none, provider:name.",
+            help="Who summarises: upstream (the default: the client's own model and key), native, none, provider:name.",
         ),
     ] = None,
     log: Annotated[

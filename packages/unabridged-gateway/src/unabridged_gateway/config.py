@@ -20,11 +20,12 @@ from unabridged_gateway.request_body import BodyLimits
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What is cleared, what stands in every summary, and what is kept out of summaries and of the search index."""
+    """Who summarises, what is cleared and what is kept, and what is kept out of summaries and of the search index."""
 
     clear: Clear | None = Settings().clear
     pins: tuple[str, ...] = ()
     redact: bool = False
+    summariser: str = field(default="upstream", repr=False)
 
     def apply(self, settings: Settings) -> Settings:
         """Return the settings with this clearing and these pins."""
@@ -89,12 +90,13 @@ class CompactionConfig:
     """The share of the trigger at which a summary is begun in the background; None for never."""
     archive: str | None = field(default=None, repr=False)
     summariser: str = field(default="upstream", repr=False)
-    """`upstream` (the client's own model and credentials), `none`, or `provider:name`."""
+    """`upstream` (the client's own model and credentials), `native` (the same, by the provider's own compaction),
+    `none`, or `provider:name`."""
     clear: Clear | None = Handling().clear
     pins: tuple[str, ...] = ()
     redact: bool = False
     models: Mapping[str, HandlingChanges] = field(default_factory=dict)
-    """The clearing, pins and redaction that models have for themselves, by their names or patterns."""
+    """The clearing, pins, redaction and summariser that models have for themselves, by their names or patterns."""
     own: Mapping[str, HandlingChanges] = field(default_factory=dict)
     """Those that tenants have for themselves, which beat a model's."""
 
@@ -114,7 +116,7 @@ class CompactionConfig:
         """
         matching = (changes for pattern, changes in self.models.items() if fnmatchcase(model, pattern))
         for_model = self.models[model] if model in self.models else next(matching, {})
-        every = {"clear": self.clear, "pins": self.pins, "redact": self.redact}
+        every = {"clear": self.clear, "pins": self.pins, "redact": self.redact, "summariser": self.summariser}
         return Handling(**{**every, **for_model, **self.own.get(tenant, {})})
 
     def _check_trigger(self) -> None:

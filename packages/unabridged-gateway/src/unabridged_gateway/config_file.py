@@ -241,10 +241,10 @@ def _read_size(label: str, value: Any) -> int:
 def _read_summariser(label: str, value: Any) -> str:
     text: str = _read_text(label, value)
     provider, _, name = text.partition(":")
-    if text not in {"upstream", "none"} and not (provider and name):
+    if text not in {"upstream", "native", "none"} and not (provider and name):
         raise SettingsError(
-            f"{label} must be upstream (the client's own model), none, or provider:name such as openai:gpt-5-mini; "
-            f"got {text!r}"
+            f"{label} must be upstream (the client's own model), native (its provider's own compaction), none, or "
+            f"provider:name such as openai:gpt-5-mini; got {text!r}"
         )
     return text
 
@@ -306,6 +306,7 @@ _HANDLING_READERS: Final[Mapping[str, SettingReader]] = {
     "clear": _read_clear,
     "pins": _read_texts,
     "redact": _build_reader(lambda value: isinstance(value, bool), "true or false", bool),
+    "summariser": _read_summariser,
 }
 _SETTING_READERS: Final[Mapping[str, SettingReader]] = {
     "host": _read_text,
@@ -324,7 +325,6 @@ _SETTING_READERS: Final[Mapping[str, SettingReader]] = {
     ),
     "archive": _read_text,
     "namespace": lambda label, value: check_name(value, label),
-    "summariser": _read_summariser,
     "fallback": _build_choice_reader("refuse", "credential"),
     "secret": _read_secret,
     "max_body": _read_size,

@@ -8,8 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from unabridged.adapters.kit import Request, astream_fitted
 from unabridged.archive.names import check_name
+from unabridged.asking.native import add_compaction_beta
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
+from unabridged.formats.fields import begins_with_compaction
 from unabridged.legality.reasoning import strip_all_thinking
 from unabridged.tokens.calibrate import Usage, parse_usage
 from unabridged_gateway import codex, headers
@@ -124,8 +126,9 @@ class ConversationRequest:
             messages = codex.unpack_compactions(messages if to_compact is None else to_compact, self._cache)
         self._model = self._protocol.agent(call.path, body, None).name or ""
         route = ClientRoute(
-            self._protocol, to_unstreamed_target(call.target), self._model, self._build_upstream_headers(decoded=True)
-        )
+            self._protocol, to_unstreamed_target(call.target), self._model,
+            self._build_upstream_headers(decoded=True), body,
+        )  # fmt: skip
         request = await self._engines.request(
             self._protocol, call.path, body, messages, self._thread, namespace=self._tenant, values=route
         )
@@ -141,14 +144,15 @@ class ConversationRequest:
         data = self._received.sent
         if body is not None and messages is not None and messages is not body.get(self._protocol.endpoint.messages):
             self._is_rewritten, data = True, body.with_messages(messages)
+        passed = self._build_upstream_headers(decoded=self._is_rewritten)
+        if self._is_rewritten and self._protocol.family == "anthropic" and begins_with_compaction(messages or ()):
+            passed = add_compaction_beta(passed)
         if self._answer is not None:
             self._answer.close()
         self._call.expect_next_byte()
         self._answer = await self._upstream.open(
-            self._protocol.family, "POST", self._call.target,
-            self._build_upstream_headers(decoded=self._is_rewritten), data,
-            watched=True,
-        )  # fmt: skip
+            self._protocol.family, "POST", self._call.target, passed, data, watched=True
+        )
         self._call.expect_next_byte()
         return self._answer
 

@@ -19,6 +19,7 @@ from unabridged.settings import Limits, resolve_limits
 from unabridged_gateway.body_scan import BodyScanner, Connection
 from unabridged_gateway.protocols import Protocol
 from unabridged_gateway.refusals import ProviderRefusal
+from unabridged_gateway.summariser import ClientModel
 
 if TYPE_CHECKING:
     from unabridged_gateway.config import Config, Handling
@@ -58,14 +59,13 @@ class Engines:
     def __init__(
         self,
         config: Config,
-        summariser: Any = None,
         on_event: Any = None,
         on_overruled: Callable[[str, OverruledSetting], object] = lambda *_: None,
     ) -> None:
         self._config = config.compaction
         self._settings = replace(self._config.settings, transcript=False)  # its clients run elsewhere
         self._urls = config.upstreams.urls
-        self._summariser = summariser
+        self._summarisers = {name: ClientModel(config.upstreams, name) for name in ("upstream", "native")}
         self.health = ArchiveHealth()
         self._on_event = combine_listeners(self.health.on_event, on_event)
         self.archive = self._open_archive(self._config.archive)
@@ -222,8 +222,10 @@ class Engines:
         key = (format_.name, handling)
         with self._lock:
             if key not in self._engines:
+                name = handling.summariser
+                model = None if name == "none" else self._summarisers.get(name, name)
                 self._engines[key] = Engine(
-                    format_, model=self._summariser, archive=self.archive, settings=handling.apply(self._settings),
+                    format_, model=model, archive=self.archive, settings=handling.apply(self._settings),
                     window=self._config.window, redact=handling.redactor, on_event=self._on_event,
                     namespace=f"upstream {self._urls[family]}",
                 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -27,8 +28,15 @@ class ClientGone(Exception):  # noqa: N818 - likewise
 class ProviderRefusal(Exception):  # noqa: N818 - what a provider answers, not a failure of ours
     """An error that a provider answered with; no word of its body, which may hold a key, is in the message."""
 
-    def __init__(self, body: Any, status_code: int | None = None) -> None:
+    def __init__(self, body: Any, status_code: int | None = None, error_code: str | None = None) -> None:
         super().__init__(
             "the provider refused the request" if status_code is None else f"the provider answered with {status_code}"
         )
-        self.body, self.status_code = body, status_code
+        self.body, self.status_code, self.error_code = body, status_code, error_code
+
+
+def read_error_code(content: Any) -> str | None:
+    """Return the provider's own code of an error, where it has one."""
+    for key in ("error", "details", "error_code"):
+        content = content.get(key) if isinstance(content, Mapping) else None
+    return content if isinstance(content, str) else None

@@ -117,7 +117,8 @@ class AnthropicWire(Wire):
         """Return why Anthropic would refuse the list."""
         found: list[str] = []
         roles = [get_field(message, "role") for message in messages]
-        if roles[0] != "user":
+        is_compacted = any(get_field(block, "type") == "compaction" for block in list_blocks(messages[0])[:1])
+        if roles[0] != "user" and not is_compacted:
             found.append(f"0: the first message is the {roles[0]}'s")
         for index, message in enumerate(messages):
             found += [f"{index}: {reason}" for reason in _find_shape_problems(message, last=index == len(messages) - 1)]

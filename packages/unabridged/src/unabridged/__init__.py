@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from unabridged.adapters.kit.threads import thread
-    from unabridged.adapters.sdk import dump, load, wrap
+    from unabridged.adapters.sdk import dump, load, native, wrap
     from unabridged.compactor import Compaction, Compactor, Outlook
     from unabridged.engine.hooks import Hooks
     from unabridged.errors import (
@@ -35,11 +35,11 @@ __version__ = "0.1.0"
 
 __all__ = ["ArchiveError", "Compaction", "Compactor", "Finding", "Hooks", "IllegalConversation", "Outlook"]
 __all__ += ["Receipt", "Settings", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"]
-__all__ += ["check", "dump", "load", "repair", "thread", "wrap"]
+__all__ += ["check", "dump", "load", "native", "repair", "thread", "wrap"]
 
 _MODULES = {
     "adapters.kit.threads": ("thread",),
-    "adapters.sdk": ("dump", "load", "wrap"),
+    "adapters.sdk": ("dump", "load", "native", "wrap"),
     "compactor": ("Compaction", "Compactor", "Outlook"),
     "engine.hooks": ("Hooks",),
     "errors": ("ArchiveError", "IllegalConversation", "SettingsError", "SummaryFailed", "UnabridgedError", "WontFit"),

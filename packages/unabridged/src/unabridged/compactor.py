@@ -111,7 +111,7 @@ class Compactor(ArchiveAccess):
                 "Clear(payback=True) clears tool results below the trigger, and the agent cannot read them again: bind "
                 "the recall tools and set Settings(recall=True), or leave payback off"
             )
-        self._format = get_format(format) if format is not None else None
+        self._format = _choose_format(format, model)
         self._namespace = check_name(DEFAULT_NAMESPACE if namespace is None else namespace, "namespace")
         self._owns_archive = archive is None or isinstance(archive, str)
         self._archive = open_or_keep_archive(archive, probe=not self.settings.off)
@@ -306,3 +306,14 @@ class Compactor(ArchiveAccess):
         scope, format_ = self._scope(name, namespace), self._format or detect_message_format(messages)
         how = {"every": every, "detected": self._format is None, "strict": unknown == "raise"}
         return undo_records(self._archive, scope, messages, format_, **how)
+
+
+def _choose_format(name: str | Format | None, model: Any) -> Format | None:
+    """Return the format of the conversations; that of a provider which compacts by itself where none is named."""
+    format_, native = get_format(name) if name is not None else None, getattr(model, "native_format", "")
+    if native and format_ is not None and format_.name != native:
+        raise SettingsError(
+            f"this provider compacts {native} messages, and the format is {format_.name}: leave the format out, or "
+            "name another summariser, model="
+        )
+    return get_format(native) if native else format_

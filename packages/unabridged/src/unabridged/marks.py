@@ -68,9 +68,19 @@ def is_generated_turn(view: View) -> bool:
     return view.text.startswith(_SUMMARY_PREFIX) or view.text in list_separator_texts()
 
 
+def is_native_turn(view: View) -> bool:
+    """Return whether an item of the provider's own is all of the message, as its own compaction is."""
+    return view.opaque and not (view.text or view.calls or view.answers or view.media)
+
+
+def is_inserted_turn(view: View) -> bool:
+    """Return whether the whole turn came with a summary: ours, or the provider's own compaction beside it."""
+    return is_generated_turn(view) or is_native_turn(view)
+
+
 def is_trusted_summary(view: View) -> bool:
-    """Return whether the turn is a summary that this library wrote and the archive knows."""
-    return view.origin == "summary" and is_generated_turn(view)
+    """Return whether the turn is a summary, or a part of one, and the archive knows it."""
+    return view.origin == "summary" and is_inserted_turn(view)
 
 
 def format_shortening_note(record_id: str) -> str:

@@ -30,6 +30,7 @@ CORE = {
     "check",
     "dump",
     "load",
+    "native",
     "repair",
     "thread",
     "wrap",

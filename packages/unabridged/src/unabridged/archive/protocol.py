@@ -65,6 +65,8 @@ class RecordData(TypedDict, total=False):
     """As `ledger.entries` writes it."""
     prose: str
     """What the model wrote."""
+    native: str
+    """The provider that compacted by itself, and alone can read what it made: format and host."""
     rounds: int
     """How often the ledger was carried on since it was derived from the originals."""
     characters: int

@@ -40,6 +40,8 @@ class Ask:
     """The messages that go, the caller's own objects, for a summariser that reads those in place of a prompt."""
     budget: int = 0
     """The tokens the summary may take, for a summariser that can't read it in the instruction."""
+    native: bool = False
+    """Whether the provider's own compaction of `messages` is wanted, and no prose: see `Reply.native`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Reply:
     """Index of the model that answered: 0 is the first, 1 the fallback."""
     failed: tuple[SummaryFailed, ...] = ()
     """The errors of those that failed before."""
+    native: Any = None
+    """The message that holds the provider's own compaction; an `AskFailed` where it could not be had."""
 
 
 class AskFailed(SummaryFailed):

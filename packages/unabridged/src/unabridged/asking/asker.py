@@ -106,6 +106,11 @@ class Asker:
         return first.takes_ask and getattr(first.call, "live_format", format_name) == format_name
 
     @property
+    def native_provider(self) -> str:
+        """Return the provider that compacts for the first model, and whose blocks it takes; "" where none does."""
+        return str(getattr(self.models[0].call, "native_provider", ""))
+
+    @property
     def missing_model_reason(self) -> str:
         """Return why there is no model to ask now, because only a request can name it; "" where there is one."""
         return "" if self._list_available_models() else self.models[0].explain_missing_model()

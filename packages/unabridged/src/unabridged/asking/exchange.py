@@ -93,8 +93,13 @@ class Exchange:
         raise AskFailed("cool-down", self.asker.describe_cool_down(self.asker.seconds_until_ready))
 
     def _order_models(self, ask: Ask) -> list[int]:
-        """Return the ready models that take so much; the other one first where a reply was rejected."""
+        """Return the ready models that take so much; the other one first where a reply was rejected.
+
+        Only the first may have a compaction of its own.
+        """
         able = [place for place in self._list_remaining_models() if fits_window(self.asker.models[place], ask)]
+        if ask.native:
+            return [place for place in able if place == 0]
         return able[::-1] if ask.again and not ask.messages else able
 
     def _list_remaining_models(self) -> list[int]:

@@ -126,16 +126,21 @@ async def _ask_as_suffix(model: Any, ask: Ask, options: Mapping[str, Any]) -> Re
     live = find_live_format(model)
     if not live:
         raise SettingsError(f"{model.model_name} can't be asked as a suffix: only OpenAI and Anthropic models can")
+    method, body = build_client_call(live, model.model_name, ask)
+    body |= {key: options[key] for key in ("temperature", "extra_body", "extra_headers") if key in options}
+    return reply_of(await attrgetter(method)(model.client.with_options(max_retries=0))(**body))
+
+
+def build_client_call(live: str, model: str, ask: Ask) -> tuple[str, dict[str, Any]]:
+    """Return the method of an SDK's client that asks in this format, and its arguments."""
     turns = [*ask.messages, {"role": "user", "content": ask.instruction}]
     if live == "openai-chat" and ask.system:
         turns = [{"role": "system", "content": ask.system}, *turns]
     resource, system, messages, most = _REQUEST_FIELDS[live]
-    body: dict[str, Any] = {"model": model.model_name, "timeout": ask.deadline, messages: turns, most: ask.max_tokens}
-    body |= {key: options[key] for key in ("temperature", "extra_body", "extra_headers") if key in options}
+    body: dict[str, Any] = {"model": model, "timeout": ask.deadline, messages: turns, most: ask.max_tokens}
     body |= {"tools": ask.tools} if ask.tools else {}
     body |= {system: ask.system} if system and ask.system else {}
-    create = attrgetter(f"{resource}.create")(model.client.with_options(max_retries=0))
-    return reply_of(await create(**body))
+    return f"{resource}.create", body
 
 
 def find_live_format(model: Any) -> str:

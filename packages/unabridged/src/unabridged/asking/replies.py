@@ -42,6 +42,7 @@ def read_reply(result: Any, name: str) -> Reply:
             max(calls, blocks.calls),
             reply.reasoning if reply.reasoning and isinstance(reply.reasoning, str) else blocks.reasoning,
             reply.model if reply.model and isinstance(reply.model, str) else name,
+            native=reply.native,
         )
     except Exception as error:
         raise TypeError(

@@ -19,6 +19,7 @@ from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
 from unabridged.engine.conversations import ConversationCache, ConversationCaches
 from unabridged.engine.explain import explain_messages
+from unabridged.engine.native import restore_for_other_provider
 from unabridged.engine.restore import restore
 from unabridged.engine.rewrite import Rewrite
 from unabridged.engine.state import CompactionRequest, Setup, State, WorkingList
@@ -30,6 +31,7 @@ from unabridged.formats import Format, Message, detect_message_format
 from unabridged.history.difference import compute_prefix_digests
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
 from unabridged.legality import find_unanswered_round
+from unabridged.legality.reasoning import strip_all_thinking
 from unabridged.results import Compaction, Outlook, Plan
 from unabridged.settings import Limits
 from unabridged.tokens.calibrate import parse_usage
@@ -184,14 +186,27 @@ class CallRunner:
     def run_with_answer_reserve(
         self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any], **options: Any
     ) -> Generator[Any, Any, Compaction]:
-        """Run the call with room for an answer of so many tokens; without it where that does not fit."""
-        within = self._find_limits_for_answer(answer)
+        """Run the call with room for an answer of so many tokens; without it where that does not fit.
+
+        A list with a compaction of another provider's own is first restored from the archive.
+        """
+        original = messages
+        if not self.settings.off:
+            messages = restore_for_other_provider(self._setup, scope, messages, self.format)
+        within, done = self._find_limits_for_answer(answer), None
         if within is not None:
             try:
-                return (yield from self.run(messages, scope, fixed, **options, within=within))
+                done = yield from self.run(messages, scope, fixed, **options, within=within)
             except WontFit:  # what can't go takes more than that
                 log.debug("no room for an answer of %s tokens", answer)
-        return (yield from self.run(messages, scope, fixed, **options))
+        if done is None:
+            done = yield from self.run(messages, scope, fixed, **options)
+        if messages is original:
+            return done
+        sent = done.messages
+        if sent is messages:  # what was thought since is bound to the compacted list
+            sent = strip_all_thinking(sent, self.format or detect_message_format(sent))
+        return replace(done, messages=sent, changed=True)
 
     def _find_limits_for_answer(self, answer: int | None) -> Limits | None:
         """Return the limits for a request that asks for so long an answer; None where the usual ones leave as much."""

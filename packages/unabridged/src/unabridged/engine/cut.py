@@ -10,6 +10,7 @@ from math import inf
 from typing import NamedTuple
 
 from unabridged.legality import find_unanswered_round
+from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 
 _LEAST_SHARE_OF_CEILING, _LEAST_SHARE_OF_AMOUNT = 1 / 3, 2 / 3
@@ -71,7 +72,7 @@ def find_staying_indices(views: Sequence[View], safe: Sequence[int], pinned: Col
 
     Nor does what stands before a provider's own compaction: it takes nothing, and nobody would read what replaces it.
     """
-    anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque)}
+    anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque and not is_trusted_summary(view))}
     systems = {i for i, view in enumerate(views) if view.role == "system"}
     return systems | expand_to_whole_rounds(safe, anchors) | set(range(count_dropped_messages(views)))
 

@@ -275,7 +275,7 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         least=lambda i: setup.measure(
             state.format, _build_shortener(setup, state, i).shorten_pieces(messages[i], piece)
         )[1],
-        lacks_pin=any(is_trusted_summary(view) and pins not in view.text for view in views),
+        lacks_pin=any(is_trusted_summary(view) and view.text and pins not in view.text for view in views),
         pinned=frozenset(i for i, m in enumerate(messages) if pin and not is_trusted_summary(views[i]) and pin(m)),
         newest=find_newest_person_message(views),
         people=min(limits.people, count_people_tokens(setup, state)),

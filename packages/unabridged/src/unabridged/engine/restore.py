@@ -14,7 +14,7 @@ from unabridged.events import receipt_from_dict
 from unabridged.history import replay
 from unabridged.history.lookup import apply_record, compute_keys, find_free_id, find_longest_record
 from unabridged.legality.reasoning import strip_thinking_from
-from unabridged.marks import is_generated_turn
+from unabridged.marks import is_inserted_turn
 from unabridged.messages import View
 
 
@@ -49,7 +49,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     )
     working, known = state.working, state.restored.inserted
     views = setup.read(working.messages, state.format, working.views, state.restored.turn_counts)
-    is_ours = [is_generated_turn(view) and view.meaning_digest in known for view in views]
+    is_ours = [is_inserted_turn(view) and view.meaning_digest in known for view in views]
     views = [view.with_origin("summary") if ours else view for view, ours in zip(views, is_ours, strict=True)]
     state.working = WorkingList(working.messages, views, working.sizes)
     state.restored.set_base(state.working, applied)

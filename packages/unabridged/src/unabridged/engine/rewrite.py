@@ -60,6 +60,8 @@ class Rewrite:
     @property
     def first(self) -> int:
         """Return where the list first changes; past its end when it does not."""
+        if self.written is not None and self.written.native is not None:
+            return 0
         return min([*self.gone[:1], *self.edited, *([self.place] if self.gone else []), 1 << 60])
 
     @property
@@ -98,6 +100,7 @@ def complete_rewrite(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
         gone=draft.gone,
         place=draft.place,
         summary=_render_summary_turn(setup, state, draft, draft.written) if draft.written else None,
+        native=draft.written.native if draft.written else None,
         edited=draft.edited,
         form=setup.settings.form,
         language=draft.written.ledger.language if draft.written else "",
@@ -142,6 +145,7 @@ def rewrite_list(
     gone: Collection[int],
     place: int,
     summary: str | None,
+    native: Message | None = None,
     edited: Mapping[int, Message],
     form: Form = "user",
     language: str = "",
@@ -149,11 +153,14 @@ def rewrite_list(
     """Return the list without `gone`, the summary turn at `place`, `edited` messages exchanged, and roles alternating.
 
     Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart, but only if
-    the provider or the caller wants turns to alternate.
+    the provider or the caller wants turns to alternate. A provider's own compaction, `native`, stands first
+    behind system messages.
     """
     builder = _ListBuilder(format_, get_labels(language), alternates=format_.alternates or form != "user")
-    lost = set(gone)
+    lost, first = set(gone), next((i for i, view in enumerate(views) if view.role != "system"), 0)
     for i, message in enumerate(messages):
+        if native is not None and i == first:
+            builder.messages.append(native)
         if summary is not None and i == place:
             builder.has_gap = True
             if form == "pair":

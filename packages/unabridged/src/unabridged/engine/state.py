@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
@@ -155,6 +155,7 @@ class Setup:
         shape += [list(settings.pins)] * bool(settings.pins)
         shape += [f"without {sorted(settings.without)}"] * bool(settings.without)
         shape += ["recall"] * settings.recall
+        shape += [f"native {provider}"] if (provider := self.summary_writer.native_provider) else []
         shape += [self.transcripts.key_seed] if self.transcripts is not None else []
         return json.dumps(shape)
 
@@ -237,6 +238,9 @@ class CompactionReport:
     """What the summariser took so far, for whatever came of it."""
     failed_models: set[int | None] = field(default_factory=set)
     """The places of the summariser's models whose failure was reported."""
+
+    native: Literal["", "made", "failed"] = ""
+    """What became of the provider's own compaction: it is asked for once in each."""
 
     def add_cost(self, cost: Mapping[str, float]) -> None:
         """Add what a summary took, good or not."""

@@ -18,7 +18,7 @@ from unabridged.events import Compacted, Receipt, receipt_from_dict
 from unabridged.formats import Message
 from unabridged.history.difference import Difference, compute_prefix_digests, find_difference, pair_replacements
 from unabridged.history.lookup import apply_record, get_depth
-from unabridged.marks import find_view_record_ids, is_generated_turn
+from unabridged.marks import find_view_record_ids, is_inserted_turn
 from unabridged.messages import View
 from unabridged.summary.ledger import to_json
 
@@ -109,7 +109,7 @@ def _describe_difference(
     if rewrite.kind == "summary":
         stayed = set(range(diff.start, len(views))) - set(diff.came)
         data["stayed"] = {str(j - diff.start): views[j].meaning_digest for j in sorted(stayed)}
-    data["ours"] = [j - diff.start for j in diff.came if is_generated_turn(views[j])]
+    data["ours"] = [j - diff.start for j in diff.came if is_inserted_turn(views[j])]
     data["turns"] = _compute_new_turns(diff, turns, data["ours"])
     edited = {id(message): state.turns()[i] for i, message in rewrite.edited.items()}
     for j in diff.came:  # beside a summary, nothing but the edit itself tells which message it stands for
@@ -155,6 +155,7 @@ def _build_record_data(
         data["settles"] = rewrite.settles
     if (written := rewrite.written) is not None:
         data |= {"ledger": to_json(written.ledger), "prose": written.prose, "rounds": written.rounds}
+        data |= {"native": setup.summary_writer.native_provider} if written.native is not None else {}
     # The ledger holds all messages, so a summary counts those again that an earlier one left out.
     if dropped := max(written.dropped if written else 0, before.get("people_dropped", 0)):
         data["people_dropped"] = dropped

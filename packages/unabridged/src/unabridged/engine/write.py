@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from unabridged.archive.protocol import Record
 from unabridged.authorship import find_rejection
 from unabridged.engine.hooks import MAX_STATE_SHARE, ask_state_provider, raise_as_hook_raised, render_state
+from unabridged.engine.native import write_natively
 from unabridged.engine.state import Setup, State
 from unabridged.errors import SummaryFailed
 from unabridged.history.lookup import get_depth, read_cleared_originals
@@ -55,6 +56,10 @@ def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any,
     if brief.has_nothing_to_show() and not brief.earlier.prose:
         written = writers.write_by_rule(brief)
         return replace(written, notes=("prepare left nothing to show, so no model was asked", *written.notes))
+    if live is not None and writers.native_provider:
+        native_body = yield from write_natively(setup, state, plan, brief)
+        if native_body is not None:
+            return native_body
     try:
         written = yield from writers.write(brief, model)
     except SummaryFailed as error:
@@ -104,6 +109,11 @@ def build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
         state=_render_host_state(setup, state, max(turns), plan.summary),
         without=setup.settings.without,
     )
+
+
+def _is_sealed(record: Record) -> bool:
+    """Return whether only the provider can read what was summarised: all of it is read again for the next summary."""
+    return "native" in record.data and not record.data.get("prose")
 
 
 class _SummaryInput(NamedTuple):
@@ -235,7 +245,7 @@ def _read_originals(
     setup: Setup, state: State, rounds: int, record: Record | None, shown: Sequence[int]
 ) -> originals.OriginalMessages | None:
     """Return the original conversation that the summary will stand for, every few rounds; else None."""
-    if record is None or not originals.should_begin_again(rounds, get_depth(record)):
+    if record is None or not (originals.should_begin_again(rounds, get_depth(record)) or _is_sealed(record)):
         return None
     last, characters = max(shown, default=-1), record.data.get("characters", 0)
     base = (setup.archive, state.scope, state.restored.base.messages, state.format)

@@ -105,6 +105,16 @@ def to_plain_dict(message: Any) -> dict[str, Any]:
     return dict(dump(mode="json", exclude_unset=True))
 
 
+def begins_with_compaction(messages: Sequence[Any]) -> bool:
+    """Return whether a provider's own compaction stands first in the list, behind system messages."""
+    for message in messages:
+        if get(message, "role") not in {"system", "developer"}:
+            content = get(message, "content")
+            kind = get(content[0] if content and isinstance(content, list) else message, "type")
+            return bool(kind == "compaction")
+    return False
+
+
 def with_field(holder: Any, key: str, value: Any) -> Any:
     """Return a dict copy with this value in the field; the same object when it stands there already."""
     return holder if get(holder, key) == value else {**to_plain_dict(holder), key: value}

@@ -161,3 +161,5 @@ class SummaryBody:
     """As in `CarriedSummary`, for the next time."""
     failed: tuple[SummaryFailed, ...] = ()
     """The errors of models in whose place another one wrote, with what each took for nothing."""
+    native: Any = None
+    """The message with the provider's own compaction, which stands first in the list."""

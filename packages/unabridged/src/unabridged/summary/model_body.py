@@ -18,6 +18,7 @@ from unabridged.summary.ledger import Rule
 from unabridged.summary.originals import select_evenly
 from unabridged.summary.rules import find_rules
 from unabridged.summary.verify import trim_sections
+from unabridged.tokens.calibrate import Usage
 from unabridged.tokens.models import find_model_info
 
 PROSE_SHARE, LEAST_PROSE_SHARE, REST_TOKENS = 0.86, 0.75, 600
@@ -67,6 +68,11 @@ def _add_price(cost: dict[str, float], model: str) -> dict[str, float]:
     return {**cost, "dollars": (int(cost["input"]) * info.input + int(cost["output"]) * info.output) / 1e6}
 
 
+def build_priced_cost(calls: int, usage: Usage | None, model: str) -> dict[str, float]:
+    """Return what these calls of the model took, with dollars where its prices are known."""
+    return _add_price(build_call_cost(calls, usage), model)
+
+
 def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, body_ledger.build_ledger(brief)
     people = body_ledger.compute_people_room(brief)
@@ -95,7 +101,7 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
         ledger,
         summary.text,
         ", ".join(summary.models) or model.name,
-        _add_price(build_call_cost(summary.calls, summary.usage), *summary.models[:1] or [model.name]),
+        build_priced_cost(summary.calls, summary.usage, *summary.models[:1] or [model.name]),
         (*summary.notes, *unchecked, *body_ledger.describe_left_out(rendered)),
         (*summary.mended, *notes),
         rendered.quoted.dropped,

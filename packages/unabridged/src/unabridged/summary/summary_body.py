@@ -32,6 +32,11 @@ class SummaryWriter:
         """Return whether a model writes: there is one, and it is known now."""
         return self.asker is not None and not self.asker.missing_model_reason
 
+    @property
+    def native_provider(self) -> str:
+        """Return the provider that compacts by itself, and whose blocks may stand in a list; "" where none does."""
+        return self.asker.native_provider if self.asker is not None else ""
+
     def build_summariser(
         self, settings: Settings, limits: Limits, live: LivePrompt | None, format_name: str, factor: float = 1.0
     ) -> Summariser | None:
@@ -82,14 +87,15 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
     return SummaryWriter(asker, own=summariser is not None and own is not None and summariser.name == own.name)
 
 
-def write_by_rule(brief: Brief) -> SummaryBody:
-    """Return the whole body without a model."""
+def write_by_rule(brief: Brief, prose: str = "") -> SummaryBody:
+    """Return the whole body without a model; `prose` says what was done, or where that stands."""
     ledger = body_ledger.build_ledger(brief)
     stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
     shown = body_ledger.update_todo(ledger, brief)
-    rendered = body_ledger.render_ledger(brief, shown, brief.limits.budget, later=later, without=brief.without)
-    text, notes = rendered.text(host_state=brief.state), body_ledger.describe_left_out(rendered)
+    options = {"later": later, "without": brief.without}
+    rendered = body_ledger.render_ledger(brief, shown, brief.limits.budget, prose=prose, **options)
+    text, notes = rendered.text(prose=prose, host_state=brief.state), body_ledger.describe_left_out(rendered)
     dropped, rounds = rendered.quoted.dropped, body_ledger.count_rounds(brief)
     return SummaryBody(text, ledger, notes=notes, dropped=dropped, rounds=rounds)
 

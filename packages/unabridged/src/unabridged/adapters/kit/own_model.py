@@ -71,6 +71,11 @@ class AgentsModel(LateBoundModel):
         """Return why there is no model to ask now; "" where there is one."""
         return _UNKNOWN_MODEL_REASON if _own_model.get() is None else ""
 
+    @property
+    def native_provider(self) -> str:
+        """Return the provider that compacts for the model of the request; "" where none does."""
+        return str(getattr(_own_model.get(), "native_provider", ""))
+
     def current_model(self) -> Any:
         """Return the model of the request; raise `SummaryFailed` where there is none."""
         if (own := _own_model.get()) is None:

@@ -8,6 +8,7 @@ Nothing of an SDK is imported here: a client brings its own.
 
 from unabridged.adapters.sdk.clients import history_of, wrap
 from unabridged.adapters.sdk.history import History
+from unabridged.adapters.sdk.native_model import native
 from unabridged.adapters.sdk.serialisation import dump, load
 
-__all__ = ["History", "dump", "history_of", "load", "wrap"]
+__all__ = ["History", "dump", "history_of", "load", "native", "wrap"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from unabridged.adapters.kit import Agent, Body, BoundedMapping, Endpoint, Engine, Request, current_thread
+from unabridged.adapters.kit import AGENT_MODEL, Agent, Body, BoundedMapping, Endpoint, Engine, Request, current_thread
 from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import Archive, Hit, Scope
 from unabridged.compactor import Compaction, Compactor
@@ -56,12 +56,17 @@ class History:
         engine = self._engines.get(endpoint.format.name)
         return engine is not None and engine.is_ready
 
-    def request(self, endpoint: Endpoint, body: Body) -> Request:
-        """Return the request as the engine sees it; what is sent is remembered."""
+    @property
+    def is_native(self) -> bool:
+        """Return whether the provider compacts by itself."""
+        return self._keywords.get("model") is AGENT_MODEL
+
+    def request(self, endpoint: Endpoint, body: Body, own: Any = None) -> Request:
+        """Return the request as the engine sees it; what is sent is remembered. `own` asks the model that it names."""
         tools = endpoint.read_schemas(body)
         messages, agent = endpoint.read_messages(body), endpoint.agent(body, tools)
         beside = {"system": endpoint.read_system_prompt(body), "tools": tools, "max_tokens": endpoint.max_tokens(body)}
-        request = self._engine_for(endpoint.format).request(messages, agent, thread=self.thread, **beside)
+        request = self._engine_for(endpoint.format).request(messages, agent, thread=self.thread, own=own, **beside)
         remember = partial(self._remember, request.thread, request.compactor)
         return replace(request, on_fitted=remember, as_host_error=_to_provider_error)
 

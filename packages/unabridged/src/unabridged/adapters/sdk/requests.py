@@ -6,16 +6,21 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from unabridged.adapters import kit
 from unabridged.adapters.sdk.endpoints import STREAMS, find_endpoint
 from unabridged.adapters.sdk.history import History
+from unabridged.adapters.sdk.native_model import NativeModel
+from unabridged.asking.native import add_compaction_beta
+from unabridged.formats.fields import begins_with_compaction
 
 Function = Callable[..., Any]
 Post = Callable[[kit.Body], Any]
 """Posts a body."""
+NativeMaker = Callable[..., NativeModel] | None
+"""Returns what has the provider compact, for a body in this format, with these headers; None where nothing does."""
 ITEMS_ATTRIBUTE = "_iterator"
 """The attribute that the SDKs' streams take their items from."""
 
@@ -53,54 +58,77 @@ class SdkCall:
         return stream
 
 
-def fit_post(post: Function, history: History, *, is_async: bool) -> Function:
-    """Return the `post` of a client, with every conversation in a body fitted."""
+def fit_post(post: Function, history: History, *, is_async: bool, native: NativeMaker = None) -> Function:
+    """Return the `post` of a client, with every conversation in a body fitted; `native`: by the provider itself."""
     send = _asend_fitted if is_async else _send_fitted
 
     @wraps(post)
     def fitted(path: str, *, body: Any = None, **options: Any) -> Any:
-        return send(history, find_endpoint(path), body, lambda shorter: post(path, body=shorter, **options))
+        endpoint, more = find_endpoint(path), options.get("options") or {}
+        headers = more.get("headers") or {}
+
+        def send_body(shorter: kit.Body) -> Any:
+            if native and endpoint is kit.MESSAGES_ENDPOINT and begins_with_compaction(shorter["messages"]):
+                with_beta = {**more, "headers": dict(add_compaction_beta(headers.items()))}
+                return post(path, body=shorter, **{**options, "options": with_beta})
+            return post(path, body=shorter, **options)
+
+        return send(history, endpoint, body, send_body, native and partial(native, headers=headers))
 
     return fitted
 
 
-def fit_method(method: Function, history: History, endpoint: kit.Endpoint, *, is_async: bool) -> Function:
+def fit_method(
+    method: Function, history: History, endpoint: kit.Endpoint, *, is_async: bool, native: NativeMaker = None
+) -> Function:
     """Return a method of a resource, with the conversation in its arguments fitted before the SDK makes JSON of it."""
     send = _asend_fitted if is_async else _send_fitted
 
     @wraps(method)
     def fitted(**arguments: Any) -> Any:
-        return send(history, endpoint, arguments, lambda shorter: method(**shorter))
+        own = native and partial(native, headers=arguments.get("extra_headers") or {})
+        return send(history, endpoint, arguments, lambda shorter: method(**shorter), own)
 
     return fitted
 
 
-def _send_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post) -> Any:
+def _send_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post, own: NativeMaker) -> Any:
     if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return post(body)
-    return kit.run(_run_call(history, endpoint, body, post, is_async=False))
+    return kit.run(_run_call(history, endpoint, body, post, own, is_async=False))
 
 
-async def _asend_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post) -> Any:
+async def _asend_fitted(
+    history: History, endpoint: kit.Endpoint | None, body: Any, post: Post, own: NativeMaker
+) -> Any:
     if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return await post(body)
-    return await kit.arun(_run_call(history, endpoint, body, post, is_async=True))
+    return await kit.arun(_run_call(history, endpoint, body, post, own, is_async=True))
 
 
-def prepare_call(history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post) -> kit.Steps[SdkCall]:
+def prepare_call(
+    history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post, own: NativeMaker = None
+) -> kit.Steps[SdkCall]:
     """Return the call, with its request measured for the model that it names."""
     body = endpoint.with_lists(body)
+    model = None if own is None else own(body, endpoint.format.name)
     if history.is_ready(endpoint):
-        return SdkCall(history.request(endpoint, body), endpoint, body, post)
-    request: kit.Request = yield kit.call_in_thread(history.request, endpoint, body)
+        return SdkCall(history.request(endpoint, body, model), endpoint, body, post)
+    request: kit.Request = yield kit.call_in_thread(history.request, endpoint, body, model)
     return SdkCall(request, endpoint, body, post)
 
 
 def _run_call(
-    history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post, *, is_async: bool
+    history: History,
+    endpoint: kit.Endpoint,
+    body: kit.Body,
+    post: Post,
+    own: NativeMaker,
+    *,
+    is_async: bool,
 ) -> kit.Steps[Any]:
     """Send what fits; return the response, a stream with what it takes to go on with a second one."""
-    call = yield from prepare_call(history, endpoint, body, post)
+    call = yield from prepare_call(history, endpoint, body, post, own)
     sent = yield from call.request.exchange(call.send)
     call.request.observe(sent.fitted, _read_raw_report(sent.response))
     return call.wrap_stream(sent.response, sent, is_async=is_async) if _is_stream(sent.response) else sent.response
