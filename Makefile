@@ -18,7 +18,7 @@ PROJECTS := $(wildcard packages/*/pyproject.toml)
 PACKAGES := $(PROJECTS:/pyproject.toml=)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions clients bench docs dist format clean
+.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions clients bench docs dist release format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -96,6 +96,10 @@ docs: $(STAMP) ## the reference and the documentation site, into build/site: ope
 
 dist: ## build wheel and sdist into dist/, check them, install and use them without extras and with each (WHAT=extras)
 	$(PYTHON) lab/scripts/dist.py $(WHAT)
+
+release: $(STAMP) ## all of `make dist` for VERSION, with an SBOM and checksums; PUBLISH=1 makes the tag: RELEASING.md
+	@test -n "$(VERSION)" || { echo "Which one? make release VERSION=0.1.0"; exit 2; }
+	$(BIN)/python lab/scripts/release.py --version "$(VERSION)" $(if $(PUBLISH),--publish) $(WHAT)
 
 format: $(STAMP) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
