@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import RESULTS, Bench, write
+from benchmarks.bench import RESULTS, STORED, Bench, write
 from benchmarks.figures import table
 from benchmarks.page import PAGE, PARTS, write_page
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sizes = {"limit": 1, "most": 120, "generated": 50}
     bench = Bench(folder, quick=options.quick, fresh=options.fresh, stale=options.stale, **sizes)
     bench.only = tuple(options.arm or ())
-    results = RESULTS / "quick" if options.quick else RESULTS  # a quick look never replaces the page
+    results = RESULTS / "quick" if options.quick or options.arm else STORED  # a quick look never replaces the page
     for name in [] if options.page_only else names:
         start = time.perf_counter()
         print(f"\n{name}", file=sys.stderr)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,18 @@ from benchmarks.replay import replay
 from unabridged.settings import Prices
 
 RESULTS = ROOT / ".bench" / "results"
+STORED = Path(__file__).parent / "results"
+"""The results of the last whole run, which the page is made from: in the repository."""
 WINDOW = 16_000
 """The window of the table at the top."""
 WINDOWS = (4_000, 8_000, 16_000, 32_000)
 SEED = 0
-EDITION = 4
+EDITION = 6
 """Of the measurements: another one with every change to the harness that changes a number."""
 WORKERS = 2
-APART = ("ours, deserialised anew", "OpenAI Agents, a run a step")
-"""Arms that only one part looks at: `overhead` and `adapters`."""
+RECALL = "ours, with recall tools"
+APART = ("ours, deserialised anew", "OpenAI Agents, a run a step", RECALL)
+"""Arms that only one part looks at: `overhead`, `adapters` and `tasks`."""
 Row = dict[str, Any]
 
 
@@ -234,14 +237,22 @@ def mean(values: Iterable[float]) -> float:
 
 def carry_out(item: tuple[str, Job]) -> list[Row]:
     """Run the job's replays in a process of its own, and return their rows."""
-    job = item[1]
-    budget = budget_for(job.window)
-    start = {"arm": job.arm, "window": job.window, "fake": job.fake, "budget": budget, "seconds": job.seconds}
+    return over_conversations(item[1], partial(replay, gap=item[1].gap))
+
+
+def start_of(job: Job) -> Row:
+    """Return the command that starts a conversation of this job."""
+    start = {"arm": job.arm, "window": job.window, "fake": job.fake, "seconds": job.seconds}
+    return {**start, "budget": budget_for(job.window), "settings": json.loads(job.settings)}
+
+
+def over_conversations(job: Job, work: Callable[..., Row]) -> list[Row]:
+    """Return what `work` gives for each conversation of the job, in a process of the job's own while that lives."""
     rows: list[Row] = []
     process = Process(job.peer)
     try:
         for one in data.chosen(job.folder, even=job.even, limit=job.limit, most=job.most):
-            rows.append(replay(process, one, gap=job.gap, settings=json.loads(job.settings), **start))
+            rows.append(work(process, one, **start_of(job)))
             if rows[-1]["ended"]:
                 process.close()
                 process = Process(job.peer)

@@ -14,7 +14,9 @@ from benchmarks.figures import NONE, table, times
 from benchmarks.parts import Section
 from benchmarks.parts.overhead import MIDDLE, relative
 
-PARTS = ("needs", "cost", "wait", "overhead", "callers", "adapters", "legality", "survival", "scale")
+PARTS = (
+    "tasks", "cost", "legality", "survival", "originals", "needs", "wait", "overhead", "callers", "adapters", "scale",
+)  # fmt: skip
 PAGE = ROOT / "docs" / "benchmarks.md"
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),
