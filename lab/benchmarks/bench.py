@@ -20,6 +20,7 @@ from benchmarks import data
 from benchmarks.driver import ROOT, Peer, Process, every_arm, peers
 from benchmarks.fakes import budget_for
 from benchmarks.replay import replay
+from benchmarks.tasks import replay_one
 from unabridged.settings import Prices
 
 RESULTS = ROOT / ".bench" / "results"
@@ -190,7 +191,7 @@ class Bench:
         return self._chosen.get(arm, {})
 
     def _tune(self) -> None:
-        """Try each grid once; choose the most needs-next for the least cost, without a refused request."""
+        """Try each grid once; choose the fewest refused runs, then the fewest tokens per task beside the defaults."""
         self._chosen = {name: dict(self.arms[name]["grid"][0]) for name in self.compared}
         if self.quick:
             return
@@ -199,16 +200,23 @@ class Bench:
         jobs = {
             (name, i): self.job(name, settings=s, **options) for name, grid in grids.items() for i, s in enumerate(grid)
         }
-        done = self.replays("choosing settings", list(jobs.values()))
+        found = self.each("choosing settings", carry_out_tasks, [(job.arm, job) for job in jobs.values()])
+        done = dict(zip(jobs, found, strict=True))
         for name, grid in grids.items():
-            best = max(range(len(grid)), key=lambda i, name=name: merit(done[jobs[name, i]]))  # type: ignore[misc]
-            self._chosen[name] = dict(grid[best])
+            ranks = [rank(done[name, i], done[name, 0]) for i in range(len(grid))]
+            self._chosen[name] = dict(grid[ranks.index(min(ranks))])
 
 
-def merit(runs: Sequence[Row]) -> float:
-    """Return needs-next minus cached cost: neither a cheap, forgetful arm nor a faithful, expensive one wins."""
-    shares = [share for run in runs if (share := needed(run)) is not None]
-    return mean(shares) - mean([cost(run) for run in runs])
+def rank(runs: Sequence[Row], defaults: Sequence[Row]) -> tuple[int, float]:
+    """Return how many runs were refused, and their tokens per task relative to those with the default settings."""
+    refused = sum(run["refused_at"] is not None for run in runs)
+    pairs = zip(runs, defaults, strict=True)
+    return refused, mean(tokens_of_task(run) / max(tokens_of_task(one), 1.0) for run, one in pairs)
+
+
+def tokens_of_task(run: Row) -> float:
+    """Return the tokens of one replayed task."""
+    return float(run["sent"] + run["summaries"] + run["fetches"])
 
 
 def needed(run: Row, kind: str | int = "cut", parts: Sequence[int] = (0, 2)) -> float | None:
@@ -238,6 +246,11 @@ def mean(values: Iterable[float]) -> float:
 def carry_out(item: tuple[str, Job]) -> list[Row]:
     """Run the job's replays in a process of its own, and return their rows."""
     return over_conversations(item[1], partial(replay, gap=item[1].gap))
+
+
+def carry_out_tasks(item: tuple[str, Job]) -> list[Row]:
+    """Replay the job's conversations as tasks, and return what each took."""
+    return over_conversations(item[1], replay_one)
 
 
 def start_of(job: Job) -> Row:

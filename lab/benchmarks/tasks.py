@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.bench import Job, Row, over_conversations
 from benchmarks.data import Recorded, placeless
 from benchmarks.driver import PeerEndedError, Process
 from benchmarks.harness import MADE
@@ -24,14 +23,9 @@ from unabridged_corpus.evaluate.task_cost import (
 from unabridged_testing import refusals
 
 
-def carry_out_tasks(item: tuple[str, Job]) -> list[Row]:
-    """Replay the job's conversations in a process of its own, and return what each took."""
-    return over_conversations(item[1], replay_one)
-
-
 def replay_one(
     process: Process, given: Recorded, on_miss: Callable[[Miss], object] = lambda _: None, **start: Any
-) -> Row:
+) -> dict[str, Any]:
     """Return what one task took."""
     system = ProcessSystem(process, given, **start)
     cost = replay_task(given.task(), system, on_miss=on_miss)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks import data, fakes, page, plot
-from benchmarks.bench import cost, merit, needed
+from benchmarks.bench import cost, needed, rank
 from benchmarks.driver import PEERS, Peer, PeerEndedError, Process, peers
 from benchmarks.figures import figure, percent, points, ratio, table, times
 from benchmarks.harness import MADE, Arm, Fit, Given, Originals, Server, conversation
@@ -236,7 +236,14 @@ def test_cost_is_relative_to_sending_everything() -> None:
     run = {"bill": [1_000, 100, 10, 1], "raw": [2_000, 100, 0, 1], "points": [point(2, 8)]}
     assert cost(run) == pytest.approx((100 + 125 + 10 + 5) / (200 + 125 + 5))
     assert cost(run, Prices(read=1.0, write=1.0)) == pytest.approx(1_115 / 2_105)
-    assert merit([run]) == pytest.approx(1 - cost(run))
+
+
+def test_settings_are_chosen_by_refused_runs_and_then_by_tokens_per_task() -> None:
+    runs = [{"sent": 60.0, "summaries": 20.0, "fetches": 10.0, "refused_at": None}]
+    dearer = [{**runs[0], "sent": 150.0}]
+    assert rank(runs, dearer) == (0, 0.5)
+    assert rank(dearer, dearer) == (0, 1.0)
+    assert min(rank(runs, dearer), rank([{**runs[0], "refused_at": 3}], dearer)) == (0, 0.5)
 
 
 def test_anthropic_blocks_become_openai_messages() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.bench import RECALL, WINDOW, Bench, Row
+from benchmarks.bench import RECALL, WINDOW, Bench, Row, carry_out_tasks, tokens_of_task
 from benchmarks.figures import figure, percent, ratio, table, thousands
 from benchmarks.parts import Section
 from benchmarks.plot import bars
-from benchmarks.tasks import carry_out_tasks
 
 WINDOWS = (8_000, 16_000, 32_000)
 KINDS = ("tokens", "sent", "summaries", "fetches")
@@ -30,22 +29,18 @@ def measure(bench: Bench) -> dict[str, Any]:
 
 
 def _row(arm: str, window: int, runs: list[Row], ours: list[Row] | None) -> Row:
-    own = {run["name"]: _tokens(run) for run in ours or ()}
+    own = {run["name"]: tokens_of_task(run) for run in ours or ()}
     return {
         "arm": arm,
         "window": window,
-        "tokens": figure(_tokens(run) for run in runs),
+        "tokens": figure(tokens_of_task(run) for run in runs),
         **{kind: figure(run[kind] for run in runs) for kind in KINDS[1:]},
-        "beside": figure(_tokens(run) / own[run["name"]] for run in runs if run["name"] in own),
+        "beside": figure(tokens_of_task(run) / own[run["name"]] for run in runs if run["name"] in own),
         "missed": figure(run["missed"] / run["needs"] for run in runs if run["needs"]),
         "fetched": figure(run["fetched"] + run["recalled"] for run in runs),
         "refused": figure(float(run["refused_at"] is not None) for run in runs),
         "needs": sum(run["needs"] for run in runs),
     }
-
-
-def _tokens(run: Row) -> float:
-    return float(run["sent"] + run["summaries"] + run["fetches"])
 
 
 def section(result: dict[str, Any]) -> Section:
