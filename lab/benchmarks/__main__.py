@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.bench import RESULTS, STORED, Bench, write
 from benchmarks.figures import table
-from benchmarks.page import PAGE, PARTS, write_page
+from benchmarks.page import PAGE, PARTS, README, write_page
 
 ALONE = {
     "throughput": "A whole model-free compaction",
@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(results / f"{name}.json", {**result, "about": bench.about(), "took": seconds})
         kept = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
         print(f"\n{importlib.import_module(f'benchmarks.parts.{name}').section(kept).text}\n\n({seconds:.0f} s)")
-    if options.page_only or (not options.parts and not options.no_page):
-        print(f"wrote {write_page(results, results / PAGE.name if options.quick else PAGE)}")
+    if not options.no_page:
+        whole = results == STORED
+        print(f"wrote {write_page(results, PAGE if whole else results / PAGE.name, README if whole else None)}")
     return 0
 
 
