@@ -6,6 +6,7 @@ FLEET_KILLS ?= 200
 SESSIONS ?= 10000
 WHAT ?=
 ROOM ?=
+MYPY ?=
 EXAMPLES ?= $(if $(ALL),,20)
 ALL ?=
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
@@ -50,7 +51,7 @@ suite: $(STAMP)
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(MYPY)
 
 contract: $(STAMP) ## the adapter contract with every deliberate breakage behind every door: minutes
 	UNABRIDGED_BREAKAGES=1 $(BIN)/python -m pytest -n 3 --dist worksteal packages/unabridged/tests/adapters/test_adapter_contract.py

@@ -17,8 +17,8 @@ SOURCES = sorted((ROOT / "packages").glob("*/src"))
 SOURCE = ROOT / "packages" / "unabridged" / "src" / "unabridged"
 
 LAYERS = (
-    {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legality"},
-    {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
+    {"errors", "file_lock", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"},
+    {"legality"}, {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
     {"results", "sizes"}, {"recall"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
     {"sessions", "telemetry", "live"},
     {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
