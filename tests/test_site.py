@@ -19,6 +19,7 @@ import pytest
 
 import generate_reference
 import generate_requirements
+import unabridged
 from places import ROOT
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -76,6 +77,12 @@ def test_the_site_is_built_without_a_warning_and_every_link_of_it_leads_somewher
     ]
     assert dead == []
     written = set(pages) - MADE_BY_SPHINX
+    listed = re.findall(r"^- \[[^\]]+\]\((\S+)\)", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted([*listed, "index.html"]) == sorted(written), "llms.txt has each page once"
+    first = (site / "index.html").read_text(encoding="utf-8")
+    assert f"<title>unabridged {unabridged.__version__}</title>" in first
+    assert "_static/favicon.svg" in pages["index.html"].loads
+    assert (site / "_static" / "favicon.svg").is_file()
     reached = {urlsplit(link).path for link in pages["index.html"].sidebar}
     assert reached | {"index.html"} == written
 
