@@ -24,8 +24,8 @@ from places import ROOT
 
 CHROMIUM = Path("/usr/bin/chromium")
 MADE_BY_SPHINX = {"genindex.html", "search.html"}
-MADE = re.compile(r"<!-- (?:made|generated) by (.*?)-->.*?(?:<!-- end -->|\Z)", re.DOTALL | re.IGNORECASE)
-"""What a script wrote into a page: from this mark to `<!-- end -->`, else to the end of the page."""
+MADE = re.compile(r"(?m:^)<!-- (?:made|generated) by (.*?)-->.*?(?:<!-- end -->|\Z)", re.DOTALL | re.IGNORECASE)
+"""What a script wrote into a page: from a line that begins with this mark to `<!-- end -->`, else to the page's end."""
 FENCED = re.compile(r"^(`{3,})[^\n]*\n.*?^\1\s*$", re.MULTILINE | re.DOTALL)
 WORDS_OF_A_PAGE = 1_800
 WORDS_OF_ALL = 40_000
