@@ -9,7 +9,7 @@ from frameworks.catalogue import FRAMEWORKS
 from frameworks.runs import REPORTS, Comparison, Outcome
 
 PAGE = workspace.ROOT / "docs" / "frameworks.md"
-BEGIN, END = "<!-- written by `make frameworks`: begin -->\n", "<!-- end -->"
+BEGIN, END = "<!-- made by `make frameworks` -->\n", "<!-- end -->"
 HEAD = (
     "| framework | with its defaults | with ours | compactions | its own history then | back from the archive |\n"
     "| --- | --- | --- | ---: | ---: | ---: |\n"
