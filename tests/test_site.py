@@ -19,12 +19,13 @@ import pytest
 
 import generate_reference
 import generate_requirements
+import unabridged
 from places import ROOT
 
 CHROMIUM = Path("/usr/bin/chromium")
 MADE_BY_SPHINX = {"genindex.html", "search.html"}
-MADE = re.compile(r"<!-- (?:made|generated) by (.*?)-->.*?(?:<!-- end -->|\Z)", re.DOTALL | re.IGNORECASE)
-"""What a script wrote into a page: from this mark to `<!-- end -->`, else to the end of the page."""
+MADE = re.compile(r"(?m:^)<!-- (?:made|generated) by (.*?)-->.*?(?:<!-- end -->|\Z)", re.DOTALL | re.IGNORECASE)
+"""What a script wrote into a page: from a line that begins with this mark to `<!-- end -->`, else to the page's end."""
 FENCED = re.compile(r"^(`{3,})[^\n]*\n.*?^\1\s*$", re.MULTILINE | re.DOTALL)
 WORDS_OF_A_PAGE = 1_800
 WORDS_OF_ALL = 40_000
@@ -76,6 +77,12 @@ def test_the_site_is_built_without_a_warning_and_every_link_of_it_leads_somewher
     ]
     assert dead == []
     written = set(pages) - MADE_BY_SPHINX
+    listed = re.findall(r"^- \[[^\]]+\]\((\S+)\)", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted([*listed, "index.html"]) == sorted(written), "llms.txt has each page once"
+    first = (site / "index.html").read_text(encoding="utf-8")
+    assert f"<title>unabridged {unabridged.__version__}</title>" in first
+    assert "_static/favicon.svg" in pages["index.html"].loads
+    assert (site / "_static" / "favicon.svg").is_file()
     reached = {urlsplit(link).path for link in pages["index.html"].sidebar}
     assert reached | {"index.html"} == written
 
