@@ -32,6 +32,7 @@ SOURCES = (
         "pi's fixtures",
         "badlogic/pi-mono",
     ),
+    ("coding_compactions", "coding sessions up to a compaction of their own", "Entire's transcripts", "entireio/cli"),
     ("service_tools", "an airline's service desk", "tau-bench's trajectories", "sierra-research/tau-bench"),
     ("long_chat_qa", "months of chat, questions and evidence (CC BY-NC 4.0)", "LoCoMo", "snap-research/locomo"),
 )
