@@ -6,9 +6,12 @@ FLEET_KILLS ?= 200
 SESSIONS ?= 10000
 WHAT ?=
 ROOM ?=
+MYPY ?=
 EXAMPLES ?= $(if $(ALL),,20)
 ALL ?=
-CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged
+CLIENTS ?= $(CACHE)/clients
+FRAMEWORKS ?= $(CACHE)/frameworks
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -18,7 +21,7 @@ PROJECTS := $(wildcard packages/*/pyproject.toml)
 PACKAGES := $(PROJECTS:/pyproject.toml=)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions clients bench docs dist format clean
+.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions frameworks clients bench docs dist release format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,7 +53,7 @@ suite: $(STAMP)
 check: $(STAMP) ## lint and types only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(MYPY)
 
 contract: $(STAMP) ## the adapter contract with every deliberate breakage behind every door: minutes
 	UNABRIDGED_BREAKAGES=1 $(BIN)/python -m pytest -n 3 --dist worksteal packages/unabridged/tests/adapters/test_adapter_contract.py
@@ -83,6 +86,9 @@ peers: $(STAMP) ## the own tests of LangChain, Strands and OpenAI Agents against
 versions: ## every adapter on the lowest and the newest version of its framework (WHAT="strands openai==3.0.0")
 	$(PYTHON) lab/scripts/framework_versions.py $(WHAT)
 
+frameworks: $(STAMP) ## nine frameworks without an adapter, each with its defaults and with one line of ours (WHAT=agno, into FRAMEWORKS=folder); writes docs/frameworks.md
+	PYTHONPATH=lab/scripts $(BIN)/python -m frameworks $(WHAT) --folder "$(FRAMEWORKS)"
+
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
 	PYTHONPATH=lab/scripts:tests/helpers $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")
 
@@ -96,6 +102,10 @@ docs: $(STAMP) ## the reference and the documentation site, into build/site: ope
 
 dist: ## build wheel and sdist into dist/, check them, install and use them without extras and with each (WHAT=extras)
 	$(PYTHON) lab/scripts/dist.py $(WHAT)
+
+release: $(STAMP) ## all of `make dist` for VERSION, with an SBOM and checksums; PUBLISH=1 makes the tag: RELEASING.md
+	@test -n "$(VERSION)" || { echo "Which one? make release VERSION=0.1.0"; exit 2; }
+	$(BIN)/python lab/scripts/release.py --version "$(VERSION)" $(if $(PUBLISH),--publish) $(WHAT)
 
 format: $(STAMP) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .

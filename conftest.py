@@ -32,11 +32,12 @@ settings.load_profile("suite")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `long`, unless everything is asked for."""
-    if not ALL:
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="takes long: make test ALL=1"))
+    """Skip tests marked `long`, unless everything is asked for; and on Windows those marked `posix`."""
+    for item in items:
+        if not ALL and item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes long: make test ALL=1"))
+        if sys.platform == "win32" and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="needs signals, limits, owners or a fork"))
 
 
 def pytest_collection_finish() -> None:

@@ -66,7 +66,7 @@ def test_every_extra_has_a_smoke_test_and_nothing_else_has() -> None:
         whole = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf-8"))
         paths = whole["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
         assert all(path.startswith("/") for path in paths), "a name without a slash is found in every folder"
-        assert set(dist.SHIPPED) >= {path.strip("/") for path in paths}
+        assert {*dist.SHIPPED, *whole["project"]["license-files"]} >= {path.strip("/") for path in paths}
 
 
 def test_distributions_of_one_release_ask_for_each_other_in_the_same_version() -> None:
@@ -98,25 +98,40 @@ def test_what_needs_a_library_that_is_missing_says_how_to_install_it() -> None:
     assert said.endswith("): pip install 'unabridged[strands]'")
 
 
-def test_the_workflow_runs_what_there_is_on_every_python_that_is_promised() -> None:
-    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
-    flow = yaml.safe_load(text)
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+def test_the_workflows_run_what_there_is_on_every_python_that_is_promised() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     promised = [line.rpartition(" :: ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
-    commands = set()
-    for job in flow["jobs"].values():
-        assert job["strategy"]["matrix"]["python"] == promised
-        assert job["timeout-minutes"] <= 60
-        assert "permissions" not in job
-        for step in job["steps"]:
-            assert "run" in step or re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]), step
-            commands |= {step["run"]} if "run" in step else set()
-    assert commands == {".ci/run", "make dist"}
+    flows = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+    assert flows.keys() == {"ci", "release", "weekly"}
+    for name, text in flows.items():
+        flow = yaml.safe_load(text)
+        assert flow["permissions"] == {"contents": "read"}
+        assert not re.search(r"secrets\.|index-url", text)
+        assert set(re.findall(r"make (\w+)", text)) <= targets
+        for job in flow["jobs"].values():
+            assert job["timeout-minutes"] <= 360
+            assert job.get("permissions", {"id-token": "write"}) == {"id-token": "write"}
+            for action in (step["uses"] for step in job["steps"] if "uses" in step):
+                assert re.fullmatch(r"[a-z-]+/[a-z-]+@[0-9a-f]{40}", action), (
+                    f"{name}: {action} is not pinned by its commit"
+                )
+    jobs = yaml.safe_load(flows["ci"])["jobs"]
+    for job in ("test", "dist", "systems"):
+        assert set(jobs[job]["strategy"]["matrix"]["python"]) > set(promised), "each promised, and the next one"
+    assert set(jobs["systems"]["strategy"]["matrix"]["system"]) == {"macos-15", "windows-2025"}
+    assert jobs["test"]["steps"][-1]["run"] == ".ci/run"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert {"dist", *re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)} <= set(targets)
-    assert flow["permissions"] == {"contents": "read"}
-    assert flow[True].keys() == {"push", "pull_request"}, "YAML reads `on` as true"
-    assert not re.search(r"https?://|index|secrets\.", text)
+
+
+def test_programs_are_uploaded_before_the_library_and_only_by_the_release() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+    uploads = {
+        name: job for name, job in jobs.items() if any("pypi-publish" in s.get("uses", "") for s in job["steps"])
+    }
+    assert uploads.keys() == {name for name, job in jobs.items() if "permissions" in job} == {"programs", "library"}
+    assert uploads["programs"]["needs"] == ["build", "image"]
+    assert uploads["library"]["needs"] == ["programs"]
+    assert {job["environment"] for job in uploads.values()} == {"release"}
 
 
 def test_the_page_on_versions_tells_those_of_the_stores() -> None:

@@ -34,6 +34,7 @@ ELSEWHERE = {
     "README.md": "packages/unabridged/tests/api/test_public.py",
     "adapters.md": "tests/helpers/doors/skeleton.py",
     "coming-from-langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "frameworks.md": "lab/scripts/frameworks/table.py",
     "gateway.md": "packages/unabridged-gateway/tests/test_gateway_examples.py",
     "google-adk.md": "packages/unabridged/tests/adapters/test_google_adk_examples.py",
     "langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
@@ -172,7 +173,7 @@ def run_python(code: str, name: str, known: dict[str, Any], folder: Path) -> Non
 
 
 def run_shell(code: str) -> None:
-    """Each command as it stands; `pip` and `make` by what they name."""
+    """Each command as it stands; `pip`, `make` and a script by what they name."""
     for line in code.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
@@ -185,6 +186,8 @@ def run_shell(code: str) -> None:
             assert {extra for names in named for extra in names.split(",")} <= set(EXTRAS), line
         elif words[0] == "make":
             assert words[1] in TARGETS, line
+        elif words[0] == ".venv/bin/python":
+            assert (ROOT / words[1]).is_file(), line
         else:
             run_command(words)
 

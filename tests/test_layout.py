@@ -17,8 +17,8 @@ SOURCES = sorted((ROOT / "packages").glob("*/src"))
 SOURCE = ROOT / "packages" / "unabridged" / "src" / "unabridged"
 
 LAYERS = (
-    {"errors", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"}, {"legality"},
-    {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
+    {"errors", "file_lock", "messages", "text_cache"}, {"languages"}, {"text_tools"}, {"marks"}, {"formats"},
+    {"legality"}, {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
     {"results", "sizes"}, {"recall"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
     {"sessions", "telemetry", "live"},
     {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
@@ -36,6 +36,16 @@ FRAMEWORKS = (
 )  # fmt: skip
 MAY_IMPORT = {"archive", "asking", "tokens", "recall", "telemetry"}
 """Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""
+
+OPENS_CONNECTIONS = {
+    "unabridged_cli.event_source",  # `watch URL`
+    "unabridged_cli.mcp_server",  # listens
+    "unabridged_corpus.cluster",  # whether `--ray ADDRESS` answers
+    "unabridged_gateway.metrics",  # names an error
+    "unabridged_gateway.server",  # listens
+    "unabridged_gateway.upstream",  # the upstreams of the configuration
+}
+"""Modules that import a client of the network. Models, databases and buckets are asked by the libraries of extras."""
 
 
 def name_of(path: Path) -> str:
@@ -141,6 +151,17 @@ def test_the_core_imports_no_framework_and_no_http_library() -> None:
         if room(module) not in DOORS | MAY_IMPORT and other.partition(".")[0].startswith(FRAMEWORKS)
     ]
     assert not found, "\n".join(found)
+
+
+def test_only_named_modules_can_open_a_connection_of_their_own() -> None:
+    clients = ("aiohttp", "http.client", "httpx", "requests", "smtplib", "socket", "urllib.request", "urllib3")
+    found = {
+        module
+        for module, others in imports().items()
+        for other in others
+        if other in clients or other.startswith(tuple(f"{client}." for client in clients))
+    }
+    assert found == OPENS_CONNECTIONS, "SECURITY.md promises that nothing is sent but to what the user names"
 
 
 def test_the_core_is_small_enough_to_find_ones_way_in() -> None:

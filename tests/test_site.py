@@ -19,10 +19,16 @@ import pytest
 
 import generate_reference
 import generate_requirements
+import unabridged
 from places import ROOT
 
 CHROMIUM = Path("/usr/bin/chromium")
 MADE_BY_SPHINX = {"genindex.html", "search.html"}
+MADE = re.compile(r"(?m:^)<!-- (?:made|generated) by (.*?)-->.*?(?:<!-- end -->|\Z)", re.DOTALL | re.IGNORECASE)
+"""What a script wrote into a page: from a line that begins with this mark to `<!-- end -->`, else to the page's end."""
+FENCED = re.compile(r"^(`{3,})[^\n]*\n.*?^\1\s*$", re.MULTILINE | re.DOTALL)
+WORDS_OF_A_PAGE = 1_800
+WORDS_OF_ALL = 40_000
 LOADS = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src"), ("form", "action")}
 """Where a page names what a browser fetches by itself, or sends something to."""
 
@@ -71,6 +77,12 @@ def test_the_site_is_built_without_a_warning_and_every_link_of_it_leads_somewher
     ]
     assert dead == []
     written = set(pages) - MADE_BY_SPHINX
+    listed = re.findall(r"^- \[[^\]]+\]\((\S+)\)", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted([*listed, "index.html"]) == sorted(written), "llms.txt has each page once"
+    first = (site / "index.html").read_text(encoding="utf-8")
+    assert f"<title>unabridged {unabridged.__version__}</title>" in first
+    assert "_static/favicon.svg" in pages["index.html"].loads
+    assert (site / "_static" / "favicon.svg").is_file()
     reached = {urlsplit(link).path for link in pages["index.html"].sidebar}
     assert reached | {"index.html"} == written
 
@@ -143,6 +155,37 @@ def test_every_requirement_has_a_test_that_names_it_and_the_page_lists_them() ->
     assert "`none`" not in made
     page = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
     assert page == made, "run python lab/scripts/generate_requirements.py"
+
+
+def test_what_people_wrote_is_short_enough_to_be_read() -> None:
+    pages = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    words = {path.relative_to(ROOT).as_posix(): count_words(path.read_text(encoding="utf-8")) for path in pages}
+    assert len([name for name, count in words.items() if count]) > 30
+    assert {name: count for name, count in words.items() if count > WORDS_OF_A_PAGE} == {}
+    assert sum(words.values()) <= WORDS_OF_ALL, sorted(words.items(), key=lambda item: -item[1])
+
+
+def count_words(page: str) -> int:
+    """Count the words outside of blocks of code and of what a script wrote."""
+    return sum(any(map(str.isalnum, word)) for word in MADE.sub("", FENCED.sub("", page)).split())
+
+
+def test_what_a_page_says_a_script_wrote_names_that_script() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for maker in MADE.findall(path.read_text(encoding="utf-8")):
+            script = re.match(r"`?(?:make (\w+)|(lab/[\w/]+\.py))", maker)
+            assert script, f"{path.name}: made by {maker}"
+            assert script[1] in targets if script[1] else (ROOT / script[2]).is_file(), f"{path.name}: made by {maker}"
+
+
+@pytest.mark.parametrize("page", ["<!-- made by lab/x.py -->\nFour words of it", "```sh\nmake it\n```", "| --- | → |"])
+def test_what_a_script_wrote_and_code_are_no_words(page: str) -> None:
+    assert count_words(f"Two words\n\n{page}\n") == 2
+
+
+def test_a_part_that_a_script_wrote_ends_at_its_mark() -> None:
+    assert count_words("One\n<!-- made by make bench -->\n| 1 | 2 |\n<!-- end -->\nTwo three\n") == 3
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md"])

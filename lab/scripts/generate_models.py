@@ -17,7 +17,7 @@ from genai_prices.data import providers
 
 from unabridged.tokens.models import _iterate_spellings
 
-TARGET = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "measure" / "models.json"
+TARGET = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "tokens" / "models.json"
 
 # Who speaks first about a name: its maker, then the resellers.
 MAKERS = ["anthropic", "openai", "google", "x-ai", "deepseek", "mistral", "moonshotai", "zai", "zhipuai", "minimax"]

@@ -22,7 +22,7 @@ from unicodedata import name
 from ctok import pieces as claude_pieces  # type: ignore[import-not-found,unused-ignore]
 from toktok import _encoding, batch_count  # type: ignore[import-untyped,unused-ignore]
 
-FILE = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "measure" / "pieces.json"
+FILE = Path(__file__).parents[2] / "packages" / "unabridged" / "src" / "unabridged" / "tokens" / "pieces.json"
 FREQUENT = 30_000
 """Tokens that are taken whatever they are."""
 SHARE, LEAST = 0.4, 400

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -17,7 +18,7 @@ import psycopg
 
 from patience import PATIENCE
 
-USER = "nobody" if os.geteuid() == 0 else None
+USER = "nobody" if sys.platform != "win32" and os.geteuid() == 0 else None
 """Postgres does not run as root."""
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import workspace
 from real_clients import gateway_only
 from real_clients.below_trigger import stay_below
 from real_clients.clients import DRIVERS, Driver, Place
@@ -15,7 +16,7 @@ from real_clients.faults import go_wrong
 from real_clients.grown import grow
 from real_clients.kept import keep_all, share_folder
 from real_clients.malformed import go_malformed
-from real_clients.packages import default_folder, install
+from real_clients.packages import install
 from real_clients.plugin import COMMANDS, plug_in
 from real_clients.record import record, recordable
 from real_clients.recorded import play
@@ -23,9 +24,9 @@ from real_clients.report import PAGE, code_digest, keep, page, read_kept, say, s
 from real_clients.resumed import resume
 from real_clients.sdk import conforms
 from real_clients.seeds import Recorded, made_up, read_recorded
-from real_clients.through_gateway import ROUTES, go_through
+from real_clients.through_gateway import NATIVE_ROUTES, ROUTES, go_through
 
-SCENES = ("grown", "kept", "plugin", "resumed", "faults", "gateway", "below", "recorded", "sdk", "record")
+SCENES = ("grown", "kept", "plugin", "resumed", "faults", "gateway", "native", "below", "recorded", "sdk", "record")
 TAKEN = SCENES[:-1]
 """What is done unless something is named: all but writing fixtures."""
 
@@ -34,7 +35,9 @@ def main() -> int:
     """Do what was asked; 1 when something did not hold."""
     parser = argparse.ArgumentParser(prog="make clients", description=__doc__)
     parser.add_argument("what", nargs="*", choices=[*SCENES, []], help="scenes; all but `record` if none is named")
-    parser.add_argument("--folder", type=Path, default=default_folder(), help="where the clients are, or go")
+    parser.add_argument(
+        "--folder", type=Path, default=workspace.cache_folder("clients"), help="where the clients are, or go"
+    )
     parser.add_argument("--data", type=Path, help="recorded compactions, one JSON object a line")
     names = [*DRIVERS, *gateway_only.DRIVERS]
     parser.add_argument("--client", choices=names, action="append", help="only this one; may be repeated")
@@ -89,10 +92,17 @@ def _check(
         wrong += say(f"{driver.name}, sessions that we changed", resume(driver, new_place(driver), session))
     if "faults" in scenes:
         wrong += say(f"{driver.name}, faults", go_wrong(driver, lambda: new_place(driver)))
-    if "gateway" in scenes:
-        for client, driven in ROUTES:
+    return wrong + _check_gateway(driver, new_place, scenes)
+
+
+def _check_gateway(driver: Driver, new_place: Callable[[Driver], Place], scenes: Sequence[str]) -> int:
+    """Run the scenes of this client through the gateway; how much did not hold."""
+    wrong = 0
+    for scene, routes in (("gateway", ROUTES), ("native", NATIVE_ROUTES)):
+        for client, driven in routes if scene in scenes else ():
             if client is driver:
-                wrong += say(f"{driven.name}, through the gateway", go_through(driven, new_place(driver)))
+                title = f"{driven.name}, through the gateway{', compacted by the provider' * (scene == 'native')}"
+                wrong += say(title, go_through(driven, new_place(driver), native=scene == "native"))
     if "below" in scenes:
         driven = {client.name: driven for client, driven in reversed(ROUTES)}[driver.name]
         title = f"{driver.name}, through the gateway below the trigger"

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from provider_app import ProviderApp
+from provider_compaction import list_compactions
 from real_clients.clients import DRIVERS, SOURCE, Driver, Place
 from real_clients.grown import Check, kept_in
 from real_clients.loopback import Loopback, kind_of
@@ -135,11 +136,12 @@ def _wait_for(log: Path, process: subprocess.Popen[bytes], seconds: float = 60) 
     raise SystemExit(f"the gateway did not start: {log.read_text(encoding='utf-8')[-500:]}")
 
 
-def go_through(driver: Driver, place: Place) -> Iterator[Check]:
-    """Run the client through a gateway and yield the checks."""
+def go_through(driver: Driver, place: Place, *, native: bool = False) -> Iterator[Check]:
+    """Run the client through a gateway, which has the provider compact if `native`, and yield the checks."""
     model = Model(driver)
     place.write("project/read.sh", READ)
-    with serve_in_thread(model) as upstream, gateway_before(upstream, model.window, place.home / "gateway") as gateway:
+    home, more = place.home / "gateway", ("--summariser", "native") if native else ()
+    with serve_in_thread(model) as upstream, gateway_before(upstream, model.window, home, *more) as gateway:
         driver.prepare(place, Loopback("", url=gateway.url))
         done = place.run(*driver.ask(place, REQUEST, None), seconds=600)
         made = gateway.compactions()
@@ -164,13 +166,30 @@ def go_through(driver: Driver, place: Place) -> Iterator[Check]:
     failed = [line for line in lines if line["level"] != "info" or line.get("status", 200) not in (200, _NO_WEBSOCKET)]
     yield Check("the gateway has nothing to complain of", not failed, str(failed[:3]))
     yield Check("it compacted several times", sum(made.values()) >= 3, kinds)
-    yield Check("the client's own model wrote summaries", made.get("summary", 0) >= 3 and model.summaries >= 3, kinds)
+    if native:
+        yield from _compacted_by_the_provider(model, made)
+    else:
+        wrote = made.get("summary", 0) >= 3 and model.summaries >= 3
+        yield Check("the client's own model wrote summaries", wrote, kinds)
     if driver.name == BUILT_IN:
         yield from _compacted_for_it(lines)
     else:
         yield Check("the conversation was several times the window", before > 3 * model.window, f"{before:,} tokens")
     yield Check("the client never asked the model for a summary", not model.asked_to_compact)
     yield from _nothing_is_lost(model, kept_in(gateway.archive, DEFAULT_NAMESPACE))
+
+
+def _compacted_by_the_provider(model: Model, made: Mapping[str, int]) -> Iterator[Check]:
+    """Check that the provider wrote every summary, and that the last one went back to it as it came."""
+    blocks = model.compactions.made
+    yield Check("the provider compacted, several times", len(blocks) >= 3, f"{len(blocks)} times")
+    counted = made.get("summary", 0)
+    yield Check(
+        "and wrote all summaries", counted == len(blocks), f"{counted} summaries, {len(blocks)} of the provider"
+    )
+    last = model.turns[-1] if model.turns else {}
+    sent = list_compactions(last.get("messages") or last.get("input") or [])
+    yield Check("one goes back as it came, and no other", len(sent) == 1 and sent[0] in blocks, f"{len(sent)} blocks")
 
 
 def _nothing_is_lost(model: Model, kept: str) -> Iterator[Check]:
@@ -238,3 +257,5 @@ ROUTES = [
     (_PI, replace(_PI, name="pi, Chat Completions", prepare=_prepare_pi_for_chat)),
 ]
 """Each client, and how it is driven through the gateway."""
+NATIVE_ROUTES = [(client, driven) for client, driven in ROUTES if driven.name in {"claude-code", "codex", "pi"}]
+"""Those whose provider compacts in its own way, and that leave all of it to the gateway."""

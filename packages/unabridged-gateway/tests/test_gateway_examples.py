@@ -23,6 +23,7 @@ from unabridged_gateway.protocols import find_protocol
 from unabridged_gateway.server import SHUTDOWN_SECONDS
 
 PAGE = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+OPERATION = (ROOT / "docs" / "gateway-operation.md").read_text(encoding="utf-8")
 OPTIONS = {option for parameter in command.params for option in parameter.opts}
 
 
@@ -87,14 +88,14 @@ def test_its_configurations_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_its_flags_paths_and_numbers_are_those_that_there_are() -> None:
-    flags = re.findall(r"unabridged gateway ([^`\n]*)", PAGE)
+    flags = re.findall(r"unabridged gateway ([^`\n]*)", PAGE + OPERATION)
     assert flags
     assert {flag for text in flags for flag in re.findall(r"--[\w-]+", text)} <= OPTIONS
-    assert f"have {SHUTDOWN_SECONDS} seconds" in PAGE
+    assert f"have {SHUTDOWN_SECONDS} seconds" in OPERATION
     for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"):
         assert find_protocol("POST", path)
         assert f"…{path[3:]}`" in PAGE
-    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", PAGE):
+    for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", PAGE + OPERATION):
         assert (ROOT / "docs" / link).exists(), link
 
 

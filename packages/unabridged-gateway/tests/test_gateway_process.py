@@ -147,6 +147,7 @@ def test_a_signal_ends_it_within_ten_seconds_and_no_record_is_lost(tmp_path: Pat
             ended(process)
 
 
+@pytest.mark.posix
 def test_a_full_disk_costs_no_request_is_told_once_and_heals(tmp_path: Path) -> None:
     provider = Holding()
     archive = f"sqlite:///{tmp_path / 'gateway.db'}"

@@ -7,6 +7,7 @@ import base64
 import itertools
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
+from itertools import takewhile
 from typing import Any
 
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, Tool
@@ -64,7 +65,9 @@ class Asking(FunctionModel):
     async def _ask(self, messages: list[ModelMessage], info: AgentInfo) -> ModelReply:
         parameters = info.model_request_parameters
         wire = await _WIRE._map_messages(_WIRE.prepare_messages(messages, parameters), parameters)  # noqa: SLF001
-        system = "\n".join(str(m["content"]) for m in wire if m["role"] == "system")
+        # Those that stand first are the agent's; behind them, from 2.68 on, the framework explains its own frames.
+        standing = takewhile(lambda message: message["role"] == "system", wire)
+        system = "\n".join(str(message["content"]) for message in standing)
         tools = [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
             for tool in (*info.function_tools, *info.output_tools)

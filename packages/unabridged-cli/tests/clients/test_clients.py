@@ -86,6 +86,7 @@ def test_a_link_to_nothing_is_no_session(name: str, tmp_path: Path) -> None:
     assert list(CLIENTS[name].sessions({"HOME": str(tmp_path)})) == []
 
 
+@pytest.mark.posix
 @clients
 def test_a_pipe_is_no_session(name: str, tmp_path: Path) -> None:
     path = touch(tmp_path / PLACES[name])

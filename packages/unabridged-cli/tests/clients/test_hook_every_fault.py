@@ -142,6 +142,7 @@ def test_a_fault_is_logged_and_nothing_is_lost_afterwards(fault: Any, event: str
     assert texts[-1].startswith(f"Message {COUNT - 1}:")
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("event", EVENTS)
 def test_a_full_disk_is_logged_and_nothing_is_lost_afterwards(event: str, tmp_path: Path) -> None:
     write(tmp_path / "session.jsonl", COUNT)

@@ -108,6 +108,7 @@ def test_an_event_that_never_ends_is_not_waited_for(tmp_path: Path) -> None:
     assert "given up" in logged(tmp_path)
 
 
+@pytest.mark.posix
 def test_what_holds_the_whole_interpreter_is_ended_by_the_system(tmp_path: Path) -> None:
     held = (
         "import re; from unabridged_cli.clients.hook import events; "
@@ -166,6 +167,7 @@ def test_the_folder_that_the_client_works_in_is_not_loaded_from(tmp_path: Path) 
     assert archived(tmp_path) == 4
 
 
+@pytest.mark.posix
 def test_a_person_who_types_the_command_is_told_who_calls_it(tmp_path: Path) -> None:
     leader, follower = os.openpty()
     done = subprocess.run(
@@ -197,6 +199,7 @@ def test_the_hook_needs_no_command_line_and_no_compactor(tmp_path: Path) -> None
     assert done.stdout.strip() == b"[]", done.stderr
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(("name", "more"), [("PreCompact", {}), ("SessionStart", {"source": "compact"})])
 def test_the_hook_takes_at_most_twenty_four_times_the_processor_time_of_an_empty_program(
     name: str, more: dict[str, str], tmp_path: Path

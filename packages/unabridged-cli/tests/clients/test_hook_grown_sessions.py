@@ -185,6 +185,7 @@ def _log() -> str:
     return path.read_text() if path.exists() else ""
 
 
+@pytest.mark.posix
 @CLIENTS
 def test_the_process_outlives_a_client_that_kills_the_hook_and_all_that_it_started(
     client: str, machine: Machine

@@ -165,6 +165,7 @@ def test_what_is_no_session_file_is_not_read(path: str) -> None:
         call(path)
 
 
+@pytest.mark.posix
 def test_a_pipe_in_the_place_of_the_session_is_not_waited_for(home: Path) -> None:
     os.mkfifo(home / "session.jsonl")
     with pytest.raises(ValueError, match="session file"):

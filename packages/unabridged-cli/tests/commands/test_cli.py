@@ -260,7 +260,9 @@ def test_a_line_of_two_gigabytes_is_refused_unread(tmp_path: Path) -> None:
     assert "more than the 2,000" in run("measure", SESSION, "--max-size", "2k").line
 
 
+@pytest.mark.posix
 def test_a_disk_that_is_full_leaves_no_half_file(tmp_path: Path) -> None:
+
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, 4_096))
 
@@ -285,7 +287,7 @@ def test_a_disk_that_is_full_leaves_no_half_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, whom modes bind")
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="becomes another user, whom modes bind")
 def test_no_permission_is_said(tmp_path: Path) -> None:
     file = tmp_path / "secret.json"
     file.write_text(json.dumps([USER]))

@@ -261,7 +261,7 @@ class Evaluate(Work):
         options: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
         with raise_if_budget_spent(model):
             report = evaluate(Path(session.place.file), [conversation], **options)
-        rows = {"needs": [asdict(row) for row in report.needs], "questions": [asdict(row) for row in report.questions]}
+        rows = {name: [asdict(row) for row in getattr(report, name)] for name in ("needs", "questions", "tasks")}
         return {"format": loaded.format, "window": report.window, "counted": report.counted, **rows}
 
     def count(self, row: Row) -> Counts:
@@ -274,6 +274,9 @@ class Evaluate(Work):
         for asked in row["questions"]:
             counts[f"{asked['arm']}: questions"] = asked["questions"]
             counts[f"{asked['arm']}: answered in context"] = asked["in_context"] * asked["questions"]
+        for task in row["tasks"]:
+            counts[f"{task['arm']}: runs"] = 1
+            counts |= {f"{task['arm']}: {name} of the run": task[name] for name in ("tokens", "fetches", "missed")}
         return counts
 
 

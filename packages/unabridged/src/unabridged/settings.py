@@ -119,7 +119,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """How bulky old tool results and arguments are cleared; see `docs/clearing.md` for what was measured."""
+    """How bulky old tool results and arguments are cleared; see `docs/clearing.md`."""
 
     keep_rounds: int = 3
     """The newest rounds that are never touched."""

@@ -16,6 +16,8 @@ from langchain_support import fresh_database, refuse_illegal
 from places import HELPERS
 from unabridged.adapters.langchain import replay, undo
 
+pytestmark = pytest.mark.posix
+
 
 def numbers(messages: list[Any]) -> list[int]:
     """The steps in a conversation, in order."""

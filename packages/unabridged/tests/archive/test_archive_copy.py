@@ -37,6 +37,8 @@ from unabridged_testing.archive_contract.values import (
     store_parts,
 )
 
+pytestmark = pytest.mark.posix
+
 KEY = bytes(range(32))
 DURABLE = ("sqlite", "postgres", "directory", "sealed")
 KILLS = int(os.environ.get("UNABRIDGED_COPY_KILLS", "0"))

@@ -21,6 +21,8 @@ from rows import rows
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import base_sql, directory
 
+pytestmark = pytest.mark.posix
+
 CHILD = HELPERS / "archive_child.py"
 SCOPE = Scope(NAMESPACE, "crash")
 STEPS = {"sqlite": base_sql.WRITE_STEPS, "postgres": base_sql.WRITE_STEPS, "directory": directory.WRITE_STEPS}

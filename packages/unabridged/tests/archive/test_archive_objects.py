@@ -207,6 +207,7 @@ store_parts(archive, make_part("kept", 0), make_part("lost with its writer", 1),
 """
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("step", ["begun", "record", "committed"])
 def test_a_kill_leaves_only_objects_that_nothing_refers_to(step: str, url: str, client: Any, tmp_path: Path) -> None:
     place, left = url.partition("bodies=")[2], 1 if step == "committed" else 2
@@ -283,6 +284,7 @@ def test_what_is_wrong_is_told_with_the_remedy_and_no_key(url: str, monkeypatch:
     assert "\n" not in message
 
 
+@pytest.mark.posix
 def test_an_object_store_from_before_a_fork_is_refused_and_does_not_hang(url: str) -> None:
     archive = open_archive(url)
     store_parts(archive, make_part("one", 0))

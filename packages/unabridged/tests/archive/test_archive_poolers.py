@@ -15,6 +15,8 @@ from unabridged.archive.stores.postgres import open_postgres
 from unabridged_testing.archive_contract import ArchiveContract
 from unabridged_testing.archive_contract.values import TEST_SCOPE, make_part, store_parts
 
+pytestmark = pytest.mark.posix
+
 LONG = bool(os.environ.get("UNABRIDGED_FLEET_KILLS"))
 NEEDED = pytest.mark.skipif(pgbouncer() is None, reason="needs PgBouncer: apt-get install pgbouncer")
 

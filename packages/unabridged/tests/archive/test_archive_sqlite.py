@@ -292,6 +292,7 @@ assert "writable" in message or "may write" in message, message
 """
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("store", ["sqlite", "directory"])
 def test_a_store_that_became_read_only_is_a_clear_error(store: str, tmp_path: Path) -> None:
     from archive_support import open_store

@@ -25,6 +25,8 @@ from unabridged import Compactor
 from unabridged.archive import Archive, Scope, codec, open_archive
 from unabridged.errors import UnabridgedError
 
+pytestmark = pytest.mark.posix
+
 KILLS = int(os.environ.get("UNABRIDGED_FLEET_KILLS", "0"))
 """Workers that are killed in the long run: `make fleet`."""
 THREADS = int(os.environ.get("UNABRIDGED_FLEET_THREADS", "2000"))

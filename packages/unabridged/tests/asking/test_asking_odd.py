@@ -161,6 +161,7 @@ def test_a_loop_that_was_closed_is_replaced(monkeypatch: pytest.MonkeyPatch) -> 
     assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_has_a_loop_of_its_own() -> None:
     assert Exchange(quick(good, deadline=5)).ask(Ask(instruction="x")).text == PLAIN

@@ -80,6 +80,7 @@ def test_memory_is_bounded_however_many_threads_there_are() -> None:
     assert len(engine._runner.caches._caches) <= 512  # noqa: SLF001 - the bound itself is what is promised
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings(
     "ignore::DeprecationWarning"

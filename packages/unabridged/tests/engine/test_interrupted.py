@@ -14,6 +14,8 @@ import pytest
 from unabridged import Compactor, Settings
 from unabridged.archive import open_archive
 
+pytestmark = pytest.mark.posix
+
 NOTE = "The assistant answered question after question, and everything was as it had been before."
 
 

@@ -300,6 +300,7 @@ def test_a_missing_file_a_folder_and_a_device_are_refused(tmp_path: Path) -> Non
         load("/dev/null")
 
 
+@pytest.mark.posix
 def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(SAID))
     path.chmod(0)

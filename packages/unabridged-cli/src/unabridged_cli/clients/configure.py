@@ -78,7 +78,7 @@ def find_program(environ: Environ) -> str:
     called = Path(sys.argv[0])
     named = [called] if called.stem == "unabridged" and called.parent != Path() else []
     for path in (*named, Path(sys.executable).with_name("unabridged")):
-        if shutil.which(path) is not None:
+        if shutil.which(str(path)) is not None:  # on Windows a path is no name before Python 3.12
             return str(path.absolute())
     found = shutil.which("unabridged", path=environ.get("PATH"))
     if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -79,6 +80,7 @@ def _copy_file(path: Path, copy: Path) -> None:
     except OSError as error:
         copy.unlink(missing_ok=True)
         raise SessionFileError(f"can't write {copy}: {describe_os_error(error)}; nothing was written") from error
-    with suppress(OSError, AttributeError):  # not on every system, and only for those who may
-        info = path.stat()
-        os.chown(copy, info.st_uid, info.st_gid)
+    if sys.platform != "win32":
+        with suppress(OSError):  # only for those who may
+            info = path.stat()
+            os.chown(copy, info.st_uid, info.st_gid)

@@ -72,7 +72,8 @@ def evaluate(
 
     Each conversation is replayed and cut where the window would be full. Reported are the file names and identifiers
     that the next 60 calls use, stood before the cut, and are still in the context; people's messages kept word for
-    word; and, for conversations with questions, whether the evidence is in the context or found by one search.
+    word; the tokens that the whole run takes, with what must be fetched again because it was forgotten; and, for
+    conversations with questions, whether the evidence is in the context or found by one search.
 
     Arms: unabridged (no model), model (with --model), tail (the last messages), and, where LangChain is installed,
     langchain and langchain-untrimmed (its middleware with the same summariser behind it) and unabridged+20 (ours beside
@@ -140,6 +141,26 @@ def _print_evaluation(report: Any) -> None:
         title = f"needed next and still in the context ({first.conversations} conversations, {first.cuts} cuts)"
         columns = ["arm", "budget", "tokens", "files", "names", "people verbatim"]
         rows = [[row.arm, row.budget, row.tokens, row.files, row.names, row.verbatim] for row in report.needs]
+        screen.make_console().print(screen.build_table(title, columns, rows))
+    if report.tasks:
+        first = report.tasks[0]
+        title = f"tokens per task, at cache prices ({first.conversations} conversations, a window of {first.window:,})"
+        columns = [
+            "arm",
+            "tokens",
+            "from",
+            "to",
+            "sent",
+            "summaries",
+            "fetched again",
+            "needs",
+            "missed",
+            "refused runs",
+        ]
+        tokens = [(row.tokens, *row.interval, row.sent, row.summaries, row.fetches) for row in report.tasks]
+        counts = [(row.needs, row.missed, row.refused) for row in report.tasks]
+        arms = zip(report.tasks, tokens, counts, strict=True)
+        rows = [[row.arm, *map(round, sizes), *numbers] for row, sizes, numbers in arms]
         screen.make_console().print(screen.build_table(title, columns, rows))
     if report.questions:
         first = report.questions[0]

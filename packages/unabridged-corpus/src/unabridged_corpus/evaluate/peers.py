@@ -57,6 +57,8 @@ class LangChainPeer:
 
         self._views, self._budget, self._count = views, budget, count
         self._messages: list[Any] = []
+        self.asks: list[tuple[int, int]] = []
+        """Of each call of the summariser the tokens of what it was shown, and of its reply."""
         middleware: Any = SummarizationMiddleware  # its generics are no concern of ours
 
         def count_tokens(messages: Sequence[Any]) -> int:
@@ -81,18 +83,29 @@ class LangChainPeer:
         """Return everything that is in the context."""
         return "\n".join(map(_message_to_text, self._messages))
 
+    def list_messages(self) -> list[tuple[int | None, str]]:
+        """Return the text of every message in the context, with its index; None for that of a summary."""
+        return [(_find_place(message), _message_to_text(message)) for message in self._messages]
+
     def _summarise(self, messages: Sequence[Any]) -> str:
         views: list[View] = []
         for message in messages:
             view = self._find_view(message)
             if not views or views[-1] is not view:
                 views.append(view)
-        return render_within_budget(gather_ledger(views), self._budget, self._count).text()
+        text = render_within_budget(gather_ledger(views), self._budget, self._count).text()
+        self.asks.append((sum(self._count(view.whole_text()) for view in views), self._count(text)))
+        return text
 
     def _find_view(self, message: Any) -> View:
         """Return the view a message was made from; a summary is a user's words, as the middleware has it."""
-        place = str(message.id).partition(".")[0].removeprefix("v")
-        return self._views[int(place)] if place.isdecimal() else View("user", "person", _message_to_text(message))
+        place = _find_place(message)
+        return View("user", "person", _message_to_text(message)) if place is None else self._views[place]
+
+
+def _find_place(message: Any) -> int | None:
+    place = str(message.id).partition(".")[0].removeprefix("v")
+    return int(place) if place.isdecimal() else None
 
 
 def _to_langchain_messages(index: int, view: View) -> list[Any]:

@@ -12,7 +12,9 @@ from unabridged_corpus.evaluate import cut_points, peers, questions
 from unabridged_corpus.evaluate.arms import choose_arms
 from unabridged_corpus.evaluate.data import EvalConversation
 from unabridged_corpus.evaluate.questions import QuestionScore
-from unabridged_corpus.evaluate.score import NeedsScore, average_shares, count_held_needs
+from unabridged_corpus.evaluate.score import NeedsScore, average_shares, bootstrap_interval, count_held_needs
+from unabridged_corpus.evaluate.task_cost import TaskCost, replay_task
+from unabridged_corpus.evaluate.task_systems import build_task, choose_task_systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,27 @@ class QuestionsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskRow:
+    """What a whole run takes in the window under one arm: tokens at cache prices, means over conversations."""
+
+    arm: str
+    window: int
+    tokens: float
+    interval: tuple[float, float]
+    """The 95 % bootstrap interval of the tokens."""
+    sent: float
+    summaries: float
+    fetches: float
+    needs: int
+    """Lines that calls copied from earlier results, in all conversations."""
+    missed: int
+    """Those whose line was not in the request."""
+    refused: int
+    """Conversations that ended in a request over the window."""
+    conversations: int
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationReport:
     """Everything that was measured."""
 
@@ -59,6 +82,7 @@ class EvaluationReport:
     """How tokens were counted."""
     needs: tuple[NeedsRow, ...]
     questions: tuple[QuestionsRow, ...]
+    tasks: tuple[TaskRow, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,14 +117,20 @@ def evaluate(
     factories = choose_arms(list(arms), model)
     scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in factories}
     answered: dict[str, list[QuestionScore]] = {}
+    systems = choose_task_systems(factories, window, count, model)
+    costs: dict[str, list[TaskCost]] = {name: [] for name in systems}
     for conversation in conversations:
         _score_needs(conversation, window, factories, scores, count)
+        task = build_task(conversation, count)
+        for name, begin in systems.items():
+            costs[name].append(replay_task(task, begin()))
         if conversation.questions:
             for name, done in _score_questions(conversation, window, factories, count, model).items():
                 answered.setdefault(name, []).append(done)
     needs = tuple(scores[key].build_row(key[1], key[0]) for key in scores if scores[key].needs_scores)
     asked = tuple(_build_questions_row(name, window, listed) for name, listed in answered.items())
-    return EvaluationReport(str(data), window, counted, needs, asked)
+    tasks = tuple(_build_task_row(name, window, listed) for name, listed in costs.items() if listed)
+    return EvaluationReport(str(data), window, counted, needs, asked, tasks)
 
 
 def _score_needs(
@@ -152,6 +182,18 @@ def _build_questions_row(name: str, window: int, listed: Sequence[QuestionScore]
     in_context = _divide_or_one(sum(one.in_context for one in listed), asked)
     or_search = _divide_or_one(sum(reached), asked) if reached else None
     return QuestionsRow(name, window, tokens, in_context, after_cuts, or_search, asked, len(listed))
+
+
+def _build_task_row(name: str, window: int, costs: Sequence[TaskCost]) -> TaskRow:
+    tokens = [one.tokens for one in costs]
+    parts = (
+        fmean(one.sent for one in costs),
+        fmean(one.summaries for one in costs),
+        fmean(one.fetches for one in costs),
+    )
+    needs, missed = sum(one.needs for one in costs), sum(one.missed for one in costs)
+    refused = sum(one.refused_at is not None for one in costs)
+    return TaskRow(name, window, fmean(tokens), bootstrap_interval(tokens), *parts, needs, missed, refused, len(costs))
 
 
 def _divide_or_one(part: float, whole: float) -> float:

@@ -10,6 +10,7 @@ keys of its arguments are the tool's, no names.
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,13 @@ def average_shares(scores: Mapping[str, Sequence[NeedsScore]]) -> tuple[float, f
     files = [[one.files / one.files_needed for one in of_one if one.files_needed] for of_one in scores.values()]
     names = [[one.names / one.names_needed for one in of_one if one.names_needed] for of_one in scores.values()]
     return _mean_of_means(files), _mean_of_means(names)
+
+
+def bootstrap_interval(values: Sequence[float], draws: int = 2_000) -> tuple[float, float]:
+    """Return a 95 % bootstrap interval of the mean; the same values always give the same one."""
+    chance = random.Random(0)  # noqa: S311 - resampling, not secrets
+    means = sorted(fmean(chance.choices(values, k=len(values))) for _ in range(draws))
+    return means[draws // 40], means[-draws // 40 - 1]
 
 
 def _mean_of_means(shares: Sequence[Sequence[float]]) -> float:

@@ -172,7 +172,7 @@ def _scale_window(window: int, family: Family) -> int:
 
 
 def _count_probe(meter: Meter) -> int:
-    return meter.overhead(None, [{"name": "work"}]) + 14 * meter.text(work(20))
+    return meter.overhead(None, [{"name": "work"}]) + 7 * meter.text(work(20))
 
 
 def catch_error(act: Callable[[], object]) -> Exception | None:

@@ -53,13 +53,13 @@ def check_images(door: Door, folder: Path) -> None:
 
 def check_rules_verbatim(door: Door, folder: Path) -> None:
     """Check that a person's rules are in each request, to the letter, also after ten compactions."""
-    with ScenarioCase(door, folder, strict_model.make_working_script(7), window=4_000) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(3), window=4_000) as case:
         turns = 0
         while turns < MAX_TURNS and case.count_summaries() < MANY_COMPACTIONS:
             rule = RULES[turns] if turns < len(RULES) else "Go on."
             case.say(f"{rule} {_make_turn(turns, words=5)}")
             for i, shown in enumerate(RULES[: turns + 1]):
-                case.assert_always_shown(shown, since=8 * i)
+                case.assert_always_shown(shown, since=4 * i)
             turns += 1
         assert case.count_summaries() >= MANY_COMPACTIONS, (
             f"{case.count_summaries()} compactions in {turns} turns, and there should be {MANY_COMPACTIONS}"
@@ -68,7 +68,7 @@ def check_rules_verbatim(door: Door, folder: Path) -> None:
 
 def check_thread_names(door: Door, folder: Path) -> None:
     """Check that a thread is kept under the very name it has, and that a wrong name is refused before all else."""
-    with ScenarioCase(door, folder, strict_model.make_working_script(24), thread=ODD_NAME) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(12), thread=ODD_NAME) as case:
         refused = catch_error(lambda: case.session.beside(INVALID_NAME).say("Hello."))
         assert _is_settings_error(refused), f"{INVALID_NAME!r} gave {refused!r}"
         case.assert_requests(0)
@@ -88,9 +88,9 @@ def _is_settings_error(error: BaseException | None) -> bool:
 def check_exact_replay(door: Door, folder: Path) -> None:
     """Check that the original comes back after three compactions: each message equal, in the framework's class."""
     with ScenarioCase(door, folder, _work_then_answer_turn) as case:
-        for i in range(20):
+        for i in range(10):
             case.say_and_record(_make_turn(i))
-        case.assert_requests(40)
+        case.assert_requests(20)
         assert case.count_summaries() >= 3, f"{case.count_summaries()} compactions, and there should be three at least"
         case.assert_replayed()
         assert "fact0x0 " in case.read_archived_text(), "the first result left the context and is not in the archive"
@@ -99,18 +99,18 @@ def check_exact_replay(door: Door, folder: Path) -> None:
 def check_resume(door: Door, folder: Path) -> None:
     """Check that another process goes on where this one stopped: the request begins the same, and nothing is lost."""
     with ScenarioCase(door, folder, _work_then_answer_turn) as case:
-        for i in range(10):
+        for i in range(5):
             case.say_and_record(_make_turn(i))
         case.assert_compacted()
         records, requests = len(case.records()), len(case.model.seen)
         case.session.restart()
-        case.say_and_record(_make_turn(10, words=5))
+        case.say_and_record(_make_turn(5, words=5))
         before, after = case.model.seen[requests - 1 : requests + 1]
         is_explained = after.begins_as(before) or len(case.records()) > records
         assert is_explained, "the request begins otherwise, and no compaction says why"
-        for i in range(11, 18):
+        for i in range(6, 9):
             case.say_and_record(_make_turn(i))
-        case.assert_requests(2 * 18)
+        case.assert_requests(2 * 9)
         assert len(case.records()) > records, "nothing was compacted after the restart"
         case.assert_replayed()
 
@@ -118,7 +118,7 @@ def check_resume(door: Door, folder: Path) -> None:
 def check_undo(door: Door, folder: Path) -> None:
     """Check that the newest compaction can be taken back: the framework's list is as it was, and the talk goes on."""
     with ScenarioCase(door, folder, _answer_turn) as case:
-        turns = (_make_turn(number, words=150) for number in range(MAX_TURNS))
+        turns = (_make_turn(number, words=300) for number in range(MAX_TURNS))
         count = case.say_and_record_until(lambda: bool(case.records()), turns)
         case.assert_compacted()
         case.session.undo()
@@ -145,7 +145,7 @@ def check_recall(door: Door, folder: Path) -> None:
             return ModelReply(calls=((read, {"ref": found[0]}),)) if found else ModelReply("Nothing was found.")
         if "Where is the key?" in strict_model.find_newest_words(seen):
             return ModelReply(calls=((search, {"query": "KX-8841"}),))
-        return strict_model.make_working_script(10)(seen)
+        return strict_model.make_working_script(5)(seen)
 
     with ScenarioCase(door, folder, script, recall=True) as case:
         case.say(f"{fact} Now read the reports.")
@@ -163,20 +163,20 @@ def check_off(door: Door, folder: Path) -> None:
     """Check that nothing changes while off: requests are whole, nothing is archived, a refusal is the caller's."""
     options: dict[str, Any] = {"window": 10**6, "adapter_window": WINDOW, "settings": Settings(off=True)}
     with ScenarioCase(door, folder, _work_then_answer_turn, **options) as case:
-        for i in range(12):
+        for i in range(6):
             case.say_and_record(_make_turn(i))
         assert case.model.seen[-1].tokens > WINDOW, "a request of more than the adapter's window was made shorter"
         case.assert_untouched()
         case.model.window = WINDOW
         assert catch_error(lambda: case.say("And now?")) is not None, "a refusal did not reach the caller"
-        case.assert_requests(2 * 12 + 1, refused=1)
+        case.assert_requests(2 * 6 + 1, refused=1)
 
 
 def check_below_trigger(door: Door, folder: Path) -> None:
     """Check that below the trigger every request leaves as it came, though clearing would pay."""
-    with ScenarioCase(door, folder, strict_model.make_working_script(40), window=10**6, adapter_window=200_000) as case:
+    with ScenarioCase(door, folder, strict_model.make_working_script(10), window=10**6, adapter_window=50_000) as case:
         for i in range(2):
-            case.model.script = strict_model.make_working_script(40, first=100 * i)
+            case.model.script = strict_model.make_working_script(10, first=100 * i)
             case.say_and_record(f"{i}: work through all reports.")
         case.assert_untouched()
 
@@ -189,7 +189,7 @@ def _list_picture_sources(views: Sequence[View]) -> list[str]:
     return [media.source for view in views for media in view.media]
 
 
-def _make_turn(number: int, *, words: int = 60) -> str:
+def _make_turn(number: int, *, words: int = 120) -> str:
     """Return a user's turn about something else each time."""
     about = " ".join(f"item{number}x{j}" for j in range(words))
     return f"Turn {number} is about {about}."

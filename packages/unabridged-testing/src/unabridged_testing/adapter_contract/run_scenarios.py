@@ -25,9 +25,9 @@ OTHER_THREAD = "the-other"
 
 def check_long_chain(door: Door, folder: Path) -> None:
     """Check that a model that counts a third more tokens than we do, and reports them, never has to refuse."""
-    with ScenarioCase(door, folder, make_working_script(40), heavier=1.33, system="You read reports.") as case:
+    with ScenarioCase(door, folder, make_working_script(20), heavier=1.33, system="You read reports.") as case:
         assert case.say(TASK) == DONE
-        case.assert_requests(41)
+        case.assert_requests(21)
         systems = {seen.system for seen in case.model.seen}
         assert systems == {"You read reports."}, f"the system prompt is {systems}"
         case.assert_compacted_except(TASK)
@@ -38,13 +38,13 @@ def check_long_chain(door: Door, folder: Path) -> None:
 def check_parallel_calls(door: Door, folder: Path) -> None:
     """Check that rounds of three calls at once stay whole, and that a long system prompt is counted."""
     system = "You read reports. " + "Be exact, be brief, and name your sources. " * 150
-    with ScenarioCase(door, folder, make_working_script(36, at_once=3), system=system, reports=False) as case:
+    with ScenarioCase(door, folder, make_working_script(18, at_once=3), system=system, reports=False) as case:
         assert case.say(TASK) == DONE
-        case.assert_requests(13)
+        case.assert_requests(7)
         for i, seen in enumerate(case.model.seen[1:]):
             assert sorted(find_newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
         case.assert_compacted_except(TASK)
-        assert case.list_replayed_calls() == [f"work {i}" for i in range(36)]
+        assert case.list_replayed_calls() == [f"work {i}" for i in range(18)]
 
 
 def check_pending_approval(door: Door, folder: Path) -> None:
@@ -57,25 +57,25 @@ def check_pending_approval(door: Door, folder: Path) -> None:
         return f"paid {amount}"
 
     def script(seen: Seen) -> ModelReply:
-        if find_newest_reports(seen) == [15]:
+        if find_newest_reports(seen) == [7]:
             return ModelReply(calls=(("pay", {"amount": 4711}),))
-        second = find_newest_answers(seen) == ["paid 4711"] or max(find_newest_reports(seen), default=0) > 15
-        return make_working_script(16, first=16 if second else 0)(seen)
+        second = find_newest_answers(seen) == ["paid 4711"] or max(find_newest_reports(seen), default=0) > 7
+        return make_working_script(8, first=8 if second else 0)(seen)
 
     with ScenarioCase(door, folder, script, tools={"work": work, "pay": pay}, approve=("pay",)) as case:
         assert case.say(TASK) == "", "the turn came to its end without the approval"
         waits = case.session.waiting
         assert waits == ("pay",), f"{waits} wait for approval"
         assert not paid, "a tool ran before it was approved"
-        case.assert_requests(17)
+        case.assert_requests(9)
         assert case.session.approve() == DONE
         assert paid == [4711], f"the tool ran {len(paid)} times"
         assert not case.session.waiting, "something still waits for approval"
-        case.assert_requests(17 + 17)
-        assert find_newest_answers(case.model.seen[17]) == ["paid 4711"], "the model was not shown the result"
+        case.assert_requests(9 + 9)
+        assert find_newest_answers(case.model.seen[9]) == ["paid 4711"], "the model was not shown the result"
         case.assert_compacted_except(TASK)
-        works = [f"work {i}" for i in range(32)]
-        assert case.list_replayed_calls() == [*works[:16], "pay 4711", *works[16:]]
+        works = [f"work {i}" for i in range(16)]
+        assert case.list_replayed_calls() == [*works[:8], "pay 4711", *works[8:]]
 
 
 def check_overflow(door: Door, folder: Path) -> None:
@@ -83,16 +83,16 @@ def check_overflow(door: Door, folder: Path) -> None:
 
     Other errors are the caller's, and so is a second refusal.
     """
-    with ScenarioCase(door, folder, make_working_script(30), window=4_000, adapter_window=8_000) as case:
+    with ScenarioCase(door, folder, make_working_script(15), window=4_000, adapter_window=8_000) as case:
         assert case.say(TASK) == DONE
-        case.assert_requests(31 + 1, refused=1)
+        case.assert_requests(16 + 1, refused=1)
         case.assert_compacted_except(TASK)
         case.model.script = _raise_server_error
         assert catch_error(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
-        case.assert_requests(32 + 1, refused=1)
+        case.assert_requests(17 + 1, refused=1)
         case.model.window, other = 100, case.session.beside(OTHER_THREAD)
         assert catch_error(lambda: other.say(TASK)) is not None, "a refusal for good did not reach the caller"
-        assert len(case.model.seen) <= 33 + 2, "what was refused is sent once more, not for ever"
+        assert len(case.model.seen) <= 18 + 2, "what was refused is sent once more, not for ever"
         other.close()
 
 
@@ -111,22 +111,22 @@ def check_summariser_down(door: Door, folder: Path) -> None:
         return "" if len(asked) % 3 == 2 else "far too much of it " * 3_000
 
     settings = Settings(retries=0, cool_down=0.0, clear=None)  # nothing but summaries makes room
-    with ScenarioCase(door, folder, make_working_script(40), model=summarise, settings=settings) as case:
+    with ScenarioCase(door, folder, make_working_script(20), model=summarise, settings=settings) as case:
         assert case.say(TASK) == DONE
         assert len(asked) > 2, f"the summariser was asked {len(asked)} times"
-        case.assert_requests(41)
+        case.assert_requests(21)
         case.assert_compacted_except(TASK)
 
 
 def check_streaming(door: Door, folder: Path) -> None:
     """Check that a streamed answer comes piece by piece, also behind a refusal, and that nothing of it comes twice."""
     with ScenarioCase(
-        door, folder, make_working_script(30), window=4_000, adapter_window=8_000, streaming=True
+        door, folder, make_working_script(15), window=4_000, adapter_window=8_000, streaming=True
     ) as case:
         assert case.say(TASK) == DONE
         assert "".join(case.session.pieces) == DONE, f"the pieces are {case.session.pieces}"
         assert len(case.session.pieces) > 1, "the answer came in one piece"
-        case.assert_requests(31 + 1, refused=1)
+        case.assert_requests(16 + 1, refused=1)
         case.assert_compacted_except(TASK)
 
 
@@ -134,7 +134,7 @@ def check_two_at_once(door: Door, folder: Path) -> None:
     """Check that of two conversations of one agent at the same time neither is shown a word of the other's."""
 
     def script(seen: Seen) -> ModelReply:
-        return make_working_script(24, first=1_000 if "Boris" in seen.text else 0)(seen)
+        return make_working_script(12, first=1_000 if "Boris" in seen.text else 0)(seen)
 
     with ScenarioCase(door, folder, script) as case:
         other = case.session.beside(OTHER_THREAD)
@@ -142,7 +142,7 @@ def check_two_at_once(door: Door, folder: Path) -> None:
         with ThreadPoolExecutor(len(asked)) as pool:
             answers = [pool.submit(session.say, f"I am {name}. {TASK}") for name, session in asked.items()]
             assert [answer.result() for answer in answers] == [DONE, DONE]
-        case.assert_requests(25 + 25)
+        case.assert_requests(13 + 13)
         for seen in case.model.seen:
             assert ("Anna" in seen.text) != ("Boris" in seen.text), "a request holds words of both, or of neither"
         assert case.threads() == {THREAD, OTHER_THREAD}, f"the archive has the threads {case.threads()}"

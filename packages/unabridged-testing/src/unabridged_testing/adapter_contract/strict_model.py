@@ -61,7 +61,7 @@ class StrictModel:
 
 def work(number: int) -> str:
     """Do one piece of work and report on it."""
-    return f"report {number}: " + " ".join(f"fact{number}x{j}" for j in range(60))
+    return f"report {number}: " + " ".join(f"fact{number}x{j}" for j in range(120))
 
 
 def make_working_script(steps: int, *, at_once: int = 1, first: int = 0) -> Script:

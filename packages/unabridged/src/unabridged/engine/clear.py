@@ -1,7 +1,7 @@
 """Clear old bulky tool results and arguments to one-line stubs, when the window needs it or when it pays.
 
 Planning is pure: views, sizes and prices in, a `Clearing` out. Never a rolling mask: all that is clearable goes at
-once, and the prefix stays byte-stable until the next time. `docs/clearing.md` has the rule and what it was measured on.
+once, and the prefix stays byte-stable until the next time. `docs/clearing.md` has the rule.
 
     fresh -> (keep_rounds later) clearable -> (when it pays, or the window needs it) stub
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -141,8 +142,8 @@ def write_file_atomically(
                 stream.write(piece)
             stream.flush()
             os.fsync(stream.fileno())
-        if owner is not None:
-            with suppress(OSError, AttributeError):  # not on every system, and only for those who may
+        if owner is not None and sys.platform != "win32":
+            with suppress(OSError):  # only for those who may
                 os.chown(name, *owner)
         Path(name).chmod(mode)
         Path(name).replace(path)

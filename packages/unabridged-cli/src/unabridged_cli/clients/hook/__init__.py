@@ -58,7 +58,7 @@ def _set_timeout(seconds: float) -> None:
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
     timer.start()
-    if hasattr(signal, "alarm"):
+    if sys.platform != "win32":
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(int(seconds) + _GRACE_SECONDS)
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from unabridged.file_lock import lock_descriptor
 from unabridged_cli.clients.hook.log import log, log_file_path
 from unabridged_cli.clients.threads import thread_to_file_name
 
@@ -37,8 +38,9 @@ def start_process(event: Mapping[str, str]) -> None:
 
 def lower_priority() -> None:
     """Let other programs go first, where the system knows that."""
-    with suppress(AttributeError, OSError):
-        os.nice(_NICENESS)
+    if sys.platform != "win32":
+        with suppress(OSError):
+            os.nice(_NICENESS)
 
 
 @contextmanager
@@ -64,19 +66,9 @@ def wait_for_turn(path: Path) -> Iterator[bool]:
 @contextmanager
 def lock_file(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Yield whether this process has the lock, and hold it as long."""
-    try:
-        import fcntl  # noqa: PLC0415 - not every system has it
-    except ImportError:
-        yield True
-        return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        is_locked = True
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            is_locked = False
-        yield is_locked
+        yield lock_descriptor(handle, wait=wait)
     finally:
         os.close(handle)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from unabridged.errors import ArchiveError
+from unabridged.file_lock import lock_descriptor
 
 TEMPORARY_PREFIX: Final = ".writing-"
 """How the name of a file begins that is not whole yet; after a crash it means nothing."""
@@ -90,7 +91,7 @@ def hold_file_lock(path: Path, wait: float) -> Iterator[None]:
     try:
         deadline = time.monotonic() + wait
         pause = 0.0005
-        while not _try_lock(descriptor):
+        while not lock_descriptor(descriptor):
             if time.monotonic() > deadline:
                 raise ArchiveError(f"{path}: another writer has held the lock for {wait:.0f} s. Try again.")
             time.sleep(pause)
@@ -98,24 +99,6 @@ def hold_file_lock(path: Path, wait: float) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)  # and with it goes the lock
-
-
-def _try_lock(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415 - there only
-
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-    import fcntl  # noqa: PLC0415 - not on Windows
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 # -- what a fork must not break: locks that another thread holds, connections that two processes would share -----------
