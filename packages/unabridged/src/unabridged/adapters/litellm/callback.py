@@ -122,7 +122,7 @@ class CompactionCallback(CustomLogger):
             return None
         body = endpoint.with_lists({"model": getattr(kwargs.get("litellm_logging_obj"), "model", None), **kwargs})
         make = partial(self.history.request, endpoint, body, namespace=find_namespace(kwargs))
-        with _in_thread_of(kwargs), set_temporarily(_is_fitting, True):  # noqa: FBT003
+        with _in_thread_of(kwargs), set_temporarily(_is_fitting, True):
             made = make() if self.history.is_ready(endpoint) else await asyncio.to_thread(make)
             request = replace(made, as_host_error=partial(_to_window_error, body["model"]))
             fitted = await kit.arun(request.fit())
@@ -134,6 +134,7 @@ class CompactionCallback(CustomLogger):
 
     async def async_post_call_success_deployment_hook(self, request_data: Any, response: Any, call_type: Any) -> None:
         """Learn from the usage that a whole response reports."""
+        del call_type
         self._observe(request_data, response)
 
     async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
@@ -144,6 +145,7 @@ class CompactionCallback(CustomLogger):
 
     async def async_post_call_failure_deployment_hook(self, request_data: Any, exception: Any, call_type: Any) -> None:
         """Make what was refused as too long shorter."""
+        del call_type
         await self._shorten(request_data, exception)
 
     async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
@@ -164,7 +166,7 @@ class CompactionCallback(CustomLogger):
         if call is None or is_overflow(error) is None:
             return
         try:
-            with set_temporarily(_is_fitting, True):  # noqa: FBT003
+            with set_temporarily(_is_fitting, True):
                 shorter = await kit.arun(call.request.shorten(call.fitted, error))
         except Exception as other:  # noqa: BLE001 - LiteLLM would only log it
             log.warning("the request is too long, and stays so: %s", other)
@@ -183,4 +185,5 @@ def _in_thread_of(call: kit.Body) -> Iterator[None]:
 
 def _to_window_error(model: Any, wont: WontFit) -> Exception:
     """Return LiteLLM's own error, which lets a router take a model with a larger window."""
-    return ContextWindowExceededError(str(wont), str(model), "")
+    error: Exception = ContextWindowExceededError(str(wont), str(model), "")
+    return error

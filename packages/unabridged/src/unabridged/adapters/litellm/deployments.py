@@ -1,4 +1,4 @@
-"""What the arguments of a call to LiteLLM say: the kind of request, its model's window, its conversation and its owner."""
+"""What a call to LiteLLM says beside its messages: the kind of request, the model's window, the session, the owner."""
 
 from __future__ import annotations
 

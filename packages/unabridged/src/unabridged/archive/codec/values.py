@@ -239,7 +239,8 @@ def _read_object(value: Mapping[str, Any]) -> Any:
     fields = {key: from_json(item) for key, item in value["fields"].items()}
     extra, private, fields_set, deleted = (from_json(value.get(key)) for key in ("extra", "private", "set", "deleted"))
     if (kind := find_class(value["class"])) is not None:
-        instance = _make_object(kind, fields, extra, private, fields_set, deleted if isinstance(deleted, list) else ())
+        without = deleted if isinstance(deleted, list) else ()
+        instance = _make_object(kind, fields, extra, private, fields_set, deleted=without)
         if instance is not _MISSING:
             return instance
         report_substitute(value["class"], "plain data")  # the installed class has other fields, or is none of data
@@ -247,7 +248,7 @@ def _read_object(value: Mapping[str, Any]) -> Any:
 
 
 def _make_object(
-    kind: Any, fields: dict[str, Any], extra: Any, private: Any, fields_set: Any, deleted: Collection[Any]
+    kind: Any, fields: dict[str, Any], extra: Any, private: Any, fields_set: Any, *, deleted: Collection[Any]
 ) -> Any:
     """Return an object of the class with these fields, none of its code run; `_MISSING` if it is no class of data."""
     if hasattr(kind, "__del__"):  # code that would run all the same, once the object goes
