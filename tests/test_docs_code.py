@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
 import itertools
@@ -207,7 +208,9 @@ def close(known: dict[str, Any]) -> None:
     """Let go of every client and compactor that the page left open."""
     for value in list(known.values()):
         if hasattr(value, "close") and not isinstance(value, type):
-            value.close()
+            closed = value.close()
+            if inspect.iscoroutine(closed):
+                asyncio.run(closed)
 
 
 HOOKS = ROOT / "docs" / "hooks.md"

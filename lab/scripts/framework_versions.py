@@ -49,6 +49,9 @@ class Framework:
 
 
 FRAMEWORKS = {
+    "agent-framework": Framework(
+        "agent-framework-core", ("agent_framework",), "agent-framework", ("agent-framework-openai",)
+    ),
     "langchain": Framework("langchain", ("langchain", "langchain_async"), "langchain"),
     "pydantic-ai": Framework("pydantic-ai-slim", ("pydantic_ai",), "pydantic-ai", ("openai",)),
     "openai-agents": Framework("openai-agents", ("openai_agents",), "openai-agents"),

@@ -344,6 +344,7 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "mcp": mcp,
     "encryption": encryption,
     "s3": s3,
+    "agent-framework": adapter("agent_framework"),
     "langchain": adapter("langchain"),
     "claude-agent-sdk": claude_agent_sdk,
     "google-adk": adapter("google_adk"),

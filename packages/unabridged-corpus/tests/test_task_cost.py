@@ -302,6 +302,12 @@ def test_a_search_that_does_not_bring_the_line_is_charged_with_the_fetch_that_fo
     assert cost.fetches == count(answer) + count(FILE)
 
 
+def test_a_call_searches_once_for_a_source_and_then_fetches_it() -> None:
+    keeps = Keeps(last(4), answer=f"[recall] 1 result: {LINE}")
+    cost, _ = run(keeps, user("Go."), *read(), *FILLER, *copy(LINE, OTHER), assistant("Done."))
+    assert (cost.missed, cost.recalled, cost.fetched, len(keeps.searched)) == (2, 1, 1, 1)
+
+
 # -- the systems of `unabridged eval` ----------------------------------------------------------------------------------
 
 

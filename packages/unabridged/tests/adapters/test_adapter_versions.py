@@ -22,6 +22,7 @@ ADAPTERS = Path(importlib.import_module("unabridged.adapters").__path__[0])
 NO_FRAMEWORK = {"kit", "sdk"}
 OLD = "0.0.1"
 MODULES = {
+    "agent-framework": "agent_framework",
     "claude-agent-sdk": "claude_agent_sdk",
     "google-adk": "google.adk",
     "langchain": "langchain",

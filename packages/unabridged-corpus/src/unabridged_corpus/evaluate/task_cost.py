@@ -4,7 +4,7 @@ The run is replayed call by call. Counted are all requests at the prices of a pr
 and the fetches: what a call copies from a tool result (`line_needs`) and no longer finds in its request is a miss, and
 the agent would have to fetch that result again. Its tokens are charged, at most 4,000 of them, and the result is put
 into the history there, as a call with its result, so that later calls find it until it is compacted away. With recall
-tools the agent searches first: the answer is charged, and the tools' schemas count in every request.
+tools the agent searches once for a source: the answer is charged, and the tools' schemas count in every request.
 
 A run is over when its provider refuses a request: all needs from there on are missed. What the calls after it send is
 charged all the same, so that nobody saves by failing; where a system ended the run itself, at the mean of its calls.
@@ -268,11 +268,15 @@ class _Replay:
         self.cost.needs += len(needs)
         shown = "\n".join(one.folded for one in request) if needs else ""
         fetched: list[MeasuredMessage] = []
+        searched: set[int] = set()
         for need in needs:
             if need.line not in shown:
                 self.cost.missed += 1
                 self.on_miss(Miss(need, request))
-                brought = self._search(need, self.system.recall) if self.system.recall else []
+                brought: list[MeasuredMessage] = []
+                if self.system.recall and need.source.place not in searched:
+                    searched.add(need.source.place)
+                    brought = self._search(need, self.system.recall)
                 if not any(need.line in one.folded for one in brought):
                     brought += self._fetch(need)
                 fetched += brought
