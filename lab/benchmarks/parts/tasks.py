@@ -74,11 +74,11 @@ costs: all that is sent, at the prices of a prompt cache (read 0.1, written 1.25
 same for every arm, is left out), the summaries, and what is fetched again because it was forgotten. A *need* is a line
 of a call's arguments, of at least 24 characters with white space folded, that stood in a tool result before it stood
 anywhere else: its source. There are {most:,}. Where the line is nowhere in the request for that call, it is missed: the
-tokens of its source are charged, at most 4,000, and the source is put into the history there, as a call with its
-result, so that later calls find it until it is compacted away. A write to the same path ends a source, and a source
-whose call the recording repeats later is charged to nobody. With recall tools a call searches once for each source it
-lacks, with the three longest words of the line: the answer is charged, and the source where a line is not in it; the
-schemas of the tools count in every request.
+tokens of its source are charged, once for a call and at most 4,000, and the source is put into the history there, as a
+call with its result, so that later calls find it until it is compacted away. A write to the same path ends a source,
+and a source whose call the recording repeats later is charged to nobody. With recall tools a call searches once for
+each source it lacks, with the three longest words of the line: the answer is charged, and the source where a line is
+not in it; the schemas of the tools count in every request.
 After a refused request all needs are missed; what the run sends after it is charged all the same, or, where the arm
 ended the run, at the mean of its calls before. (`unabridged_corpus.evaluate.task_cost`)
 
