@@ -9,7 +9,9 @@ ROOM ?=
 MYPY ?=
 EXAMPLES ?= $(if $(ALL),,20)
 ALL ?=
-CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged/clients
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/unabridged
+CLIENTS ?= $(CACHE)/clients
+FRAMEWORKS ?= $(CACHE)/frameworks
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -19,7 +21,7 @@ PROJECTS := $(wildcard packages/*/pyproject.toml)
 PACKAGES := $(PROJECTS:/pyproject.toml=)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions clients bench docs dist release format clean
+.PHONY: help demo test suite check contract soak replicas fleet ray mutants peers versions frameworks clients bench docs dist release format clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -83,6 +85,9 @@ peers: $(STAMP) ## the own tests of LangChain, Strands and OpenAI Agents against
 
 versions: ## every adapter on the lowest and the newest version of its framework (WHAT="strands openai==3.0.0")
 	$(PYTHON) lab/scripts/framework_versions.py $(WHAT)
+
+frameworks: $(STAMP) ## nine more frameworks, each with its defaults and with one line of ours around its client (WHAT=agno, into FRAMEWORKS=folder)
+	PYTHONPATH=lab/scripts $(BIN)/python -m frameworks $(WHAT) --folder "$(FRAMEWORKS)"
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)
 	PYTHONPATH=lab/scripts:tests/helpers $(BIN)/python -m real_clients $(WHAT) --folder "$(CLIENTS)" $(if $(CLIENTS_DATA),--data "$(CLIENTS_DATA)")

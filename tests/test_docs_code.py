@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import inspect
 import itertools
@@ -34,9 +35,11 @@ ELSEWHERE = {
     "README.md": "packages/unabridged/tests/api/test_public.py",
     "adapters.md": "tests/helpers/doors/skeleton.py",
     "coming-from-langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "frameworks.md": "lab/scripts/frameworks/table.py",
     "gateway.md": "packages/unabridged-gateway/tests/test_gateway_examples.py",
     "google-adk.md": "packages/unabridged/tests/adapters/test_google_adk_examples.py",
     "langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "litellm.md": "packages/unabridged/tests/adapters/test_litellm.py",
     "openai-agents.md": "packages/unabridged/tests/adapters/test_openai_agents_examples.py",
     "pydantic-ai.md": "packages/unabridged/tests/adapters/test_pydantic_ai_examples.py",
     "recall.md": "packages/unabridged/tests/recall/test_recall.py",
@@ -205,7 +208,9 @@ def close(known: dict[str, Any]) -> None:
     """Let go of every client and compactor that the page left open."""
     for value in list(known.values()):
         if hasattr(value, "close") and not isinstance(value, type):
-            value.close()
+            closed = value.close()
+            if inspect.iscoroutine(closed):
+                asyncio.run(closed)
 
 
 HOOKS = ROOT / "docs" / "hooks.md"

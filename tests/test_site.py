@@ -216,25 +216,12 @@ def test_every_link_of_the_pages_outside_the_site_leads_to_a_file() -> None:
     assert dead == []
 
 
-def test_the_numbers_in_the_readme_are_those_of_the_picture_and_of_the_benchmarks() -> None:
+def test_the_numbers_in_the_readme_are_those_of_the_picture() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     drawn = (ROOT / "docs" / "pictures" / "before-after.svg").read_text(encoding="utf-8")
     told = re.findall(r"\d+,\d+", readme[: readme.index("docs/pictures/before-after.svg")])
     assert told
     assert [number for number in told if number not in drawn] == []
-    measured = rows((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
-    shown = rows(readme[readme.index("## How good is it?") : readme.index("## What it promises")])
-    shown["ours"] = shown.pop("unabridged, without a model")
-    assert len(shown) == 5
-    assert {name: measured[name][:3] for name in shown} == shown
-
-
-def rows(text: str) -> dict[str, list[str]]:
-    """The cells of the first table in the text, by the first of each row; without stars."""
-    table = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert table
-    cells = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in table[0].splitlines()]
-    return {row[0].replace("*", ""): row[1:] for row in cells[2:]}
 
 
 def test_every_picture_is_drawn_without_another_host() -> None:

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import RESULTS, Bench, write
+from benchmarks.bench import RESULTS, STORED, Bench, write
 from benchmarks.figures import table
-from benchmarks.page import PAGE, PARTS, write_page
+from benchmarks.page import PAGE, PARTS, README, write_page
 
 ALONE = {
     "throughput": "A whole model-free compaction",
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sizes = {"limit": 1, "most": 120, "generated": 50}
     bench = Bench(folder, quick=options.quick, fresh=options.fresh, stale=options.stale, **sizes)
     bench.only = tuple(options.arm or ())
-    results = RESULTS / "quick" if options.quick else RESULTS  # a quick look never replaces the page
+    results = RESULTS / "quick" if options.quick or options.arm else STORED  # a quick look never replaces the page
     for name in [] if options.page_only else names:
         start = time.perf_counter()
         print(f"\n{name}", file=sys.stderr)
@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(results / f"{name}.json", {**result, "about": bench.about(), "took": seconds})
         kept = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
         print(f"\n{importlib.import_module(f'benchmarks.parts.{name}').section(kept).text}\n\n({seconds:.0f} s)")
-    if options.page_only or (not options.parts and not options.no_page):
-        print(f"wrote {write_page(results, results / PAGE.name if options.quick else PAGE)}")
+    if not options.no_page:
+        whole = results == STORED
+        print(f"wrote {write_page(results, PAGE if whole else results / PAGE.name, README if whole else None)}")
     return 0
 
 

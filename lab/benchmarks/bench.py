@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,22 @@ from benchmarks import data
 from benchmarks.driver import ROOT, Peer, Process, every_arm, peers
 from benchmarks.fakes import budget_for
 from benchmarks.replay import replay
+from benchmarks.tasks import replay_one
 from unabridged.settings import Prices
 
 RESULTS = ROOT / ".bench" / "results"
+STORED = Path(__file__).parent / "results"
+"""The results of the last whole run, which the page is made from: in the repository."""
 WINDOW = 16_000
 """The window of the table at the top."""
 WINDOWS = (4_000, 8_000, 16_000, 32_000)
 SEED = 0
-EDITION = 4
+EDITION = 7
 """Of the measurements: another one with every change to the harness that changes a number."""
 WORKERS = 2
-APART = ("ours, deserialised anew", "OpenAI Agents, a run a step")
-"""Arms that only one part looks at: `overhead` and `adapters`."""
+RECALL = "ours, with recall tools"
+APART = ("ours, deserialised anew", "OpenAI Agents, a run a step", RECALL)
+"""Arms that only one part looks at: `overhead`, `adapters` and `tasks`."""
 Row = dict[str, Any]
 
 
@@ -187,7 +191,7 @@ class Bench:
         return self._chosen.get(arm, {})
 
     def _tune(self) -> None:
-        """Try each grid once; choose the most needs-next for the least cost, without a refused request."""
+        """Try each grid once; choose the fewest refused runs, then the fewest tokens per task beside the defaults."""
         self._chosen = {name: dict(self.arms[name]["grid"][0]) for name in self.compared}
         if self.quick:
             return
@@ -196,16 +200,23 @@ class Bench:
         jobs = {
             (name, i): self.job(name, settings=s, **options) for name, grid in grids.items() for i, s in enumerate(grid)
         }
-        done = self.replays("choosing settings", list(jobs.values()))
+        found = self.each("choosing settings", carry_out_tasks, [(job.arm, job) for job in jobs.values()])
+        done = dict(zip(jobs, found, strict=True))
         for name, grid in grids.items():
-            best = max(range(len(grid)), key=lambda i, name=name: merit(done[jobs[name, i]]))  # type: ignore[misc]
-            self._chosen[name] = dict(grid[best])
+            ranks = [rank(done[name, i], done[name, 0]) for i in range(len(grid))]
+            self._chosen[name] = dict(grid[ranks.index(min(ranks))])
 
 
-def merit(runs: Sequence[Row]) -> float:
-    """Return needs-next minus cached cost: neither a cheap, forgetful arm nor a faithful, expensive one wins."""
-    shares = [share for run in runs if (share := needed(run)) is not None]
-    return mean(shares) - mean([cost(run) for run in runs])
+def rank(runs: Sequence[Row], defaults: Sequence[Row]) -> tuple[int, float]:
+    """Return how many runs were refused, and their tokens per task relative to those with the default settings."""
+    refused = sum(run["refused_at"] is not None for run in runs)
+    pairs = zip(runs, defaults, strict=True)
+    return refused, mean(tokens_of_task(run) / max(tokens_of_task(one), 1.0) for run, one in pairs)
+
+
+def tokens_of_task(run: Row) -> float:
+    """Return the tokens of one replayed task."""
+    return float(run["sent"] + run["summaries"] + run["fetches"])
 
 
 def needed(run: Row, kind: str | int = "cut", parts: Sequence[int] = (0, 2)) -> float | None:
@@ -234,14 +245,27 @@ def mean(values: Iterable[float]) -> float:
 
 def carry_out(item: tuple[str, Job]) -> list[Row]:
     """Run the job's replays in a process of its own, and return their rows."""
-    job = item[1]
-    budget = budget_for(job.window)
-    start = {"arm": job.arm, "window": job.window, "fake": job.fake, "budget": budget, "seconds": job.seconds}
+    return over_conversations(item[1], partial(replay, gap=item[1].gap))
+
+
+def carry_out_tasks(item: tuple[str, Job]) -> list[Row]:
+    """Replay the job's conversations as tasks, and return what each took."""
+    return over_conversations(item[1], replay_one)
+
+
+def start_of(job: Job) -> Row:
+    """Return the command that starts a conversation of this job."""
+    start = {"arm": job.arm, "window": job.window, "fake": job.fake, "seconds": job.seconds}
+    return {**start, "budget": budget_for(job.window), "settings": json.loads(job.settings)}
+
+
+def over_conversations(job: Job, work: Callable[..., Row]) -> list[Row]:
+    """Return what `work` gives for each conversation of the job, in a process of the job's own while that lives."""
     rows: list[Row] = []
     process = Process(job.peer)
     try:
         for one in data.chosen(job.folder, even=job.even, limit=job.limit, most=job.most):
-            rows.append(replay(process, one, gap=job.gap, settings=json.loads(job.settings), **start))
+            rows.append(work(process, one, **start_of(job)))
             if rows[-1]["ended"]:
                 process.close()
                 process = Process(job.peer)

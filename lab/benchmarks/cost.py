@@ -13,63 +13,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from benchmarks.policies import Conversation, Extra, Line, Mask, Ours, Payback, Policy, Raw, Summary, load
+from benchmarks.policies import Conversation, Mask, Ours, Payback, Policy, Raw, Summary, load
+from benchmarks.replay import tail
 from unabridged.settings import Prices
-from unabridged_corpus.evaluate.score import Needs, count_held_needs, find_needs_in_views
+from unabridged_corpus.evaluate.score import Needs, bootstrap_interval, count_held_needs, find_needs_in_views
+from unabridged_corpus.evaluate.task_cost import (
+    CALL_GAP,
+    Bill,
+    MeasuredMessage,
+    PromptCache,
+    SideAsk,
+    find_model_calls,
+)
 
 LONG_RUNS = ("coding_tools", "coding_text", "coding_sessions_anthropic")
-GAP = 20.0
-"""Seconds between two model calls of a run."""
 CUT = 24_000
 """Recall is asked for each time so many tokens of the conversation (characters of its JSON / 4) have gone by."""
 Make = Callable[[Conversation, Prices], Policy]
-
-
-@dataclass
-class Bill:
-    """Token counts, one for each price."""
-
-    read: int = 0
-    write: int = 0
-    fresh: int = 0
-    output: int = 0
-
-    def at(self, prices: Prices) -> float:
-        """Return what these tokens cost at these prices."""
-        return (
-            self.read * prices.read
-            + self.write * prices.write
-            + self.fresh * prices.fresh
-            + self.output * prices.output
-        )
-
-
-@dataclass
-class Cache:
-    """A provider's prompt cache for one conversation: the last prompt, for as long as it lives."""
-
-    lifetime: float
-    prompt: Sequence[Line] = ()
-    used: float = float("-inf")
-
-    def send(self, prompt: Sequence[Line], now: float, bill: Bill) -> None:
-        """Charge the prompt: the prefix it shares with the last one is read, the rest is written."""
-        shared = 0
-        if now - self.used < self.lifetime:
-            for old, new in zip(self.prompt, prompt, strict=False):
-                if old is not new:
-                    break
-                shared += 1
-        bill.read += sum(line.tokens for line in prompt[:shared])
-        bill.write += sum(line.tokens for line in prompt[shared:])
-        self.prompt, self.used = list(prompt), now
 
 
 @dataclass
@@ -93,16 +59,16 @@ def replay(
     policy: Policy,
     prices: Prices,
     *,
-    gap: Callable[[int], float] = lambda _: GAP,
+    gap: Callable[[int], float] = lambda _: CALL_GAP,
     cuts: Sequence[int] = (),
 ) -> Run:
     """Replay the conversation call by call; `gap` returns how many seconds pass before each call."""
     run = Run()
-    cache = Cache(prices.lifetime)
+    cache = PromptCache(prices.lifetime)
     now = 0.0
-    current: list[Line] = []
+    current: list[MeasuredMessage] = []
     taken = 0
-    for start, stop in model_calls(conversation.lines):
+    for start, stop in find_model_calls([line.view for line in conversation.lines]):
         idle = gap(run.calls)
         now += idle
         before = [*current, *conversation.lines[taken:start]]
@@ -124,23 +90,10 @@ def replay(
     return run
 
 
-def model_calls(lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """Return each unbroken run of assistant messages, [start, stop): the output of one model call."""
-    found: list[tuple[int, int]] = []
-    for i, line in enumerate(lines):
-        if line.view.role != "assistant":
-            continue
-        if found and found[-1][1] == i:
-            found[-1] = (found[-1][0], i + 1)
-        else:
-            found.append((i, i + 1))
-    return found
-
-
 def needs_of(conversation: Conversation) -> dict[int, Needs]:
     """Return what the agent needs next, at the first model call after each `CUT` tokens of the conversation."""
     views = [line.view for line in conversation.lines]
-    starts = {start for start, _ in model_calls(conversation.lines)}
+    starts = {start for start, _ in find_model_calls([line.view for line in conversation.lines])}
     found: dict[int, Needs] = {}
     size, due = 0.0, float(CUT)
     for i, line in enumerate(conversation.lines):
@@ -153,7 +106,7 @@ def needs_of(conversation: Conversation) -> dict[int, Needs]:
     return found
 
 
-def _charge(extra: Extra, cache: Cache, now: float, run: Run) -> None:
+def _charge(extra: SideAsk, cache: PromptCache, now: float, run: Run) -> None:
     if extra.prompt:
         cache.send(extra.prompt, now, run.bill)
     run.bill.fresh += extra.fresh
@@ -184,7 +137,7 @@ def rows(
     conversations: Sequence[Conversation],
     policies: dict[str, Make],
     prices: Prices,
-    gap: Callable[[int], float] = lambda _: GAP,
+    gap: Callable[[int], float] = lambda _: CALL_GAP,
 ) -> Iterator[Row]:
     """Yield a row for each policy, all on the same conversations."""
     wanted = [needs_of(conversation) for conversation in conversations]
@@ -196,19 +149,6 @@ def rows(
         ]
         costs = [run.bill.at(prices) / whole.bill.at(prices) for run, whole in zip(runs, raw, strict=True)]
         yield _row(name, conversations, runs, costs, wanted)
-
-
-def tail_of(lines: Sequence[Line], tokens: int) -> str:
-    """Return the last `tokens` tokens of the conversation; the first message in them is cut to fit."""
-    kept: list[str] = []
-    for line in reversed(lines):
-        text = line.view.whole_text()
-        if line.tokens > tokens:
-            kept.append(text[len(text) - len(text) * tokens // line.tokens :])
-            break
-        kept.append(text)
-        tokens -= line.tokens
-    return "\n".join(reversed(kept))
 
 
 def _row(
@@ -226,29 +166,20 @@ def _row(
         whole = {cut: sum(line.tokens for line in lines[:cut]) for cut in needed}
         recalls.append(statistics.mean(count_held_needs(run.contexts[cut], need).share for cut, need in needed.items()))
         tails.append(
-            statistics.mean(
-                count_held_needs(tail_of(lines[:cut], run.sizes[cut]), n).share for cut, n in needed.items()
-            )
+            statistics.mean(count_held_needs(tail(lines[:cut], run.sizes[cut]), n).share for cut, n in needed.items())
         )
         sizes.append(statistics.mean(run.sizes[cut] / whole[cut] for cut in needed))
     return Row(
         policy=name,
         cost=statistics.mean(costs),
-        cost_interval=interval(costs),
+        cost_interval=bootstrap_interval(costs),
         rewrites=statistics.mean(run.rewrites for run in runs),
         extra=statistics.mean(run.extra for run in runs),
         recall=statistics.mean(recalls),
         tail=statistics.mean(tails),
-        gap_interval=interval([ours - theirs for ours, theirs in zip(recalls, tails, strict=True)]),
+        gap_interval=bootstrap_interval([ours - theirs for ours, theirs in zip(recalls, tails, strict=True)]),
         size=statistics.mean(sizes),
     )
-
-
-def interval(values: Sequence[float], draws: int = 2_000) -> tuple[float, float]:
-    """Return a 95 % bootstrap interval of the mean; the same values always give the same one."""
-    chance = random.Random(0)  # noqa: S311 - resampling, not secrets
-    means = sorted(statistics.fmean(chance.choices(values, k=len(values))) for _ in range(draws))
-    return means[draws // 40], means[-draws // 40 - 1]
 
 
 def _grid(keep: int, least: int, patience: float, conversation: Conversation, prices: Prices) -> Policy:
@@ -291,7 +222,7 @@ GRID: dict[str, Make] = {
 
 def pauses(call: int) -> float:
     """Return the seconds before a call when a person answers: eleven minutes before every twentieth call."""
-    return 660.0 if call and call % 20 == 0 else GAP
+    return 660.0 if call and call % 20 == 0 else CALL_GAP
 
 
 def main() -> None:

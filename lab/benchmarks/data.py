@@ -15,10 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policies import Line, tokens_of
+from benchmarks.policies import count, tokens_of
 from unabridged.authorship import assign_origins
 from unabridged.formats import get_format
 from unabridged_corpus.evaluate.score import Needs, find_cuts, find_needs
+from unabridged_corpus.evaluate.task_cost import MeasuredMessage, RecordedTask
 from unabridged_testing import Shape, make_conversation, refusals
 from unabridged_testing.wire import Ending, Kind
 
@@ -40,11 +41,12 @@ class Recorded:
     even: bool
     questions: tuple[tuple[str, ...], ...] = ()
     """For each question, the texts that answer it."""
-    lines: list[Line] = field(default_factory=list, repr=False)
+    lines: list[MeasuredMessage] = field(default_factory=list, repr=False)
     people: tuple[int, ...] = ()
     """Where a person speaks."""
     rate: float = 0.25
     """Tokens a character."""
+    _task: RecordedTask | None = field(default=None, init=False, repr=False)
     _needs: dict[int, Needs] = field(default_factory=dict, init=False, repr=False)
     _cuts: set[int] | None = field(default=None, init=False, repr=False)
     _faults: dict[int, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
@@ -55,7 +57,7 @@ class Recorded:
             return
         read = get_format("openai-chat").read
         views = assign_origins([read(message) for message in self.messages])
-        self.lines = [Line(m, view, tokens_of(view)) for m, view in zip(self.messages, views, strict=True)]
+        self.lines = [MeasuredMessage(m, view, tokens_of(view)) for m, view in zip(self.messages, views, strict=True)]
         self.rate = sum(line.tokens for line in self.lines) / sum(max(1, len(view.whole_text())) for view in views)
         self.people = tuple(i for i, view in enumerate(views) if view.origin == "person" and view.text)
 
@@ -77,6 +79,13 @@ class Recorded:
         if at not in self._faults:
             self._faults[at] = frozenset(map(placeless, refusals("openai-chat", self.messages[:at])))
         return self._faults[at]
+
+    def task(self) -> RecordedTask:
+        """Return the conversation as a task, with what its calls copy from earlier results."""
+        if self._task is None:
+            self.prepare()
+            self._task = RecordedTask(self.lines, count)
+        return self._task
 
     def needs(self, at: int) -> Needs:
         """Return what the agent needs next."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.cost import interval
+from unabridged_corpus.evaluate.score import bootstrap_interval
 
 NONE = "-"
 """Stands in a cell where there is nothing to say."""
@@ -31,7 +31,7 @@ def figure(values: Iterable[float | None]) -> Figure | None:
         return None
     if min(listed) == max(listed):  # whatever is drawn, the mean is this
         return Figure(listed[0], listed[0], listed[0], len(listed))
-    low, high = interval(listed, 2_000 if len(listed) < MANY else 400)
+    low, high = bootstrap_interval(listed, 2_000 if len(listed) < MANY else 400)
     return Figure(sum(listed) / len(listed), low, high, len(listed))
 
 
@@ -54,6 +54,14 @@ def points(one: Sequence[float] | None) -> str:
 def ratio(one: Sequence[float] | None) -> str:
     """Return text such as `0.66 (0.61 to 0.72)`."""
     return NONE if one is None else f"{one[0]:.2f} ({one[1]:.2f} to {one[2]:.2f})"
+
+
+def thousands(one: Sequence[float] | None) -> str:
+    """Return text such as `141.2 (120.4 to 163.0)`, in thousands."""
+    if one is None:
+        return NONE
+    mean, low, high = (value / 1000 for value in one[:3])
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
 
 
 def times(value: float) -> str:

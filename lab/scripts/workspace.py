@@ -28,6 +28,11 @@ def python_path(*more: Path | str, root: Path = ROOT) -> str:
     return os.pathsep.join(str(folder) for folder in (*more, *sources))
 
 
+def cache_folder(name: str) -> Path:
+    """Return the folder for what is downloaded once, below the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unabridged" / name
+
+
 def editable(names: Iterable[str] = (), extras: str = "") -> list[str]:
     """Return pip's arguments that install these packages (all by default) from here, the library with these extras."""
     wanted = [ROOT / "packages" / name for name in names] or PACKAGES

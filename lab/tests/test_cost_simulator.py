@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.cost import WINDOW, Bill, Cache, interval, model_calls, needs_of, pauses, replay, rows, tail_of
+from benchmarks.cost import WINDOW, needs_of, pauses, replay, rows
 from benchmarks.policies import (
     Conversation,
-    Extra,
-    Line,
     Mask,
     Ours,
     Payback,
@@ -26,17 +24,20 @@ from benchmarks.policies import (
     count,
     load,
 )
+from benchmarks.replay import tail
 from conversations import assistant, chat_round, system, user
 from unabridged.messages import View
 from unabridged.settings import Prices
+from unabridged_corpus.evaluate.score import bootstrap_interval
+from unabridged_corpus.evaluate.task_cost import Bill, MeasuredMessage, PromptCache, SideAsk, find_model_calls
 
 PRICES = Prices(read=0.1, write=1.25, fresh=1.0, output=5.0, lifetime=300.0)
 PAYS = {"payback": True}
 
 
-def line(role: Any, tokens: int, text: str = "") -> Line:
+def line(role: Any, tokens: int, text: str = "") -> MeasuredMessage:
     origins: dict[str, Any] = {"assistant": "model", "tool": "tool", "system": "host"}
-    return Line({"role": role, "content": text}, View(role, origins.get(role, "person"), text), tokens)
+    return MeasuredMessage({"role": role, "content": text}, View(role, origins.get(role, "person"), text), tokens)
 
 
 def talk(*sizes: int) -> Conversation:
@@ -47,7 +48,7 @@ def talk(*sizes: int) -> Conversation:
 
 def test_what_a_prompt_shares_with_the_last_one_is_read_and_the_rest_is_written() -> None:
     a, b, c, d = (line("user", size) for size in (100, 20, 3, 4))
-    cache, bill = Cache(300.0), Bill()
+    cache, bill = PromptCache(300.0), Bill()
     cache.send([a, b], 0.0, bill)
     assert bill == Bill(read=0, write=120)
     cache.send([a, b, c], 20.0, bill)
@@ -58,7 +59,7 @@ def test_what_a_prompt_shares_with_the_last_one_is_read_and_the_rest_is_written(
 
 def test_a_prefix_lives_for_its_lifetime_after_the_last_read() -> None:
     a = line("user", 100)
-    cache, bill = Cache(300.0), Bill()
+    cache, bill = PromptCache(300.0), Bill()
     for now in (0.0, 299.0, 598.0, 898.0):
         cache.send([a], now, bill)
     assert bill == Bill(read=200, write=200)  # read at 299 and 598; at 898 it is gone
@@ -70,7 +71,7 @@ def test_a_bill_adds_up() -> None:
 
 def test_a_run_of_assistant_messages_is_one_model_call() -> None:
     roles: Sequence[Any] = ("user", "assistant", "assistant", "tool", "assistant", "user", "assistant")
-    assert model_calls([line(role, 1) for role in roles]) == [(1, 3), (4, 5), (6, 7)]
+    assert find_model_calls([line(role, 1).view for role in roles]) == [(1, 3), (4, 5), (6, 7)]
 
 
 def test_sending_everything_writes_each_message_once_and_reads_it_ever_after() -> None:
@@ -110,7 +111,7 @@ def test_a_summary_never_parts_a_result_from_its_call() -> None:
     fitted, extra = Summary("openai-chat", trigger=50, keep=1).fit(lines, 0.0)
     assert [kept.view.role for kept in fitted] == ["system", "user", "assistant", "tool"]
     assert fitted[2:] == lines[5:]
-    assert isinstance(extra[0], Extra)
+    assert isinstance(extra[0], SideAsk)
 
 
 def test_a_rolling_mask_changes_the_prefix_every_time_and_a_stepped_one_seldom() -> None:
@@ -174,9 +175,9 @@ def test_the_product_knows_how_long_the_pauses_are() -> None:
 def test_a_tail_has_as_many_tokens_as_are_asked_for() -> None:
     lines = conversation("c", "openai-chat", [user(f"word{n} " * 50) for n in range(20)]).lines
     for tokens in (0, 60, 500, 1_000):
-        tail = tail_of(lines, tokens)
-        assert tokens - 0.1 * tokens - 60 <= count(tail) <= tokens
-    assert tail_of(lines, 10_000) == "\n".join(line.view.text for line in lines)
+        kept = tail(lines, tokens)
+        assert tokens - 0.1 * tokens - 60 <= count(kept) <= tokens
+    assert tail(lines, 10_000) == "\n".join(line.view.text for line in lines)
 
 
 def test_a_row_sets_cost_beside_recall_and_a_tail_of_the_same_size() -> None:
@@ -191,10 +192,10 @@ def test_a_row_sets_cost_beside_recall_and_a_tail_of_the_same_size() -> None:
 
 def test_the_interval_is_the_same_for_the_same_values_and_holds_their_mean() -> None:
     values = [0.7, 0.8, 0.75, 0.9, 0.6]
-    low, high = interval(values)
-    assert (low, high) == interval(values)
+    low, high = bootstrap_interval(values)
+    assert (low, high) == bootstrap_interval(values)
     assert min(values) <= low < statistics.mean(values) < high <= max(values)
-    assert interval([0.5]) == (0.5, 0.5)
+    assert bootstrap_interval([0.5]) == (0.5, 0.5)
 
 
 @pytest.mark.skipif("BENCH_DATA" not in os.environ, reason="needs a folder of recorded runs in BENCH_DATA")

@@ -64,11 +64,11 @@ store and the model are not counted. In brackets, relative to ours. (`python -m 
 {_words(rows, max(sizes))}
 
 What the frameworks' own compaction keeps, in a window of {WINDOW // 1000}k, measured as in the sections above and
-below: *needs next*, the same of the conversations *with tool calls*, the share of *requests* that a provider takes,
-and the *faults* of a summariser survived. The session of OpenAI Agents compacts when a run is over and never within
-it: one that outgrows the window by itself is refused, which is what these recordings are. *A run a step* is what
-its compaction would hold if the caller ended a run after every step, triggered at 85 % of the window. It keeps all
-that stands in user messages, so that conversations whose observations do, as in `coding_text`, never fit.
+below: *names still in context*, the same of the conversations *with tool calls*, the share of *requests* that a
+provider takes, and the *faults* of a summariser survived. The session of OpenAI Agents compacts when a run is over and
+never within it: one that outgrows the window by itself is refused, which is what these recordings are. *A run a step*
+is what its compaction would hold if the caller ended a run after every step, triggered at 85 % of the window. It keeps
+all that stands in user messages, so that conversations whose observations do, as in `coding_text`, never fit.
 
 {_own(result["own"])}
 
@@ -117,7 +117,7 @@ def _words(rows: Sequence[Row], size: int) -> str:
 
 
 def _own(rows: Sequence[Row]) -> str:
-    heads = ["framework", "arm", "needs next", "with tool calls", "requests", "faults"]
+    heads = ["framework", "arm", "names still in context", "with tool calls", "requests", "faults"]
     cells = (
         [
             OWN.get(row["arm"], "any"),

@@ -8,7 +8,7 @@ from benchmarks.bench import WINDOW, Bench, cost
 from benchmarks.figures import NONE, figure, ratio, table
 from benchmarks.parts import Section
 from benchmarks.parts.needs import jobs
-from benchmarks.plot import bars, scatter
+from benchmarks.plot import bars
 from unabridged.settings import Prices
 
 UNCACHED = Prices(read=1.0, write=1.0)
@@ -36,8 +36,8 @@ def measure(bench: Bench) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def section(result: dict[str, Any], needs: dict[str, Any] | None = None) -> Section:
-    """Return the tables and the plots, with needs-next beside the cost where that was measured."""
+def section(result: dict[str, Any]) -> Section:
+    """Return the tables and the plot."""
     here = [row for row in result["rows"] if row["window"] == WINDOW]
     windows = sorted({row["window"] for row in result["rows"]})
     by = {(row["arm"], row["window"]): row["cached"] for row in result["rows"]}
@@ -89,14 +89,7 @@ background a summary is made before the trigger and so stands for less: there ar
 {calls}"""
     note = f"{WINDOW // 1000}k window, with a prompt cache; sending everything is 1, shorter is better"
     plot = bars("What a run costs", note, {r["arm"]: r["cached"] for r in here}, mark=1.0, best=-1)
-    plots = {"cost.svg": plot}
-    if needs is not None:
-        held = {row["arm"]: row["needs"] for row in needs["windows"] if row["window"] == WINDOW}
-        marks = {r["arm"]: (r["cached"][0], held[r["arm"]][0]) for r in here if r["cached"] and held.get(r["arm"])}
-        note = f"{WINDOW // 1000}k window: up is more of what the agent needs next, left is less money"
-        across = "cost of a run with a prompt cache (sending everything is 1)"
-        plots["together.svg"] = scatter("Cheap and faithful", note, across, "needs next", marks)
-    return Section("What a run costs", text, plots)
+    return Section("What a run costs", text, {"cost.svg": plot})
 
 
 def _asks(row: dict[str, Any] | None) -> str:

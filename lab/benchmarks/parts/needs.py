@@ -1,4 +1,4 @@
-"""Measure how much of what the agent needs next it still has."""
+"""Measure how many of the names that the next calls use are still in the context."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def section(result: dict[str, Any]) -> Section:
     here = [row for row in result["windows"] if row["window"] == WINDOW]
     heads = [
         "arm",
-        "needs next",
+        "names still in context",
         "files",
-        "names",
+        "identifiers",
         "above a plain tail (points)",
         "people verbatim",
         "evidence",
@@ -125,12 +125,16 @@ def section(result: dict[str, Any]) -> Section:
         ["arm", *(f"{count} rounds" if count > 1 else "1 round" for count in ROUNDS)],
         ([row["arm"], *(percent(row[str(count)]) for count in ROUNDS)] for row in result["rounds"]),
     )
-    ceiling = table(["arm", "needs next"], ([row["arm"], percent(row["needs"])] for row in result["ceiling"]))
+    ceiling = table(
+        ["arm", "names still in context"], ([row["arm"], percent(row["needs"])] for row in result["ceiling"])
+    )
     chosen = (
         "; ".join(f"{arm} {_listed(value)}" for arm, value in result["settings"].items() if value)
         or "every arm's defaults"
     )
-    text = f"""The conversation is stopped at the first model call after every 24,000 tokens. Needed are the file
+    text = f"""Whether a name is there does not say that the text makes sense.
+
+The conversation is stopped at the first model call after every 24,000 tokens. Needed are the file
 names and identifiers of the next 60 tool calls (or turns) that stood before and are not shown again before they
 are used (`unabridged_corpus.evaluate.score`). A request that the provider would refuse, or that is over the window,
 holds nothing. *Above a plain tail* compares at equal tokens: what the request holds less what the end of the
@@ -154,9 +158,7 @@ The ceiling: the same with a summariser that forgets nothing of what it is shown
 shown.
 
 {ceiling}"""
-    title = "What the agent needs next and can still read"
-    note = (
-        f"files and names of its next 60 calls, {WINDOW // 1000}k window; longer is better, whiskers are 95 % intervals"
-    )
+    title = "Names still in context"
+    note = f"files and identifiers of the next 60 calls, {WINDOW // 1000}k window; longer is better"
     plot = bars(title, note, {r["arm"]: r["needs"] for r in here}, most=1.0, unit="%", best=1)
-    return Section("What the agent needs next", text, {"needs.svg": plot})
+    return Section("Names still in context", text, {"needs.svg": plot})

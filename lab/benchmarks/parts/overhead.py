@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from benchmarks.bench import Bench
+from benchmarks.bench import RECALL, Bench
 from benchmarks.driver import Peer, PeerEndedError, Process
 from benchmarks.figures import NONE, table, times
 from benchmarks.parts import Section
@@ -19,7 +19,7 @@ SAMPLES = 15
 def measure(bench: Bench) -> dict[str, Any]:
     """Measure seconds of one check when one message was added, and bytes held for each message."""
     sizes = SIZES[:2] if bench.quick else SIZES
-    items = [(arm, bench.arms[arm]["peer"], sizes) for arm in bench.arms if arm != "raw"]
+    items = [(arm, bench.arms[arm]["peer"], sizes) for arm in bench.arms if arm not in {"raw", RECALL}]
     return {"rows": [row for rows in bench.each("overhead", checked, items) for row in rows]}
 
 

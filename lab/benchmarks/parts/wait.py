@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.bench import WINDOW, Bench
-from benchmarks.figures import figure, percent, table
+from benchmarks.figures import NONE, figure, percent, table
 from benchmarks.parts import Section
 from benchmarks.parts.needs import jobs
 from benchmarks.plot import bars
@@ -33,6 +33,7 @@ def measure(bench: Bench) -> dict[str, Any]:
                 "waits": figure(run["stood"] / (run["turns"] or 1) for run in waits) if waits else None,
                 "mean": figure(1e3 * run["seconds"] / (run["turns"] or 1) for run in runs),
                 "slowest": figure(1e3 * run["slowest"] for run in runs),
+                "compaction": figure(1e3 * run["compacting"] / run["rewrites"] for run in runs if run["rewrites"]),
             }
         )
     return {"rows": rows}
@@ -41,13 +42,14 @@ def measure(bench: Bench) -> dict[str, Any]:
 def section(result: dict[str, Any]) -> Section:
     """Return the table and the plot."""
     shown = table(
-        ["arm", "turns that wait for a model", "own work a turn, ms", "slowest turn of a run, ms"],
+        ["arm", "turns that wait for a model", "own work a turn, ms", "slowest turn of a run, ms", "a compaction, ms"],
         (
             [
                 row["arm"],
                 percent(row["waits"]) if row["waits"] else "no model",
                 f"{row['mean'][0]:.1f}",
                 f"{row['slowest'][0]:.0f}",
+                f"{row['compaction'][0]:.0f}" if row.get("compaction") else NONE,
             ]
             for row in result["rows"]
         ),
@@ -56,8 +58,8 @@ def section(result: dict[str, Any]) -> Section:
 {LATENCY * 1000:.0f} ms and {GAP * 1000:.0f} ms pass between two model calls: a minute and twenty seconds, two hundred
 times faster; one conversation of each file. In the background a turn still waits where one tool result fills the window
 before the summary is there. The compactor's own work is
-measured with a fake that answers at once; it depends on the machine, so compare arms, not numbers. Window:
-{WINDOW:,} tokens.
+measured with a fake that answers at once; it depends on the machine, so compare arms, not numbers. *A compaction*:
+processor time of a call that changed what was sent before. Window: {WINDOW:,} tokens.
 
 {shown}"""
     values = {row["arm"]: row["waits"] for row in result["rows"]}

@@ -27,6 +27,7 @@ def middleware(given: Given) -> Fit:
     summarization = theirs.SummarizationMiddleware(chat, backend=backend, **options)
     wire = Wire()
     state: dict[str, Any] = {"messages": [], "system": None}
+    given.originals = lambda: wire.give([*filter(None, [state["system"]]), *state["messages"]])
 
     def fit(new: list[Message], usage: int | None) -> list[Message]:
         sent: list[Any] = []

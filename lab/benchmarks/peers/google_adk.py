@@ -33,6 +33,7 @@ def compaction(given: Given) -> Fit:
         asyncio.new_event_loop(),
     )
     session = loop.run_until_complete(service.create_session(app_name="bench", user_id="u"))
+    given.originals = lambda: wire.give(event.content for event in session.events if event.content)
     where: dict[str, Any] = {"session": session, "session_service": service, "agent": agent, "agent_name": AGENT}
 
     def fit(new: list[Message], usage: int | None) -> list[Message]:

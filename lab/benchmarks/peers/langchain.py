@@ -39,6 +39,7 @@ def middleware(given: Given, **options: Any) -> Fit:
 def trimmed(given: Given) -> Fit:
     """Return a `Fit` with `trim_messages` to 85 % of the window, as its documentation recommends for chat histories."""
     wire, history = Wire(), list[BaseMessage]()
+    given.originals = lambda: wire.give(history)
     usual = {"token_counter": "approximate", "include_system": True, "start_on": "human"}
     options: dict[str, Any] = usual | given.settings
 
@@ -54,6 +55,5 @@ def trimmed(given: Given) -> Fit:
 
 if __name__ == "__main__":
     untrimmed = partial(middleware, trim_tokens_to_summarize=None)
-    anywhere: list[dict[str, Any]] = [{}, {"start_on": None}]
     arms = {"LangChain": Arm(middleware), "LangChain, untrimmed": Arm(untrimmed, grid=KEEPS)}
-    serve({**arms, "trim_messages": Arm(trimmed, model=False, grid=anywhere)})
+    serve({**arms, "trim_messages": Arm(trimmed, model=False, grid=({}, {"start_on": None}))})

@@ -22,6 +22,7 @@ def node(given: Given) -> Fit:
     summarization = SummarizationNode(model=chat, max_tokens=most, **options)
     wire = Wire()
     state: dict[str, Any] = {"messages": [], "context": {}}
+    given.originals = lambda: wire.give(state["messages"])
 
     def fit(new: list[Message], usage: int | None) -> list[Message]:
         state["messages"] += wire.take(new, usage)

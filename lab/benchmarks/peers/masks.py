@@ -17,6 +17,7 @@ def mask(given: Given, *, step: int) -> Fit:
     read, history, views = get_format("openai-chat").read, list[Message](), list[View]()
     masked: dict[int, Message] = {}
     keep = given.settings.get("results", 10)
+    given.originals = lambda: history
 
     def fit(new: list[Message], _: int | None) -> list[Message]:
         history.extend(new)
@@ -34,6 +35,7 @@ def mask(given: Given, *, step: int) -> Fit:
 def raw(given: Given) -> Fit:
     """Return a `Fit` that sends everything, every time."""
     history: list[Message] = []
+    given.originals = lambda: history
 
     def fit(new: list[Message], _: int | None) -> list[Message]:
         with given.clock:

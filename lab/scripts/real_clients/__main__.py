@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import workspace
 from real_clients import gateway_only
 from real_clients.below_trigger import stay_below
 from real_clients.clients import DRIVERS, Driver, Place
@@ -15,7 +16,7 @@ from real_clients.faults import go_wrong
 from real_clients.grown import grow
 from real_clients.kept import keep_all, share_folder
 from real_clients.malformed import go_malformed
-from real_clients.packages import default_folder, install
+from real_clients.packages import install
 from real_clients.plugin import COMMANDS, plug_in
 from real_clients.record import record, recordable
 from real_clients.recorded import play
@@ -34,7 +35,9 @@ def main() -> int:
     """Do what was asked; 1 when something did not hold."""
     parser = argparse.ArgumentParser(prog="make clients", description=__doc__)
     parser.add_argument("what", nargs="*", choices=[*SCENES, []], help="scenes; all but `record` if none is named")
-    parser.add_argument("--folder", type=Path, default=default_folder(), help="where the clients are, or go")
+    parser.add_argument(
+        "--folder", type=Path, default=workspace.cache_folder("clients"), help="where the clients are, or go"
+    )
     parser.add_argument("--data", type=Path, help="recorded compactions, one JSON object a line")
     names = [*DRIVERS, *gateway_only.DRIVERS]
     parser.add_argument("--client", choices=names, action="append", help="only this one; may be repeated")

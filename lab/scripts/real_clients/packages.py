@@ -17,12 +17,6 @@ PACKAGES = {
 """The command and the package of each client, in the version that was tried."""
 
 
-def default_folder() -> Path:
-    """Return the default folder for the clients, below the user's cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "unabridged" / "clients"
-
-
 def install(folder: Path) -> dict[str, Path]:
     """Return the command of each client, after downloading what is missing in the folder."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -236,11 +236,18 @@ def test_of_a_long_source_the_part_around_the_line_is_fetched() -> None:
     text = "\n".join([*(f"first {i}" for i in range(5_000)), LINE, *(f"then {i}" for i in range(5_000)), OTHER])
     keeps = Keeps(last(2))
     cost, _ = run(keeps, user("Go."), *read(text=text), *FILLER, *copy(LINE), *copy(LINE, OTHER), assistant("Done."))
-    assert cost.fetches == 2 * MAX_FETCH_TOKENS, "the last line is in another part"
+    assert cost.fetches == 2 * MAX_FETCH_TOKENS, "the last line is in another part, which the second call fetches"
     shown = keeps.given[5][1].view.answers[0].text
     assert LINE in shown
     assert OTHER not in shown
     assert 0.9 * MAX_FETCH_TOKENS < count(shown) <= 1.1 * MAX_FETCH_TOKENS
+
+
+def test_a_call_fetches_a_source_once_however_many_of_its_lines_are_in_other_parts() -> None:
+    text = "\n".join([LINE, *(f"first {i}" for i in range(5_000)), OTHER])
+    cost, missed = run(Keeps(last(2)), user("Go."), *read(text=text), *FILLER, *copy(LINE, OTHER), assistant("Done."))
+    assert (cost.missed, cost.fetched, cost.fetches) == (2, 1, MAX_FETCH_TOKENS)
+    assert [miss.need.line for miss in missed] == [LINE, OTHER]
 
 
 def test_after_a_refused_request_all_needs_are_missed_and_its_calls_are_charged_all_the_same() -> None:
@@ -300,6 +307,12 @@ def test_a_search_that_does_not_bring_the_line_is_charged_with_the_fetch_that_fo
     cost, _ = run(Keeps(last(6), answer=answer), *STORY)
     assert (cost.missed, cost.recalled, cost.fetched) == (1, 0, 1)
     assert cost.fetches == count(answer) + count(FILE)
+
+
+def test_a_call_searches_once_for_a_source_and_then_fetches_it() -> None:
+    keeps = Keeps(last(4), answer=f"[recall] 1 result: {LINE}")
+    cost, _ = run(keeps, user("Go."), *read(), *FILLER, *copy(LINE, OTHER), assistant("Done."))
+    assert (cost.missed, cost.recalled, cost.fetched, len(keeps.searched)) == (2, 1, 1, 1)
 
 
 # -- the systems of `unabridged eval` ----------------------------------------------------------------------------------

@@ -22,9 +22,11 @@ ADAPTERS = Path(importlib.import_module("unabridged.adapters").__path__[0])
 NO_FRAMEWORK = {"kit", "sdk"}
 OLD = "0.0.1"
 MODULES = {
+    "agent-framework": "agent_framework",
     "claude-agent-sdk": "claude_agent_sdk",
     "google-adk": "google.adk",
     "langchain": "langchain",
+    "litellm": "litellm",
     "openai-agents": "agents",
     "pydantic-ai": "pydantic_ai",
     "strands": "strands",

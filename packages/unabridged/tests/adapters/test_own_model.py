@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_framework import Agent as FrameworkAgent
+from agent_framework import AgentSession
+from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from agents import Agent as OpenAIAgent
 from agents import OpenAIProvider, RunConfig, Runner, SQLiteSession, function_tool
 from google.adk.agents import LlmAgent
@@ -34,6 +37,7 @@ from own_model_case import OTHER, TALK, TURNS, WRITTEN, Brain, note, said
 from patience import PATIENCE
 from rows import rows
 from unabridged import Settings
+from unabridged.adapters.agent_framework import CompactionMiddleware
 from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
 from unabridged.adapters.pydantic_ai import Compaction
@@ -45,7 +49,7 @@ from unabridged.events import Event, Failed
 from unabridged_testing.adapter_contract import ModelReply, Seen, TooLong
 from unabridged_testing.loopback import Loopback, LoopbackReply
 
-ADAPTERS = ("google_adk", "openai_agents", "pydantic_ai", "strands")
+ADAPTERS = ("agent_framework", "google_adk", "openai_agents", "pydantic_ai", "strands")
 ON_THE_WIRE = 14
 EVERY_MODEL_CALL_IS_A_TURN = Settings(clear=None, cool_down=0, retries=0)
 
@@ -205,6 +209,24 @@ def wire_script(messages: Any) -> LoopbackReply:
     return LoopbackReply(WRITTEN if "You write the record of a long conversation" in str(messages[-1]) else TALK)
 
 
+async def with_agent_framework(url: str, *, streaming: bool, kind: Any) -> list[str]:
+    async with AsyncOpenAI(base_url=url, api_key="none") as api:
+        compaction = CompactionMiddleware(archive=MemoryArchive(), window=3_000)
+        agent = FrameworkAgent(
+            kind("gpt-5-mini", async_client=api),
+            tools=[note],
+            middleware=[compaction],
+            default_options={"store": False},
+        )
+        session, pieces = AgentSession(session_id="t"), []
+        for i in range(ON_THE_WIRE):
+            if streaming:
+                pieces += [update.text async for update in agent.run(said(i), session=session, stream=True)]
+            else:
+                pieces.append((await agent.run(said(i), session=session)).text)
+        return pieces
+
+
 async def with_openai_agents(url: str, *, streaming: bool, responses: bool) -> list[str]:
     async with AsyncOpenAI(base_url=url, api_key="none") as client:
         provider = CompactingProvider(
@@ -274,6 +296,8 @@ async def with_strands(url: str, *, streaming: bool) -> list[str]:
 
 
 WIRES: dict[str, Callable[..., Coroutine[Any, Any, list[str]]]] = {
+    "agent_framework-responses": partial(with_agent_framework, kind=OpenAIChatClient),
+    "agent_framework-chat": partial(with_agent_framework, kind=OpenAIChatCompletionClient),
     "google_adk": with_google_adk,
     "openai_agents-responses": partial(with_openai_agents, responses=True),
     "openai_agents-chat": partial(with_openai_agents, responses=False),

@@ -159,6 +159,16 @@ def _session_of_adk(name: Any, archive: Any) -> None:
     Compactor(window=4_000, archive=archive).fit(TALK, thread=scope.thread)
 
 
+def _session_of_agent_framework(name: Any, archive: Any) -> None:
+    from agent_framework import AgentSession  # slow
+
+    from unabridged.adapters.agent_framework import CompactionMiddleware
+
+    compaction, session = CompactionMiddleware(window=4_000, archive=archive, model=None), AgentSession(session_id="t")
+    session._session_id = name
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=compaction.thread_of(session))
+
+
 THREADS: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: Compactor(window=4_000, archive=archive).fit(TALK, thread=name),
     "compact": lambda name, archive: Compactor(window=4_000, archive=archive).compact(TALK, thread=name),
@@ -172,6 +182,7 @@ THREADS: dict[str, Callable[[Any, Any], object]] = {
     "Pydantic AI, thread=": partial(_conversation_of_pydantic_ai, by="thread"),
     "OpenAI Agents": _session_of_openai_agents,
     "Google ADK": _session_of_adk,
+    "Agent Framework": _session_of_agent_framework,
 }
 NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: compactor(archive=archive).fit(TALK, thread="t", namespace=name),

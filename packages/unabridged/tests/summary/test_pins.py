@@ -14,6 +14,7 @@ from cli_case import run
 from conversations import assistant, user
 from rows import rows
 from unabridged import Compactor, wrap
+from unabridged.adapters.agent_framework import CompactionMiddleware
 from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.adapters.langchain import SummarizationMiddleware
 from unabridged.adapters.openai_agents import CompactingProvider
@@ -156,8 +157,9 @@ def test_the_command_line_pins_lists_and_unpins(tmp_path: Path) -> None:
         lambda archive: Compaction(archive=archive),
         lambda archive: CompactionPlugin(archive=archive),
         lambda archive: CompactingConversationManager(archive=archive),
+        lambda archive: CompactionMiddleware(archive=archive),
     ],
-    ids=["langchain", "openai_agents", "pydantic_ai", "google_adk", "strands"],
+    ids=["langchain", "openai_agents", "pydantic_ai", "google_adk", "strands", "agent_framework"],
 )
 def test_every_adapter_pins(make: Any) -> None:
     archive = MemoryArchive()

@@ -2,9 +2,10 @@
 
 The run is replayed call by call. Counted are all requests at the prices of a provider's prompt cache, the summaries,
 and the fetches: what a call copies from a tool result (`line_needs`) and no longer finds in its request is a miss, and
-the agent would have to fetch that result again. Its tokens are charged, at most 4,000 of them, and the result is put
-into the history there, as a call with its result, so that later calls find it until it is compacted away. With recall
-tools the agent searches first: the answer is charged, and the tools' schemas count in every request.
+the agent would have to fetch that result again. Its tokens are charged, once for a call and at most 4,000 of them, and
+the result is put into the history there, as a call with its result, so that later calls find it until it is compacted
+away. With recall
+tools the agent searches once for a source: the answer is charged, and the tools' schemas count in every request.
 
 A run is over when its provider refuses a request: all needs from there on are missed. What the calls after it send is
 charged all the same, so that nobody saves by failing; where a system ended the run itself, at the mean of its calls.
@@ -267,17 +268,24 @@ class _Replay:
         """Return what had to be fetched because the request lacked it: calls with their results."""
         self.cost.needs += len(needs)
         shown = "\n".join(one.folded for one in request) if needs else ""
-        fetched: list[MeasuredMessage] = []
+        brought: list[MeasuredMessage] = []
+        searched, fetched = set[int](), set[int]()
         for need in needs:
-            if need.line not in shown:
-                self.cost.missed += 1
-                self.on_miss(Miss(need, request))
-                brought = self._search(need, self.system.recall) if self.system.recall else []
-                if not any(need.line in one.folded for one in brought):
-                    brought += self._fetch(need)
-                fetched += brought
-                shown = "\n".join([shown, *(one.folded for one in brought)])
-        return fetched
+            place = need.source.place
+            if need.line in shown:
+                continue
+            self.cost.missed += 1
+            self.on_miss(Miss(need, request))
+            got: list[MeasuredMessage] = []
+            if self.system.recall and place not in searched | fetched:
+                searched.add(place)
+                got = self._search(need, self.system.recall)
+            if place not in fetched and not any(need.line in one.folded for one in got):
+                fetched.add(place)
+                got += self._fetch(need)
+            brought += got
+            shown = "\n".join([shown, *(one.folded for one in got)])
+        return brought
 
     def _search(self, need: LineNeed, recall: TaskRecall) -> list[MeasuredMessage]:
         """Return a search for the longest words of the line, since an agent does not know it yet, and its answer."""

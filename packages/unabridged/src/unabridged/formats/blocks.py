@@ -15,6 +15,8 @@ class BlockFormat(Format, Protocol):
 
     blocks_field: str = "content"
     """The field of a message in which its blocks stand."""
+    results_role: str = "user"
+    """The role of a message that holds results."""
 
     def blocks(self, message: Message) -> Sequence[Any]:
         """Return the blocks of the message."""
@@ -83,7 +85,7 @@ class BlockFormat(Format, Protocol):
         blocks = [block for unit in group for block in unit.raw]
         first = next((unit.source for unit in group if unit.source >= 0), None)
         if first is None:
-            return {"role": "user", self.blocks_field: blocks}
+            return {"role": self.results_role, self.blocks_field: blocks}
         same = are_same_objects(blocks, self.blocks(messages[first]))
         return messages[first] if same else self.with_blocks(messages[first], blocks)
 
