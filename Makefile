@@ -86,7 +86,7 @@ peers: $(STAMP) ## the own tests of LangChain, Strands and OpenAI Agents against
 versions: ## every adapter on the lowest and the newest version of its framework (WHAT="strands openai==3.0.0")
 	$(PYTHON) lab/scripts/framework_versions.py $(WHAT)
 
-frameworks: $(STAMP) ## nine frameworks without an adapter, each with its defaults and with one line of ours (WHAT=agno, into FRAMEWORKS=folder); writes docs/frameworks.md
+frameworks: $(STAMP) ## nine more frameworks, each with its defaults and with one line of ours around its client (WHAT=agno, into FRAMEWORKS=folder)
 	PYTHONPATH=lab/scripts $(BIN)/python -m frameworks $(WHAT) --folder "$(FRAMEWORKS)"
 
 clients: $(STAMP) ## the real coding agents from npm (into CLIENTS=folder), headless on loopback (WHAT=scenes, CLIENTS_DATA=file)

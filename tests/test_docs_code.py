@@ -39,6 +39,7 @@ ELSEWHERE = {
     "gateway.md": "packages/unabridged-gateway/tests/test_gateway_examples.py",
     "google-adk.md": "packages/unabridged/tests/adapters/test_google_adk_examples.py",
     "langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "litellm.md": "packages/unabridged/tests/adapters/test_litellm.py",
     "openai-agents.md": "packages/unabridged/tests/adapters/test_openai_agents_examples.py",
     "pydantic-ai.md": "packages/unabridged/tests/adapters/test_pydantic_ai_examples.py",
     "recall.md": "packages/unabridged/tests/recall/test_recall.py",

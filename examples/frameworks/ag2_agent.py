@@ -3,7 +3,8 @@
 import asyncio
 
 from ag2 import Agent, tool
-from ag2.config import LLMClient, OpenAIConfig
+from ag2.config import OpenAIConfig
+from ag2.config.openai import OpenAIClient
 from openai import AsyncOpenAI
 
 import unabridged
@@ -20,7 +21,7 @@ client = unabridged.wrap(AsyncOpenAI(), thread="reports")
 class Config(OpenAIConfig):
     """A configuration whose model clients send by way of `client`."""
 
-    def create(self) -> LLMClient:
+    def create(self) -> OpenAIClient:
         """Return a model client that sends by way of `client`."""
         created = super().create()
         created._client = client  # its constructor takes none

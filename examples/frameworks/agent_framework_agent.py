@@ -19,5 +19,11 @@ model = OpenAIChatCompletionClient(model="gpt-5-mini", async_client=client)
 model.function_invocation_configuration["max_iterations"] = 100
 agent = Agent(model, tools=[read_report])
 session = agent.create_session()
-answer = asyncio.run(agent.run("Read the reports 1 to 60, one after the other. Which pump leaks?", session=session))
-print(answer.text)
+
+
+async def ask(task: str) -> str:
+    """Return the agent's answer."""
+    return (await agent.run(task, session=session)).text
+
+
+print(asyncio.run(ask("Read the reports 1 to 60, one after the other. Which pump leaks?")))

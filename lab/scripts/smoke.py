@@ -349,6 +349,7 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "claude-agent-sdk": claude_agent_sdk,
     "google-adk": adapter("google_adk"),
     "strands": adapter("strands"),
+    "litellm": adapter("litellm"),
     "pydantic-ai": adapter("pydantic_ai"),
     "openai-agents": adapter("openai_agents"),
     "otel": otel,

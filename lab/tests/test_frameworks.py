@@ -40,14 +40,13 @@ def test_a_program_compiles_wraps_one_client_and_says_what_to_install(name: str)
 
 
 def test_the_page_is_short_and_readme_names_every_framework() -> None:
-    assert len(TEXT.split()) < 1_800
+    assert sum(any(map(str.isalnum, word)) for word in TEXT.split()) < 1_800  # code and table too
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert [one.title for one in FRAMEWORKS.values() if one.title not in readme] == []
 
 
 def test_the_table_has_a_line_for_each_framework_and_is_as_the_runs_wrote_it() -> None:
-    titles = [one.title for one in FRAMEWORKS.values()]
-    assert list(lines_of(TEXT)) == [title for title in titles if title in lines_of(TEXT)]
+    assert list(lines_of(TEXT)) == [one.title for one in FRAMEWORKS.values()]
     assert update(TEXT, []) == TEXT
 
 
@@ -55,8 +54,7 @@ def test_a_run_of_one_framework_leaves_the_other_lines_alone() -> None:
     before, after = lines_of(TEXT), lines_of(update(TEXT, [FOUND]))
     changed = {title for title in before if before[title] != after[title]}
     assert changed == {"Agno"}
-    assert "finished, 61 requests of at most 7,000 tokens, none refused | 3 |" in after["Agno"]
-    assert "| 121 of 121 messages |" in after["Agno"]
+    assert after["Agno"].endswith("| finished, 61 requests | 7,000 | 3 | 60 of 60 | 121 of 121 |")
 
 
 def test_nothing_holds_that_was_refused_did_not_finish_never_compacted_or_lost_a_message() -> None:

@@ -113,6 +113,7 @@ def starve(store: str, place: str, limit: str) -> None:
     archive.store(*compaction(scope, 0))
     if int(limit):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        sys.dont_write_bytecode = True  # it would be half a file, and stay
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     try:
         for number in range(1, 10_000):

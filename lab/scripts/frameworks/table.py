@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 import workspace
 from frameworks.catalogue import FRAMEWORKS
-from frameworks.runs import REPORTS, Comparison, Outcome
+from frameworks.runs import Comparison, Outcome
 
 PAGE = workspace.ROOT / "docs" / "frameworks.md"
 BEGIN, END = "<!-- made by `make frameworks` -->\n", "<!-- end -->"
 HEAD = (
-    "| framework | with its defaults | with ours | compactions | its own history then | back from the archive |\n"
-    "| --- | --- | --- | ---: | ---: | ---: |\n"
+    "| framework | with its defaults | its history | with ours | tokens at most | compactions | its history |"
+    " replayed |\n"
+    "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |\n"
 )
 
 
@@ -35,29 +36,20 @@ def _line(one: Comparison) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in one.versions.items())
     cells = (
         f"{link}: {versions}",
-        _say_defaults(one.defaults),
-        _say_ours(one.ours),
-        str(one.ours.compactions),
-        f"{one.ours.kept} of {REPORTS} reports",
-        f"{one.same} of {one.messages} messages",
+        _say(one.defaults),
+        f"{one.defaults.kept} of {one.defaults.read}",
+        _say(one.ours),
+        f"{one.ours.largest:,}",
+        f"{one.ours.compactions}",
+        f"{one.ours.kept} of {one.ours.read}",
+        f"{one.same} of {one.messages}",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def _say_defaults(run: Outcome) -> str:
-    left = f"its history has {run.kept} of {run.read} reports"
-    if run.finished and not run.refused:
-        return f"finished, none refused; {left}"
-    if run.finished:
-        return f"refused {_times(run.refused)}, shortened by itself, finished; {left}"
-    return f"refused at request {run.requests + 1}, ended; {left}"
-
-
-def _say_ours(run: Outcome) -> str:
-    refused = "none refused" if not run.refused else f"refused {_times(run.refused)}"
-    ended = "finished" if run.finished else f"ended ({run.error or 'without an answer'})"
-    return f"{ended}, {run.requests} requests of at most {run.largest:,} tokens, {refused}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
+def _say(run: Outcome) -> str:
+    if not run.finished:
+        return f"ended at request {run.requests + 1}: " + ("refused" if run.refused else run.error or "no answer")
+    if not run.refused:
+        return f"finished, {run.requests} requests"
+    return f"refused {'once' if run.refused == 1 else f'{run.refused} times'}, shortened by itself, finished"

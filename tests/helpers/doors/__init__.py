@@ -7,6 +7,9 @@ from typing import cast
 
 from unabridged_testing.adapter_contract import Door
 
+APART = {"litellm": "litellm", "litellm_completion": "litellm"}
+"""Doors whose framework can't be installed beside the others, with its name: `make versions` runs them."""
+
 
 def door_named(name: str) -> Door:
     return cast("Door", import_module(f"doors.{name}").DOOR)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import getdoc
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,26 +18,6 @@ from typer.models import CommandInfo
 
 from unabridged import __version__
 from unabridged.errors import IllegalConversation, UnabridgedError, WontFit
-from unabridged_cli.commands import (
-    archive_copy,
-    check,
-    clients,
-    compact,
-    corpus,
-    doctor,
-    evaluate,
-    explain,
-    forget,
-    hook,
-    inspector,
-    measure,
-    pins,
-    records,
-    restore,
-    serve,
-    sessions,
-    watch,
-)
 from unabridged_cli.screen import fail
 
 EXIT_CODES = {
@@ -52,6 +34,30 @@ ENTRY_POINT_GROUP = "unabridged.commands"
 """The group of entry points by which other distributions add a command: each names a click command."""
 EXTERNAL_COMMAND_PACKAGES = {"gateway": "unabridged[gateway]"}
 """Commands of other distributions, and what installs them."""
+
+
+class _CommandRow(NamedTuple):
+    """A command that is not imported yet: its panel in the help, its function as MODULE.NAME, and an example."""
+
+    panel: str
+    function: str
+    example: str
+
+
+class _CommandTable(UserDict[str, Any]):
+    """Commands by name, each imported when it is asked for, so that none waits for what the others need."""
+
+    def __getitem__(self, key: str) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(found, _CommandRow):
+            module, name = found.function.split(".")
+            function = getattr(import_module(f"unabridged_cli.commands.{module}"), name)
+            found = self.data[key] = make_command(function, found.panel, found.example)
+        return found
+
+
+_TABLES: Mapping[str, _CommandTable] = {"": _CommandTable(), "corpus": _CommandTable(), "archive": _CommandTable()}
+"""The commands of the program and of each of its groups."""
 
 
 class _UntypedFlagsMixin:
@@ -71,7 +77,16 @@ class _Command(_UntypedFlagsMixin, TyperCommand):
 
 
 class _Group(_UntypedFlagsMixin, TyperGroup):
-    """A command that has commands of its own."""
+    """A command that has commands of its own: those of its table."""
+
+    def __init__(self, *, name: str, commands: Mapping[str, Any], **options: Any) -> None:
+        super().__init__(name=name, **options)
+        self.commands: MutableMapping[str, Any] = _TABLES[name]
+        self.commands.update(commands)
+
+    def list_commands(self, _: Any) -> list[str]:
+        """Return the names of its commands, without importing them."""
+        return list(self.commands)
 
 
 class _ProgramGroup(_Group):
@@ -124,86 +139,84 @@ def _accept_global_options(
     """Keep an agent's conversation inside its model's window, and lose nothing on the way."""
 
 
-def _add_commands(panel: str, *commands: tuple[Callable[..., None], str], group: typer.Typer | None = None) -> None:
-    """Register commands with typer, each with an example from which its name is read.
-
-    The example of a command in a group begins with the program's and the group's names.
-    """
-    for command, example in commands:
-        name = example.split()[1 if group is None else 2]
-        (app if group is None else group).command(name, **_build_help_options(command, panel, example))(command)
+def _add_commands(panel: str, *commands: tuple[str, str]) -> None:
+    """Add commands to the program or to a group: the function of each, and an example from which its name is read."""
+    for function, example in commands:
+        group, name = _read_name(example)
+        _TABLES[group][name] = _CommandRow(panel, function, example)
 
 
-def _build_help_options(command: Callable[..., None], panel: str, example: str) -> dict[str, Any]:
-    """Return the keyword arguments with which typer shows a command in the help: text, example, panel."""
-    paragraphs = "\n\n".join(" ".join(text.split()) for text in (getdoc(command) or "").split("\n\n"))
-    return {"cls": _Command, "help": paragraphs, "epilog": f"Example: {example}", "rich_help_panel": panel}
+def _read_name(example: str) -> tuple[str, str]:
+    """Return the group of the example's command, which is empty for most, and its name."""
+    _, first, *rest = example.split()
+    return (first, rest[0]) if first in _TABLES else ("", first)
 
 
 def make_command(command: Callable[..., None], panel: str, example: str) -> Any:
     """Return a function with typer's annotations as a command that an entry point of `unabridged.commands` may name."""
-    info = CommandInfo(name=example.split()[1], callback=command, **_build_help_options(command, panel, example))
+    text = "\n\n".join(" ".join(text.split()) for text in (getdoc(command) or "").split("\n\n"))
+    shown: dict[str, Any] = {"help": text, "epilog": f"Example: {example}", "rich_help_panel": panel}
+    info = CommandInfo(name=_read_name(example)[1], cls=_Command, callback=command, **shown)
     return get_command_from_info(info, pretty_exceptions_short=False, rich_markup_mode="rich")
 
 
-def _add_group(name: str, panel: str, promise: str) -> typer.Typer:
-    """Create a command group, add it to the program, and return it."""
+def _add_group(name: str, panel: str, promise: str) -> None:
+    """Add a command group to the program; its commands are those of its table."""
     group = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode="rich", help=promise)
     app.add_typer(group, name=name, rich_help_panel=panel)
-    return group
 
 
+_add_group("corpus", "Session files", "Many sessions at once, on this machine or on a Ray cluster.")
+_add_group("archive", "The record", "Whole archives: one copied into another, a bucket swept.")
 _add_commands(
     "Session files",
-    (compact.compact, "unabridged compact session.json --window 32k -o shorter.json"),
-    (explain.explain, "unabridged explain session.json --window 32k"),
-    (measure.measure, "unabridged measure session.jsonl --model claude-opus-5-5"),
-    (check.check, "unabridged check session.jsonl --repair -o mended.jsonl"),
-    (watch.watch, "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
-    (evaluate.evaluate, "unabridged eval sessions/ --budget 1k,3k --plot recall.svg"),
+    ("compact.compact", "unabridged compact session.json --window 32k -o shorter.json"),
+    ("explain.explain", "unabridged explain session.json --window 32k"),
+    ("measure.measure", "unabridged measure session.jsonl --model claude-opus-5-5"),
+    ("check.check", "unabridged check session.jsonl --repair -o mended.jsonl"),
+    ("watch.watch", "unabridged watch ~/.claude/projects/my-project/session.jsonl"),
+    ("evaluate.evaluate", "unabridged eval sessions/ --budget 1k,3k --plot recall.svg"),
 )
 _add_commands(
     "Over a whole corpus",
-    (corpus.compact, "unabridged corpus compact sessions/ shorter/ --window 32k --jobs 8"),
-    (corpus.check, "unabridged corpus check 'sessions/**/*.jsonl' checked/"),
-    (corpus.repair, "unabridged corpus repair sessions/ mended/"),
-    (corpus.measure, "unabridged corpus measure sessions.parquet measured/"),
-    (corpus.evaluate, "unabridged corpus eval sessions/ scores/ --budget 1k --arm unabridged"),
-    group=_add_group("corpus", "Session files", "Many sessions at once, on this machine or on a Ray cluster."),
+    ("corpus.compact", "unabridged corpus compact sessions/ shorter/ --window 32k --jobs 8"),
+    ("corpus.check", "unabridged corpus check 'sessions/**/*.jsonl' checked/"),
+    ("corpus.repair", "unabridged corpus repair sessions/ mended/"),
+    ("corpus.measure", "unabridged corpus measure sessions.parquet measured/"),
+    ("corpus.evaluate", "unabridged corpus eval sessions/ scores/ --budget 1k --arm unabridged"),
 )
 _add_commands(
     "The record",
-    (inspector.inspect, "unabridged inspect --open"),
-    (records.threads, "unabridged threads --archive sqlite:///agent.db"),
-    (records.show, "unabridged show my-thread --html my-thread.html"),
-    (records.search, "unabridged search 'invoice 4711' --thread my-thread"),
-    (records.read, "unabridged read 12 --thread my-thread"),
-    (records.verify, "unabridged verify --archive sqlite:///agent.db"),
-    (pins.pin, "unabridged pin 'Never push to main.' --thread my-thread"),
-    (pins.unpin, "unabridged unpin 'Never push to main.' --thread my-thread"),
-    (pins.pins, "unabridged pins --thread my-thread"),
-    (restore.replay, "unabridged replay shorter.json -o whole.json"),
-    (restore.undo, "unabridged undo shorter.json -o before.json"),
-    (restore.export, "unabridged export my-thread --as text -o my-thread.txt"),
-    (forget.forget, "unabridged forget --namespace tenant-7 --older-than 30d"),
-    (forget.prune, "unabridged prune --older-than 90d"),
+    ("inspector.inspect", "unabridged inspect --open"),
+    ("records.threads", "unabridged threads --archive sqlite:///agent.db"),
+    ("records.show", "unabridged show my-thread --html my-thread.html"),
+    ("records.search", "unabridged search 'invoice 4711' --thread my-thread"),
+    ("records.read", "unabridged read 12 --thread my-thread"),
+    ("records.verify", "unabridged verify --archive sqlite:///agent.db"),
+    ("pins.pin", "unabridged pin 'Never push to main.' --thread my-thread"),
+    ("pins.unpin", "unabridged unpin 'Never push to main.' --thread my-thread"),
+    ("pins.pins", "unabridged pins --thread my-thread"),
+    ("restore.replay", "unabridged replay shorter.json -o whole.json"),
+    ("restore.undo", "unabridged undo shorter.json -o before.json"),
+    ("restore.export", "unabridged export my-thread --as text -o my-thread.txt"),
+    ("forget.forget", "unabridged forget --namespace tenant-7 --older-than 30d"),
+    ("forget.prune", "unabridged prune --older-than 90d"),
 )
 _add_commands(
     "Whole archives",
-    (archive_copy.copy, "unabridged archive copy sqlite:///agent.db postgresql://user@host/database"),
-    (archive_copy.sweep, "unabridged archive sweep --archive 'sqlite:///agent.db?bodies=s3://bucket/prefix'"),
-    group=_add_group("archive", "The record", "Whole archives: one copied into another, a bucket swept."),
+    ("archive_copy.copy", "unabridged archive copy sqlite:///agent.db postgresql://user@host/database"),
+    ("archive_copy.sweep", "unabridged archive sweep --archive 'sqlite:///agent.db?bodies=s3://bucket/prefix'"),
 )
 _add_commands(
     "Coding agents",
-    (clients.install, "unabridged install claude-code --dry-run"),
-    (clients.uninstall, "unabridged uninstall codex"),
-    (clients.status, "unabridged status"),
-    (doctor.doctor, "unabridged doctor claude-code"),
-    (hook.hook, "unabridged hook < event.json"),
-    (sessions.sessions, "unabridged sessions claude-code --project ."),
+    ("clients.install", "unabridged install claude-code --dry-run"),
+    ("clients.uninstall", "unabridged uninstall codex"),
+    ("clients.status", "unabridged status"),
+    ("doctor.doctor", "unabridged doctor claude-code"),
+    ("hook.hook", "unabridged hook < event.json"),
+    ("sessions.sessions", "unabridged sessions claude-code --project ."),
 )
-_add_commands("Serving", (serve.mcp, "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
+_add_commands("Serving", ("serve.mcp", "unabridged mcp --archive sqlite:///agent.db --thread my-thread"))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -46,6 +46,7 @@ def write(path: Path, count: int) -> Path:
 
 def environment(home: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    kept["PYTHONDONTWRITEBYTECODE"] = "1"  # on a full disk it would be half a file, and stay
     return {**kept, "HOME": str(home), "UNABRIDGED_ARCHIVE": f"sqlite:///{home / 'archive.db'}"}
 
 

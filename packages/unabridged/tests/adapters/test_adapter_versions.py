@@ -26,6 +26,7 @@ MODULES = {
     "claude-agent-sdk": "claude_agent_sdk",
     "google-adk": "google.adk",
     "langchain": "langchain",
+    "litellm": "litellm",
     "openai-agents": "agents",
     "pydantic-ai": "pydantic_ai",
     "strands": "strands",

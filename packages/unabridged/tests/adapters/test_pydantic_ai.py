@@ -167,7 +167,7 @@ def test_pins_reach_a_provider_as_the_users_words_and_the_past_as_history() -> N
     mapping: Any = claude._map_message  # noqa: SLF001 - what goes over the wire
     _, wire = asyncio.run(mapping(messages, parameters, ModelSettings()))
     blocks = [block["text"] for block in wire[0]["content"] if block["type"] == "text"]
-    told = [text for text in blocks if "<conversation_summary>" in text]
+    told = [text for text in blocks if "conversation_summary>" in text]
     assert told
     assert any(RULE in text for text in blocks if text not in told)
     assert not any(RULE in text for text in told)

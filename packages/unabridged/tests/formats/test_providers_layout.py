@@ -16,14 +16,15 @@ NAMES = {*FORMATS, *PROVIDERS, "openai", "google"}
 THEIR_PLACES = (
     "unabridged/formats",
     "unabridged/asking",
+    "unabridged/adapters/sdk/native_model.py",
     "unabridged/sessions",
     "unabridged_cli/clients/hook/transcript.py",
     "unabridged/adapters/claude_agent_sdk/store.py",
     "unabridged_gateway",
     "unabridged/tokens/models.py",
 )
-"""The formats, the clients that ask a provider's model, the files and stores of other programs, what speaks
-the providers' protocols to their clients, the table of models."""
+"""The formats, the clients that ask a provider's model, also one of an SDK, the files and stores of other
+programs, what speaks the providers' protocols to their clients, the table of models."""
 
 
 def named_in(source: str) -> list[tuple[int, str]]:

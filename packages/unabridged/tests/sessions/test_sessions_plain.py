@@ -162,7 +162,7 @@ try:
 except SessionFileError as error:
     print(error)
 """
-    run = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-B", "-c", child], capture_output=True, text=True, check=True)
     assert run.stdout == f"can't write {tmp_path / 'out.jsonl'}: file too large; nothing was written\n"
     assert list(tmp_path.iterdir()) == []
 

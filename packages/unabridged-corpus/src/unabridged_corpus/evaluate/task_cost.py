@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from unabridged.authorship import assign_origins
-from unabridged.formats import get_format
+from unabridged.formats import OpenAIChat
 from unabridged.messages import Call, View
 from unabridged.recall.tools import SEARCH_TOOL
 from unabridged.settings import Prices
@@ -189,7 +189,7 @@ def find_model_calls(views: Sequence[View]) -> list[tuple[int, int]]:
 
 def measure_messages(messages: Sequence[Any], count: CountFunction) -> list[MeasuredMessage]:
     """Return Chat Completions messages, each read and measured."""
-    read = get_format("openai-chat").read
+    read = OpenAIChat().read
     views = assign_origins([read(message) for message in messages])
     return [
         MeasuredMessage(message, view, FRAME_TOKENS + count(view.whole_text()))

@@ -8,6 +8,7 @@ from typing import Any
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
 from unabridged.errors import WontFit
+from unabridged.formats import OpenAIChat
 from unabridged.messages import View
 from unabridged.recall.tools import SEARCH_TOOL
 from unabridged.settings import Settings, resolve_limits
@@ -54,10 +55,10 @@ class CompactorSystem:
 
     def __init__(self, window: int, count: CountFunction, model: Any = None, *, recall: bool = False) -> None:
         archive, exact = MemoryArchive(), has_exact_tokenizer()
-        where: dict[str, Any] = {"archive": archive, "namespace": _THREAD, "format": "openai-chat"}
+        where: dict[str, Any] = {"archive": archive, "namespace": _THREAD, "format": OpenAIChat.name}
         self._compactor = Compactor(model, agent=AGENT, exact=exact, window=window, **where)
         self._window, self._count = window, count
-        self._tools = self._compactor.tools(thread=_THREAD).schemas("openai-chat") if recall else None
+        self._tools = self._compactor.tools(thread=_THREAD).schemas(OpenAIChat.name) if recall else None
         self.recall = TaskRecall(measure_schemas(self._tools, count), self._search) if recall else None
         self._messages: list[Any] = []
         self._known: dict[int, MeasuredMessage] = {}

@@ -108,7 +108,7 @@ def to_plain_dict(message: Any) -> dict[str, Any]:
 def begins_with_compaction(messages: Sequence[Any]) -> bool:
     """Return whether a provider's own compaction stands first in the list, behind system messages."""
     for message in messages:
-        if get(message, "role") not in {"system", "developer"}:
+        if get(message, "role") not in ("system", "developer"):  # a role may be any value
             content = get(message, "content")
             kind = get(content[0] if content and isinstance(content, list) else message, "type")
             return bool(kind == "compaction")

@@ -61,13 +61,17 @@ class History:
         """Return whether the provider compacts by itself."""
         return self._keywords.get("model") is AGENT_MODEL
 
-    def request(self, endpoint: Endpoint, body: Body, own: Any = None) -> Request:
-        """Return the request as the engine sees it; what is sent is remembered. `own` asks the model that it names."""
+    def request(self, endpoint: Endpoint, body: Body, own: Any = None, namespace: Name | None = None) -> Request:
+        """Return the request as the engine sees it. `own` asks the model that it names.
+
+        What is sent is remembered, unless it belongs to another `namespace`.
+        """
         tools = endpoint.read_schemas(body)
         messages, agent = endpoint.read_messages(body), endpoint.agent(body, tools)
         beside = {"system": endpoint.read_system_prompt(body), "tools": tools, "max_tokens": endpoint.max_tokens(body)}
-        request = self._engine_for(endpoint.format).request(messages, agent, thread=self.thread, own=own, **beside)
-        remember = partial(self._remember, request.thread, request.compactor)
+        beside |= {"thread": self.thread, "namespace": namespace, "own": own}
+        request = self._engine_for(endpoint.format).request(messages, agent, **beside)
+        remember = partial(self._remember, request.thread, request.compactor) if namespace is None else None
         return replace(request, on_fitted=remember, as_host_error=_to_provider_error)
 
     def is_sent_unchanged(self, endpoint: Endpoint, body: Any) -> bool:

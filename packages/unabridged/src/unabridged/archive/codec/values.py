@@ -206,7 +206,7 @@ def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
     """
     known = type(value).__pydantic_fields__
     required = {key for key in value.__dict__ if key in known and not known[key].exclude}
-    private = value.__pydantic_private__
+    private, deleted = value.__pydantic_private__, [key for key in known if key not in value.__dict__]
     return {
         TYPE_KEY: "object",
         "class": register_class_name(type(value)),
@@ -214,6 +214,7 @@ def _write_model(value: Any, place: str, ancestors: Ancestors) -> Any:
         "extra": to_json(value.__pydantic_extra__, f"{place}.__pydantic_extra__", ancestors),
         "private": None if private is None else _write_attributes(private, place, ancestors),
         "set": to_json(value.__pydantic_fields_set__, f"{place}.model_fields_set", ancestors),
+        **({"deleted": deleted} if deleted else {}),  # LiteLLM deletes the fields of a message that are None
     }
 
 
@@ -236,16 +237,19 @@ def _write_attributes(
 
 def _read_object(value: Mapping[str, Any]) -> Any:
     fields = {key: from_json(item) for key, item in value["fields"].items()}
-    extra, private, fields_set = (from_json(value.get(key)) for key in ("extra", "private", "set"))
+    extra, private, fields_set, deleted = (from_json(value.get(key)) for key in ("extra", "private", "set", "deleted"))
     if (kind := find_class(value["class"])) is not None:
-        instance = _make_object(kind, fields, extra, private, fields_set)
+        without = deleted if isinstance(deleted, list) else ()
+        instance = _make_object(kind, fields, extra, private, fields_set, deleted=without)
         if instance is not _MISSING:
             return instance
         report_substitute(value["class"], "plain data")  # the installed class has other fields, or is none of data
     return fields | extra if isinstance(extra, dict) else fields
 
 
-def _make_object(kind: Any, fields: dict[str, Any], extra: Any, private: Any, fields_set: Any) -> Any:
+def _make_object(
+    kind: Any, fields: dict[str, Any], extra: Any, private: Any, fields_set: Any, *, deleted: Collection[Any]
+) -> Any:
     """Return an object of the class with these fields, none of its code run; `_MISSING` if it is no class of data."""
     if hasattr(kind, "__del__"):  # code that would run all the same, once the object goes
         return _MISSING
@@ -255,7 +259,8 @@ def _make_object(kind: Any, fields: dict[str, Any], extra: Any, private: Any, fi
             return _MISSING
         for name, field in kind.__pydantic_fields__.items():
             # A field that is newer than what is stored: its default, where that is a value.
-            if name not in fields and not field.is_required() and not field.default_factory and name not in fields_set:
+            is_stored = name in fields or name in fields_set or name in deleted
+            if not is_stored and not field.is_required() and not field.default_factory:
                 fields[name] = copy.copy(field.default)
         state = dict(zip(_MODEL_STATE, (fields, extra, private, fields_set), strict=True))
     elif (names := _field_names(kind)) is None or not fields.keys() <= set(names):
