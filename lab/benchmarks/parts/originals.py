@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.bench import Bench
+from benchmarks.bench import WINDOW, Bench
 from benchmarks.figures import figure, percent, table
 from benchmarks.parts import Section
-from benchmarks.parts.needs import jobs
 
 
 def measure(bench: Bench) -> dict[str, Any]:
-    """Measure, at the end of every replay in every window, the share of such messages."""
-    wanted = jobs(bench)
-    done = bench.replays("replays", list(wanted.values()))
+    """Measure, at the end of every replay, the share of such messages."""
+    jobs = {arm: bench.job(arm) for arm in bench.compared}
+    done = bench.replays("replays", list(jobs.values()))
     rows = []
-    for arm in bench.compared:
-        runs = [run for (name, _), job in wanted.items() if name == arm for run in done[job] if run.get("back")]
-        gone = [run for run in runs if run["back"][1]]
-        shares: dict[str, list[float]] = {}
-        for run in gone:
-            back, of = run["back"]
-            shares.setdefault(run["name"], []).append(back / of)  # a conversation counts once, whatever the windows
-        means = [sum(same) / len(same) for same in shares.values()]
-        rows.append({"arm": arm, "back": figure(means), "gone": sum(run["back"][1] for run in gone)})
+    for arm, job in jobs.items():
+        counts = [run["back"] for run in done[job] if run.get("back") and run["back"][1]]
+        gone = sum(count[1] for count in counts)
+        rows.append({"arm": arm, "back": figure(back / of for back, of in counts), "gone": gone})
     return {"rows": rows}
 
 
@@ -33,7 +27,8 @@ def section(result: dict[str, Any]) -> Section:
     text = f"""At the end of each run, of the messages that no longer stand in the request as they were, the share that
 what the arm keeps gives back exactly: our archive by `replay`, a session or a state that keeps all messages, or the
 caller's own list where the arm only chooses from it. Counted is what each keeps in its default set-up, as it is driven
-here. A checkpointer of LangGraph, a session manager of Strands or a store of the caller's may keep more.
+here. A checkpointer of LangGraph, a session manager of Strands or a store of the caller's may keep more. Window:
+{WINDOW:,} tokens.
 
 {table(["arm", "originals that can be had back", "messages that left"], rows)}"""
     return Section("Originals that can be had back", text)
