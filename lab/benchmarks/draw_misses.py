@@ -22,6 +22,7 @@ from benchmarks.bench import Bench, Job, start_of
 from benchmarks.driver import Process
 from benchmarks.parts.tasks import WINDOWS
 from benchmarks.tasks import replay_one
+from unabridged_corpus.evaluate.score import join_argument_values
 from unabridged_corpus.evaluate.task_cost import MeasuredMessage, Miss
 
 QUESTION = "Would the agent have had to fetch this again?"
@@ -85,6 +86,7 @@ def describe(number: int, one: data.Recorded, miss: Miss) -> str:
     words = dict.fromkeys(re.findall(r"\w{3,}", lines))
     shown = "\n".join(message.folded for message in miss.request)
     gone = [word for word in words if word not in shown]
+    said = "\n".join([call.text, *(f"{it.name}\n{join_argument_values(it.arguments)}" for it in call.calls)])
     asked = source.asked if isinstance(source.asked, str) else f"{source.asked.name} {source.asked.arguments}"
     return f"""# Miss {number}
 
@@ -98,7 +100,7 @@ Of their {len(words)} words, the request lacks {len(gone)}: {", ".join(gone[:40]
 
 ## The call (message {need.place} of the recording)
 
-{fenced(around(call.whole_text(), need.line))}
+{fenced(around(said, need.line))}
 
 ## The source: what was asked (message {source.place - 1} or before)
 
