@@ -32,6 +32,7 @@ SOURCES = (
         "pi's fixtures",
         "badlogic/pi-mono",
     ),
+    ("coding_compactions", "coding sessions up to a compaction of their own", "Entire's transcripts", "entireio/cli"),
     ("service_tools", "an airline's service desk", "tau-bench's trajectories", "sierra-research/tau-bench"),
     ("long_chat_qa", "months of chat, questions and evidence (CC BY-NC 4.0)", "LoCoMo", "snap-research/locomo"),
 )
@@ -147,9 +148,10 @@ those that can be had back exactly. *Check*: processor time of a call below the 
 *compaction*: of a call that compacts. *Turns that wait*: for a summary, which is the wait that a user sees. *Names
 still in context*: of the files and names that the next calls use, the share in the request, in a
 {WINDOW // 1000}k window. What each means exactly, with intervals, is below.
-**ours** is the default, which asks no model and changes nothing below the trigger; *clearing early* clears old tool
-results there (`Clear(payback=True)`); the other two write their summaries with a model, at the turn that needs one or
-before, in the background. Peers are triggered at 85 % of the window, like ours.
+**ours** is the default, which asks no model and changes nothing below the trigger. *Clearing early* clears old tool
+results there (`Clear(payback=True)`). *With a model* and *in the background* write their summaries with a model, at the
+turn that needs one or before it. *With recall tools* the agent can search and read what left the context.
+Peers are triggered at 85 % of the window, like ours.
 
 {losses(found, figures)}
 

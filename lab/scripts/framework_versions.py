@@ -44,8 +44,10 @@ class Framework:
     extra: str = ""
     also: tuple[str, ...] = ()
     tried: str = ""
-    tests: tuple[str, ...] = ()
-    """Tests that run nowhere else: the framework can't be installed beside the others."""
+    tests: str = ""
+    """The file of tests that run nowhere else: the framework can't be installed beside the others."""
+    server: tuple[str, ...] = ()
+    """What these install besides, to start a server of the framework's."""
 
 
 FRAMEWORKS = {
@@ -57,7 +59,14 @@ FRAMEWORKS = {
     "openai-agents": Framework("openai-agents", ("openai_agents",), "openai-agents"),
     "strands": Framework("strands-agents", ("strands",), "strands"),
     "google-adk": Framework("google-adk", ("google_adk",), "google-adk"),
-    "litellm": Framework("litellm", ("litellm", "litellm_completion"), "litellm", ("mcp",), tests=("test_litellm.py",)),
+    "litellm": Framework(
+        "litellm",
+        ("litellm", "litellm_completion"),
+        "litellm",
+        ("mcp",),
+        tests="test_litellm.py",
+        server=("litellm[proxy]",),
+    ),
     "claude-agent-sdk": Framework("claude-agent-sdk", (), "claude-agent-sdk"),
     "openai": Framework("openai", ("sdk",), tried="2.0.0"),
     "anthropic": Framework("anthropic", ("sdk_messages",), also=("openai",), tried="2.0.0"),  # doors share a module
@@ -127,6 +136,7 @@ def attempt(name: str, wanted: str, folder: Path) -> Row:
         said = dist.run(folder, environment.python, __file__, "--inside", name).splitlines()[-1]
         found = json.loads(said)
         if FRAMEWORKS[name].tests and wanted == "newest":
+            environment.install("pytest", *FRAMEWORKS[name].server)
             found["checks"]["tests"] = error_of(partial(run_tests, name, environment.python, folder))
     except dist.Failed as error:
         found = {"version": shown, "checks": {"import": str(error)}}
@@ -136,8 +146,8 @@ def attempt(name: str, wanted: str, folder: Path) -> Row:
 def run_tests(name: str, python: Path, folder: Path) -> None:
     """Run the adapter's own tests, and the contract with each deliberate breakage, as `make test` does for others."""
     doors = " or ".join(f"[{door}-" for door in FRAMEWORKS[name].doors)
-    files = [TESTS / file for file in (*FRAMEWORKS[name].tests, "test_adapter_contract.py")]
-    chosen = f"test_{name} or (Broken and ({doors}))"
+    files = [TESTS / file for file in (FRAMEWORKS[name].tests, "test_adapter_contract.py")]
+    chosen = f"{files[0].stem} or (Broken and ({doors}))"
     settings = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-W", "default", "-p", "no:cacheprovider")
     os.environ["UNABRIDGED_BREAKAGES"] = "1"
     dist.run(folder, python, "-m", "pytest", *settings, "-k", chosen, *files)

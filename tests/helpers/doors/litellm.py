@@ -30,6 +30,7 @@ class ChatLoop(ResponsesLoop):
 
     wire = ChatWire
     read = "openai-chat"
+    model = "asking"  # of no family, as the format
 
     def seen(self, body: dict[str, Any]) -> dict[str, Any]:
         systems = [message["content"] for message in body["messages"] if message["role"] == "system"]

@@ -28,6 +28,7 @@ from unabridged.authorship import (
     find_rejection,
     frames,
 )
+from unabridged.errors import NotInstalled
 from unabridged.languages import language_files
 from unabridged.messages import View
 from unabridged.recall import excerpts
@@ -94,7 +95,10 @@ def of_modules() -> Iterator[Found]:
     for info in chain(*(pkgutil.walk_packages([str(path)], f"{name}.") for name, path in PACKAGES.items())):
         if info.name.endswith("__main__"):
             continue
-        module = importlib.import_module(info.name)
+        try:
+            module = importlib.import_module(info.name)
+        except NotInstalled:  # an adapter whose framework has an environment of its own: `make versions`
+            continue
         for name, value in sorted(vars(module).items()):
             if isinstance(value, re.Pattern):
                 ways = used.get(f"{info.name}.{name}", set()) - {"pattern", "groups", "flags"}
@@ -165,6 +169,7 @@ BUILDERS = {
     "unabridged.asking.overflow._compile_pattern": "stands in `_SAID`",
     "unabridged.languages.language_files._compile_phrases": "below, for every phrase",
     "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
+    "unabridged_corpus.evaluate.task_cost._fetch": "words of a line, escaped: white space alone repeats, between two",
     "unabridged_corpus.evaluate.reader.fill_prompt_part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._compile_query": "below, for a query of every kind",
     "unabridged_cli.clients.file_undo._drop_and_relink_lines": (

@@ -35,7 +35,7 @@ def test_a_file_is_locked_once_and_free_when_it_is_closed(
 ) -> None:
     windows = Windows(impatient=2)
     module = SimpleNamespace(LK_LOCK="wait", LK_NBLCK="try", locking=windows.locking)
-    monkeypatch.setitem(sys.modules, "msvcrt", module)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "msvcrt", module)
     first, second = (os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT) for _ in range(2))
     monkeypatch.setattr(sys, "platform", system)
     assert lock_descriptor(first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from unabridged import Compactor, Settings
 from unabridged.languages import get_labels
 from unabridged.messages import Media, View
 from unabridged.settings import resolve_limits
+from unabridged.summary.action_lines import TIMES_SIGN
 from unabridged.summary.gather import gather_ledger, merge_ledgers
 from unabridged.summary.layout import render_within_budget
 from unabridged.summary.ledger import PersonMessage
@@ -98,6 +99,32 @@ def test_every_message_is_quoted_byte_for_byte_with_its_number_where_there_is_ro
         assert all(line.startswith(f"- [{turn}] user:") for turn, line in quoted.lines.items())
         assert [text_in(line) for line in quoted.lines.values()] == texts
         assert quoted.dropped == 0
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=1, max_size=14),
+    ROOMS,
+    st.sampled_from([quote_all_messages, quote_newest_messages]),
+)
+def test_every_message_is_quoted_or_stands_in_a_gap_that_says_how_many(
+    sizes: list[int], room: int, choose: Callable[..., Quotations]
+) -> None:
+    people = said(sizes)
+    quoted = choose(people, room, count, WORDS)
+    gaps = [re.fullmatch(rf"  … \[(\d+)(?:-(\d+))?\] user {TIMES_SIGN}(\d+)", line) for line in quoted.gaps.values()]
+    assert all(gaps)
+    inside = [
+        [message.turn for message in people if int(gap[1]) <= message.turn <= int(gap[2] or gap[1])]
+        for gap in gaps
+        if gap
+    ]
+    assert [len(turns) for turns in inside] == [int(gap[3]) for gap in gaps if gap]
+    assert sorted([*quoted.lines, *(turn for turns in inside for turn in turns)]) == [
+        message.turn for message in people
+    ]
+    assert quoted.dropped == sum(map(len, inside))
+    numbers = [int(number) for number in re.findall(r"^(?:- |  … )\[(\d+)", quoted.render_lines(), re.MULTILINE)]
+    assert numbers == sorted(numbers)
 
 
 @given(PEOPLE, ROOMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,13 +11,15 @@ import pytest
 from cli_case import DESK, SESSION
 from conversations import chat_round, long_chat, user
 from engine_case import texts
-from ledger_case import people_in
+from ledger_case import count, people_in, person, round_of
 from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.errors import SettingsError
 from unabridged.languages import get_labels
 from unabridged.settings import OPTIONAL_SECTIONS as SECTIONS
+from unabridged.summary.gather import gather_ledger
 from unabridged.summary.layout import DROP_ORDER, LAYOUT, SECTION_ORDER
+from unabridged.summary.sections import Sections
 from unabridged_testing import ScriptedModel
 
 HEADINGS = {name: get_labels("en")[name].partition(" (")[0] for name in SECTIONS}
@@ -146,3 +149,16 @@ def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
     assert sorted(SECTION_ORDER) == sorted(row.name for row in rows)
     assert sorted(DROP_ORDER) == sorted([*SECTION_ORDER, "newest"])
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)
+
+
+@pytest.mark.parametrize("room", [0, 20, 60, 200, 2_000])
+def test_files_that_find_no_place_are_counted_where_they_would_stand(room: int) -> None:
+    edited = [f"src/part_{number}.py" for number in range(12)]
+    views = [view for path in edited for view in round_of("edit_file", "ok", path=path, new_text="x")]
+    written = Sections(gather_ledger([person("Edit all of them."), *views]), count).files(room)
+    found = re.search(r"- edited: (.+)", written)
+    listed = found[1].split(", ") if found else []
+    more = [int(name[1:]) for name in listed if name.startswith("+")]
+    assert bool(listed) == (room >= 20)
+    if listed:
+        assert len(listed) - len(more) + sum(more) == len(edited)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -36,15 +37,27 @@ def check_long_chain(door: Door, folder: Path) -> None:
 
 
 def check_parallel_calls(door: Door, folder: Path) -> None:
-    """Check that rounds of three calls at once stay whole, and that a long system prompt is counted."""
-    system = "You read reports. " + "Be exact, be brief, and name your sources. " * 150
-    with ScenarioCase(door, folder, make_working_script(18, at_once=3), system=system, reports=False) as case:
+    """Check that rounds of three calls at once stay whole, and that a long system prompt and many tools are counted."""
+    rule = "Be exact, be brief, and name your sources. "
+    system = "You read reports. " + rule * 40
+    tools = {"work": work, **{f"read_page_{i}": _make_tool(f"read_page_{i}", rule * 20) for i in range(5)}}
+    script = make_working_script(18, at_once=3)
+    with ScenarioCase(door, folder, script, system=system, tools=tools, reports=False) as case:
         assert case.say(TASK) == DONE
         case.assert_requests(7)
         for i, seen in enumerate(case.model.seen[1:]):
             assert sorted(find_newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
         case.assert_compacted_except(TASK)
         assert case.list_replayed_calls() == [f"work {i}" for i in range(18)]
+
+
+def _make_tool(name: str, description: str) -> Callable[..., str]:
+    def read_page(number: int) -> str:
+        return f"page {number}"
+
+    read_page.__name__ = read_page.__qualname__ = name
+    read_page.__doc__ = description
+    return read_page
 
 
 def check_pending_approval(door: Door, folder: Path) -> None:

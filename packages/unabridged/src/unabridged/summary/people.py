@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 from unabridged.authorship import remove_host_words
 from unabridged.authorship.host_words import is_host_text
 from unabridged.messages import Media, View
+from unabridged.summary.action_lines import TIMES_SIGN
 from unabridged.summary.ledger import Action, PersonMessage
 from unabridged.text_tools import (
     Count,
@@ -124,10 +127,17 @@ def describe_attachment(media: Media, turn: int) -> str:
 
 
 class Quotations(NamedTuple):
-    """The quotations by the number of their message, and how many messages found no place."""
+    """The quotations by the number of their message, how many messages found no place, and a line for each gap."""
 
     lines: Mapping[int, str]
     dropped: int = 0
+    gaps: Mapping[int, str] = MappingProxyType({})
+
+    def render_lines(self) -> str:
+        """Return the quotations in order, with a line wherever messages are left out."""
+        return "\n".join(
+            text for _, text in sorted((*self.gaps.items(), *self.lines.items()), key=lambda line: line[0])
+        )
 
 
 def quote_all_messages(
@@ -228,7 +238,16 @@ class _QuotationLines:
         for i in sorted(caps):  # several calls of one message may have been rejected
             turn, line = self._people[i].turn, self._write_line(i, caps[i])
             lines[turn] = f"{lines[turn]}\n{line}" if turn in lines else line
-        return Quotations(lines, sum(message.times for i, message in enumerate(self._people) if i not in caps))
+        gaps = [list(group) for dropped, group in groupby(range(len(self._people)), lambda i: i not in caps) if dropped]
+        dropped = sum(self._people[i].times for gap in gaps for i in gap)
+        return Quotations(lines, dropped, {self._people[gap[0]].turn: self._describe_gap(gap) for gap in gaps})
+
+    def _describe_gap(self, places: Sequence[int]) -> str:
+        """Return a line that says how many messages are left out here."""
+        left_out = [self._people[i] for i in places]
+        turns = dict.fromkeys((left_out[0].turn, max(left_out[-1].turn, left_out[-1].last)))
+        times = sum(message.times for message in left_out)
+        return f"  \u2026 [{'-'.join(map(str, turns))}] {self._words['user']} {TIMES_SIGN}{times}"
 
     def _write_line(self, index: int, cap: int) -> str:
         text = self._people[index].text

@@ -6,6 +6,7 @@ quotation marks, indented, or as a list.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import zip_longest
 
@@ -24,6 +25,8 @@ _LINE_CHARACTERS = 120
 """Characters of a check, and of how it ended."""
 _DEED_ORDER: tuple[Deed, ...] = ("create", "change", "delete", "move", "mention", "attach", "read")
 """What is said of a file, the first of these that happened to it."""
+_DEED_TOKENS = 6
+"""Tokens of what stands around the files of one kind, the number of those left out too."""
 _CHANGING_DEEDS = frozenset({"create", "change", "delete", "move", "attach"})
 """What is listed of files beside a model's prose."""
 
@@ -71,7 +74,7 @@ class Sections:
 
     def people(self, _room: int = 0) -> str:
         """Return people's words, in order."""
-        return "\n".join(self.quoted.lines.values())
+        return self.quoted.render_lines()
 
     def rules(self, room: int) -> str:
         """Return the rules that a model picked out, the newest first in what finds a place."""
@@ -121,7 +124,7 @@ class Sections:
 
         Beside prose only changed ones, and only where it names less than half of them.
         """
-        groups, left = dict[Deed, list[str]](), room
+        groups, missing, left = dict[Deed, list[str]](), Counter[Deed](), room
         files = sorted(self._ledger.files, key=lambda file: -rank_file(file, self._ledger.end))
         files = [file for file in files if file.deeds]
         if self.prose:
@@ -134,12 +137,15 @@ class Sections:
                 continue
             often = f" {TIMES_SIGN}{deeds[deed]}" if deed == "change" and deeds[deed] > 1 else ""
             text = neutralise_markup(abbreviate_root(file.path, self._root)) + often
-            cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + 3)
+            cost = self._count(text) + 1 + (0 if deed in groups else self._count(self._labels[deed]) + _DEED_TOKENS)
             if cost > left:
-                self._left_out["files"] = self._left_out.get("files", 0) + 1
+                missing[deed] += 1
                 continue
             groups.setdefault(deed, []).append(text)
             left -= cost
+        self._left_out["files"] = missing.total()
+        for deed in groups.keys() & missing.keys():
+            groups[deed].append(f"+{missing[deed]}")
         return "\n".join(f"- {self._labels[deed]}: {', '.join(groups[deed])}" for deed in _DEED_ORDER if deed in groups)
 
     def names(self, room: int) -> str:

@@ -40,7 +40,7 @@ _FIRST_RANK, _LATER_RANK = -2e9, -1e9
 """Ranks below which a moment tells where it stood, and below which it is a closing word."""
 _LAST_ACTIONS = 3
 """The last actions, which like the assistant's last words tell where it stood: a little of them first, the latest."""
-_LISTED_IN_GAPS, _NAMES_IN_GAP = CHANGING_DEEDS | {"failed", "retold"}, 4
+_LISTED_IN_GAPS, _NAMES_IN_GAP = CHANGING_DEEDS | {"failed", "retold", "user"}, 4
 """What a gap tells of, and how many files it names."""
 _GAP_TOKENS = 3
 """Tokens set aside for a gap."""
