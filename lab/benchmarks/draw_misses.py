@@ -2,9 +2,9 @@
 
     python -m benchmarks.draw_misses --data FOLDER --out FOLDER [--count 30] [--seed 0]
 
-Each file shows a call, the source of a line that it copies, and the request that lacked the line, shortened, without
-the name of the arm. `key.json` has the names. Drawn are arms, windows and conversations with equal chances, then one
-miss of that run; of runs that were refused, those before the refusal.
+Each file shows a call, the source of lines that it copies, and the request that lacked them, shortened, without the
+name of the arm. `key.json` has the names. Drawn are arms, windows and conversations with equal chances, then one fetch
+of that run; of runs that were refused, one before the refusal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
     for number, (job, one, miss) in enumerate(draw(Bench(options.data), options.count, options.seed), 1):
         name = f"{number:02}.md"
         (options.out / name).write_text(describe(number, one, miss), encoding="utf-8")
-        key[name] = {"arm": job.arm, "window": job.window, "conversation": one.name, "line": miss.need.line}
+        key[name] = {"arm": job.arm, "window": job.window, "conversation": one.name, "lines": missing(one, miss)}
         print(name, key[name])
     (options.out / "key.json").write_text(json.dumps(key, indent=1), encoding="utf-8")
 
@@ -56,36 +56,45 @@ def draw(bench: Bench, count: int, seed: int) -> Iterator[tuple[Job, data.Record
     chosen = data.chosen(bench.folder, even=False, limit=bench.limit, most=bench.most)
     runs = [(job, one) for job in jobs for one in chosen if one.task().needs]
     chance.shuffle(runs)
-    seen: set[tuple[str, int, str]] = set()
+    seen: set[tuple[str, int, int]] = set()
     for job, one in runs:
         found: list[Miss] = []
         with Process(job.peer) as process:
             replay_one(process, one, found.append, **start_of(job))
-        new = [miss for miss in found if (one.name, miss.need.place, miss.need.line) not in seen]
-        if new:
-            miss = chance.choice(new)
-            seen.add((one.name, miss.need.place, miss.need.line))
-            yield job, one, miss
+        fetches = {(one.name, miss.need.place, miss.need.source.place): miss for miss in found}
+        if new := sorted(set(fetches) - seen):
+            drawn = chance.choice(new)
+            seen.add(drawn)
+            yield job, one, fetches[drawn]
         if len(seen) == count:
             return
+
+
+def missing(one: data.Recorded, miss: Miss) -> list[str]:
+    """Return all lines of the same source that the call copies and the request lacks."""
+    shown = "\n".join(message.folded for message in miss.request)
+    needs = (need for need in one.task().needs[miss.need.place] if need.source.place == miss.need.source.place)
+    return [need.line for need in needs if need.line not in shown]
 
 
 def describe(number: int, one: data.Recorded, miss: Miss) -> str:
     """Return a miss as a page for a reader."""
     need, source = miss.need, miss.need.source
     call = one.lines[need.place].view
-    words = dict.fromkeys(re.findall(r"\w{3,}", need.line))
+    lines = "\n".join(missing(one, miss))
+    words = dict.fromkeys(re.findall(r"\w{3,}", lines))
     shown = "\n".join(message.folded for message in miss.request)
-    there = [word for word in words if word in shown]
     gone = [word for word in words if word not in shown]
     asked = source.asked if isinstance(source.asked, str) else f"{source.asked.name} {source.asked.arguments}"
     return f"""# Miss {number}
 
 **{QUESTION}** Answer yes or no, with the reason in one sentence.
 
-The line, which the call copies: `{need.line}`
+The lines of the source that the call copies, and that stand nowhere in the request:
 
-Of its words, the request has: {", ".join(there) or "none"}. It lacks: {", ".join(gone) or "none"}.
+{fenced(lines)}
+
+Of their {len(words)} words, the request lacks {len(gone)}: {", ".join(gone[:40]) or "none"}.
 
 ## The call (message {need.place} of the recording)
 
@@ -99,7 +108,7 @@ Of its words, the request has: {", ".join(there) or "none"}. It lacks: {", ".joi
 
 {fenced(around(source.text, need.line))}
 
-## The request that was sent for the call, and lacks the line ({len(miss.request)} messages)
+## The request that was sent for the call, and lacks the lines ({len(miss.request)} messages)
 
 {fenced(request(miss.request))}
 """

@@ -21,8 +21,14 @@ PARTS = (
 PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
 FIRST, LAST = "<!-- Written by `make bench`, from here -->", "<!-- to here -->"
-SHOWN = ("ours", "pydantic-ai-harness, tiered", "langmem", "LangChain", "trim_messages")
-"""The rows of the README."""
+SHOWN = {
+    "ours": "**unabridged**, without a model",
+    "ours, with a model": "**unabridged**, with a model",
+    "pydantic-ai-harness, tiered": "pydantic-ai-harness, tiered",
+    "langmem": "langmem",
+    "LangChain": "LangChain",
+}
+"""The rows of the README, and their names there."""
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),
     ("coding_tools", "coding runs with tool calls", "mini-swe-agent's trajectories", "SWE-agent/mini-swe-agent"),
@@ -32,6 +38,7 @@ SOURCES = (
         "pi's fixtures",
         "badlogic/pi-mono",
     ),
+    ("coding_compactions", "coding sessions up to a compaction of their own", "Entire's transcripts", "entireio/cli"),
     ("service_tools", "an airline's service desk", "tau-bench's trajectories", "sierra-research/tau-bench"),
     ("long_chat_qa", "months of chat, questions and evidence (CC BY-NC 4.0)", "LoCoMo", "snap-research/locomo"),
 )
@@ -147,9 +154,10 @@ those that can be had back exactly. *Check*: processor time of a call below the 
 *compaction*: of a call that compacts. *Turns that wait*: for a summary, which is the wait that a user sees. *Names
 still in context*: of the files and names that the next calls use, the share in the request, in a
 {WINDOW // 1000}k window. What each means exactly, with intervals, is below.
-**ours** is the default, which asks no model and changes nothing below the trigger; *clearing early* clears old tool
-results there (`Clear(payback=True)`); the other two write their summaries with a model, at the turn that needs one or
-before, in the background. Peers are triggered at 85 % of the window, like ours.
+**ours** is the default, which asks no model and changes nothing below the trigger. *Clearing early* clears old tool
+results there (`Clear(payback=True)`). *With a model* and *in the background* write their summaries with a model, at the
+turn that needs one or before it. *With recall tools* the agent can search and read what left the context.
+Peers are triggered at 85 % of the window, like ours.
 
 {losses(found, figures)}
 
@@ -287,7 +295,7 @@ def short_table(found: dict[str, Any]) -> str:
         cells = [
             "no model" if name == "survived" and arm in none else text for name, text in zip(names, shown, strict=True)
         ]
-        return ["**unabridged**, without a model" if _ours(arm) else arm, *cells]
+        return [SHOWN[arm], *cells]
 
     heads = ["", *(COLUMNS[name].head for name in names)]
     peers = [arm for arm in SHOWN if not _ours(arm) and arm in figures]

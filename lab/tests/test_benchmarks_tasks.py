@@ -117,7 +117,8 @@ def test_a_miss_is_a_page_for_a_reader_without_the_name_of_the_arm(tmp_path: Pat
     job, one, miss = drawn[0]
     text = draw_misses.describe(1, one, miss)
     assert draw_misses.QUESTION in text
-    assert text.count(miss.need.line) == 3, "as the line, in the call and in the source"
+    assert text.count(miss.need.line) == 3, "as a line, in the call and in the source"
+    assert draw_misses.missing(one, miss) == [miss.need.line]
     assert job.arm == "ours" or job.arm not in text
 
 
