@@ -26,9 +26,9 @@ EXTRAS = PROJECT["optional-dependencies"]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.*"))]
 OUTSIDE = (
     "agent_framework", "aiohttp", "agents", "anthropic", "claude_agent_sdk", "cryptography", "deepagents", "google",
-    "httptools", "hypothesis", "langchain", "langchain_core", "langgraph", "mcp", "mcp_types", "msgspec", "openai",
-    "opentelemetry", "prometheus_client", "psycopg", "pyarrow", "pydantic", "pydantic_ai", "pytest", "ray", "strands",
-    "toktok", "uvicorn", "uvloop", "zstandard",
+    "httptools", "hypothesis", "langchain", "langchain_core", "langgraph", "llama_index", "mcp", "mcp_types",
+    "msgspec", "openai", "opentelemetry", "prometheus_client", "psycopg", "pyarrow", "pydantic", "pydantic_ai",
+    "pytest", "ray", "strands", "toktok", "uvicorn", "uvloop", "zstandard",
 )  # fmt: skip
 yaml: Any = pytest.importorskip("yaml")
 

@@ -31,8 +31,8 @@ UPWARD = {"unabridged.adapters.claude_agent_sdk.hooks"}
 DOORS = set[str]().union(*LAYERS[-6:]) - {"unabridged"}
 HEIGHT = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
 FRAMEWORKS = (
-    "agent_framework", "claude_agent_sdk", "deepagents", "fastapi", "httpx", "langchain", "langgraph", "openai",
-    "pydantic", "requests", "starlette", "strands",
+    "agent_framework", "claude_agent_sdk", "deepagents", "fastapi", "httpx", "langchain", "langgraph", "llama_index",
+    "openai", "pydantic", "requests", "starlette", "strands",
 )  # fmt: skip
 MAY_IMPORT = {"archive", "asking", "tokens", "recall", "telemetry"}
 """Rooms of the core that load a library of their extra where it is used: a driver, an SDK, a tokenizer."""

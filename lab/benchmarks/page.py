@@ -21,8 +21,14 @@ PARTS = (
 PAGE = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
 FIRST, LAST = "<!-- Written by `make bench`, from here -->", "<!-- to here -->"
-SHOWN = ("ours", "pydantic-ai-harness, tiered", "langmem", "LangChain", "trim_messages")
-"""The rows of the README."""
+SHOWN = {
+    "ours": "**unabridged**, without a model",
+    "ours, with a model": "**unabridged**, with a model",
+    "pydantic-ai-harness, tiered": "pydantic-ai-harness, tiered",
+    "langmem": "langmem",
+    "LangChain": "LangChain",
+}
+"""The rows of the README, and their names there."""
 SOURCES = (
     ("coding_text", "coding runs as text: actions and observations", "SWE-agent's trajectories", "SWE-agent/SWE-agent"),
     ("coding_tools", "coding runs with tool calls", "mini-swe-agent's trajectories", "SWE-agent/mini-swe-agent"),
@@ -289,7 +295,7 @@ def short_table(found: dict[str, Any]) -> str:
         cells = [
             "no model" if name == "survived" and arm in none else text for name, text in zip(names, shown, strict=True)
         ]
-        return ["**unabridged**, without a model" if _ours(arm) else arm, *cells]
+        return [SHOWN[arm], *cells]
 
     heads = ["", *(COLUMNS[name].head for name in names)]
     peers = [arm for arm in SHOWN if not _ours(arm) and arm in figures]

@@ -6,7 +6,8 @@
                    "preferred": ["K"], "how": "clear"}]}
 
 `letters` names the arm of each text, `points` has the marks of each probe, `false` counts false statements by kind,
-`seen` says whether the events were seen while the prompt was made. Readers and writers are language models.
+`seen` says whether the events were seen while the prompt was made. Readers and writers are language models. `mended`
+names the kinds of false statements that the library no longer makes: the readings stay as they were.
 """
 
 from __future__ import annotations
@@ -107,11 +108,12 @@ def section(found: dict[str, Any]) -> Section:
         for row in rows(found)
     )
     said = sentence(found)
+    mended = f"Mended since, but not read again: {', '.join(kinds)}.\n" if (kinds := found.get("mended")) else ""
     text = f"""{said[:1].upper()}{said[1:]}
 
 For each event a reader writes probes from what happened next, before seeing a text. Then each text, under a random
 letter, is marked on each probe with 0 to {found["most"]} points, and its false statements are counted.
-`lab/benchmarks/readings.json` has the points and counts.
-
+Texts by a model have the same room, and each stands for all but the newest 12 messages.
+`lab/benchmarks/readings.json` has the points and counts. {mended}
 {table(["arm", "readings", "probes answered", "false statements a reading", "of which kind", "preferred"], read)}"""
     return Section("Blind readings", text)

@@ -39,6 +39,7 @@ ALSO = {
     "otel": ["opentelemetry-sdk"],
     "pydantic-ai": ["openai"],
     "agent-framework": ["agent-framework-openai"],
+    "llama-index": ["llama-index-llms-google-genai", "openai"],
 }
 """What a smoke test needs beside its extra: a server; what an application brings."""
 SHIPPED = {"PKG-INFO", "README.md", "pyproject.toml", ".gitignore", "src"}

@@ -57,6 +57,9 @@ FRAMEWORKS = {
     "langchain": Framework("langchain", ("langchain", "langchain_async"), "langchain"),
     "pydantic-ai": Framework("pydantic-ai-slim", ("pydantic_ai",), "pydantic-ai", ("openai",)),
     "openai-agents": Framework("openai-agents", ("openai_agents",), "openai-agents"),
+    "llama-index": Framework(
+        "llama-index-core", ("llama_index",), "llama-index", ("llama-index-llms-google-genai", "openai")
+    ),
     "strands": Framework("strands-agents", ("strands",), "strands"),
     "google-adk": Framework("google-adk", ("google_adk",), "google-adk"),
     "litellm": Framework(

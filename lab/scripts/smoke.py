@@ -346,6 +346,7 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "s3": s3,
     "agent-framework": adapter("agent_framework"),
     "langchain": adapter("langchain"),
+    "llama-index": adapter("llama_index"),
     "claude-agent-sdk": claude_agent_sdk,
     "google-adk": adapter("google_adk"),
     "strands": adapter("strands"),

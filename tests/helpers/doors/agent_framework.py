@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import openai
@@ -13,6 +11,7 @@ from agent_framework import Agent, AgentSession, ChatContext, ChatMiddleware, Me
 from agent_framework import Content as Part
 from agent_framework.openai import OpenAIChatCompletionClient
 
+from doors._loop import RunningLoop
 from doors.sdk import Provider, ResponsesLoop
 from unabridged.adapters.agent_framework import CompactionMiddleware, StoredMessages
 from unabridged_testing.adapter_contract import Brain, Content, Image
@@ -62,21 +61,14 @@ class Served:
         self.api = openai.AsyncOpenAI(base_url=self.provider.url, api_key="none", max_retries=0)
         self.client = OpenAIChatCompletionClient(model=ChatLoop.model, async_client=self.api)
         self.client.function_invocation_configuration["max_iterations"] = MOST
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        self._loop = RunningLoop()
+        self.run = self._loop.run
 
     def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        self.run(self.api.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self.provider.__exit__(None, None, None)
+        if not self._loop.is_closed:
+            self.run(self.api.close())
+            self._loop.close()
+            self.provider.__exit__(None, None, None)
 
 
 class FrameworkSession:

@@ -27,6 +27,7 @@ MODULES = {
     "google-adk": "google.adk",
     "langchain": "langchain",
     "litellm": "litellm",
+    "llama-index": "llama_index",
     "openai-agents": "agents",
     "pydantic-ai": "pydantic_ai",
     "strands": "strands",

@@ -47,7 +47,7 @@ from unabridged.adapters.langchain.factories import place_in_stack
 @pytest.mark.parametrize("mode", ["messages", "updates", "values", "custom"])
 def test_nothing_of_the_summariser_is_in_the_stream(mode: Any) -> None:  # R31
     writer = summariser()
-    agent = create_agent(agent_model(60, 5_000), [work], middleware=[ours(writer)], checkpointer=InMemorySaver())
+    agent = create_agent(agent_model(24, 4_000), [work], middleware=[ours(writer)], checkpointer=InMemorySaver())
     chunks = list(agent.stream(dict(START), thread(), stream_mode=mode))
     assert writer.log.calls > 0
     if mode in {"messages", "custom"}:
@@ -58,7 +58,7 @@ def test_nothing_of_the_summariser_is_in_the_stream(mode: Any) -> None:  # R31
 
 def test_events_of_the_graph_name_the_source_of_internal_calls() -> None:
     async def events() -> list[Any]:
-        agent = create_agent(agent_model(40, 4_000), [work], middleware=[ours(summariser())])
+        agent = create_agent(agent_model(20, 4_000), [work], middleware=[ours(summariser())])
         return [event async for event in agent.astream_events(dict(START), thread(), version="v2")]
 
     found = [event for event in asyncio.run(events()) if event["event"] == "on_chat_model_end" and SECRET in str(event)]
@@ -68,7 +68,7 @@ def test_events_of_the_graph_name_the_source_of_internal_calls() -> None:
 
 def test_compactions_are_told_to_the_custom_stream_when_asked_for() -> None:  # R31
     own = ours(stream_events=True)
-    agent = create_agent(agent_model(40, 4_000), [work], middleware=[own], checkpointer=InMemorySaver())
+    agent = create_agent(agent_model(20, 4_000), [work], middleware=[own], checkpointer=InMemorySaver())
     told = list(agent.stream(dict(START), thread(), stream_mode="custom"))
     assert {event["event"] for event in told} >= {"compacting", "compacted"}
     assert all("fact3x1" not in str(event) for event in told)
@@ -85,14 +85,14 @@ class Listening(BaseCallbackHandler):
 
 
 def test_compactions_are_told_to_callbacks_when_asked_for() -> None:  # R31
-    agent = create_agent(agent_model(40, 4_000), [work], middleware=[ours(stream_events=True)])
+    agent = create_agent(agent_model(20, 4_000), [work], middleware=[ours(stream_events=True)])
     agent.invoke(dict(START), {**thread(), "callbacks": [listening := Listening()]})
     told = dict(listening.heard)
     assert (
         told["unabridged.compacted"]["receipt"]["tokens_after"]
         < told["unabridged.compacted"]["receipt"]["tokens_before"]
     )
-    agent = create_agent(agent_model(40, 4_000), [work], middleware=[ours()])
+    agent = create_agent(agent_model(20, 4_000), [work], middleware=[ours()])
     agent.invoke(dict(START), {**thread(), "callbacks": [silent := Listening()]})
     assert silent.heard == []
 
@@ -101,7 +101,7 @@ def test_what_the_provider_reports_pulls_the_trigger_earlier() -> None:  # R6, R
     def longest(times: float) -> int:
         def script(i: int, messages: list[BaseMessage]) -> Any:
             used = int(sum(map(characters, messages)) * times)
-            said = call("work", i, f"Step {i}.", number=i) if i < 60 else AIMessage("All done.")
+            said = call("work", i, f"Step {i}.", number=i) if i < 36 else AIMessage("All done.")
             usage = {"input_tokens": used, "output_tokens": 9, "total_tokens": used + 9}
             return said.model_copy(update={"usage_metadata": usage if times else None})
 
@@ -120,7 +120,7 @@ def test_defaults_follow_the_models_profile() -> None:  # R45
 
 
 def test_the_agents_own_model_is_asked_in_the_continuation_of_its_prompt() -> None:
-    model = ScriptedChat(script=working(60), model_name="gpt-5-mini", profile={"max_input_tokens": 6_000})
+    model = ScriptedChat(script=working(30), model_name="gpt-5-mini", profile={"max_input_tokens": 6_000})
     writer = ScriptedChat(script=lambda _i, _m: SAID, model_name="gpt-5-mini", checked=False)
     own = ours(writer, settings=Settings(clear=None))
     agent = create_agent(model, [work], middleware=[own], system_prompt="Be exact.", checkpointer=InMemorySaver())
@@ -143,8 +143,8 @@ class Redacting(AgentMiddleware[Any, Any, Any]):
 
 
 def test_a_redaction_outside_survives_and_so_does_the_answer() -> None:
-    script = lambda i, _: call("work", i, "Code 4711.", number=i) if i < 40 else "The code is safe."  # noqa: E731
-    model = agent_model(40, 4_000, script)
+    script = lambda i, _: call("work", i, "Code 4711.", number=i) if i < 20 else "The code is safe."  # noqa: E731
+    model = agent_model(20, 4_000, script)
     writer = summariser()
     agent = create_agent(model, [work], middleware=[Redacting(), ours(writer)], checkpointer=InMemorySaver())
     agent.invoke({"messages": [HumanMessage("My code is 4711. Work.")]}, thread())
@@ -156,7 +156,7 @@ def test_a_redaction_outside_survives_and_so_does_the_answer() -> None:
 
 
 def test_an_overflow_that_nobody_foresaw_is_recovered_from() -> None:
-    model = ScriptedChat(script=working(60), window=4_000, profile={"max_input_tokens": 60_000})
+    model = ScriptedChat(script=working(32), window=4_000, profile={"max_input_tokens": 60_000})
     own = ours()
     agent = create_agent(model, [work], middleware=[own], checkpointer=InMemorySaver())
     state = agent.invoke(dict(START), thread())
@@ -178,7 +178,7 @@ class Wordless(ScriptedChat):
 @rows("state", ["replaced", "kept"])
 @rows("later", [False, True], ids=["sync", "async"])
 def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, state: Any, later: bool) -> None:
-    model = kind(script=working(60), window=4_000, profile={"max_input_tokens": 60_000})
+    model = kind(script=working(32), window=4_000, profile={"max_input_tokens": 60_000})
     own = ours(state=state)
     agent = create_agent(model, [work], middleware=[own], checkpointer=InMemorySaver())
     if later:
@@ -191,7 +191,7 @@ def test_what_a_refusal_teaches_is_what_the_engine_learns_from_it(kind: Any, sta
     (compactor,) = own.compactors._compactors.values()  # noqa: SLF001 - one for this model: what was learned is in its limits
     assert compactor.limits.budget < 10_000
     assert max(model.log.sizes) <= 4_000
-    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 60
+    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 32
     if state == "kept":
         assert summaries(after) == 0
 
@@ -248,12 +248,12 @@ def test_another_error_of_the_model_is_passed_on() -> None:
 def test_the_run_goes_on_with_a_summariser_that_fails(broken: str) -> None:  # R33, R34
     said = lambda i: ConnectionError("down") if broken == "down" or i % 2 == 0 else SAID  # noqa: E731
     settings = Settings(retries=0, cool_down=0.0)
-    model = agent_model(80, 5_000)
+    model = agent_model(30, 5_000)
     own = ours(writer := summariser(said), settings=settings)
     agent = create_agent(model, [work], middleware=[own], checkpointer=InMemorySaver())
     state = agent.invoke(dict(START), thread())
     assert state["messages"][-1].content == "All done."
-    assert (model.log.calls, model.log.overflows) == (81, 0)
+    assert (model.log.calls, model.log.overflows) == (31, 0)
     assert writer.log.calls > 1
 
 
@@ -264,9 +264,9 @@ class Verdict(BaseModel):
 
 
 def test_structured_output_comes_through() -> None:
-    script = lambda i, _: call("work", i, number=i) if i < 40 else call("Verdict", "v", good=True)  # noqa: E731
+    script = lambda i, _: call("work", i, number=i) if i < 20 else call("Verdict", "v", good=True)  # noqa: E731
     agent = create_agent(
-        agent_model(40, 4_000, script),
+        agent_model(20, 4_000, script),
         [work],
         middleware=[ours()],
         response_format=ToolStrategy(Verdict),

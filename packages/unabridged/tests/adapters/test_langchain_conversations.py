@@ -61,8 +61,7 @@ SEARCHES = (
 )
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("state", ["replaced", "kept"])
+@pytest.mark.parametrize(("state", "later"), [("replaced", False), ("kept", True)])
 def test_a_conversation_that_begins_anew_finds_only_its_own_text(archive: Archive, state: Any, later: bool) -> None:
     saver = InMemorySaver()
     first = agent_of(looking(*SEARCHES[:1]), ours(archive=archive, state=state, **SIZE), saver)
@@ -82,13 +81,13 @@ def test_a_conversation_that_begins_anew_finds_only_its_own_text(archive: Archiv
 
 def test_all_that_left_in_many_compactions_is_found(archive: Archive) -> None:
     """The record of each compaction leads to those before it."""
-    wanted, told = (0, 20, 40), []
+    wanted, told = (0, 10, 20), []
 
     def script(i: int, messages: list[BaseMessage]) -> Any:
-        if i < 60:
-            return call("work", i, f"Step {i}.", number=i, size=40)
+        if i < 30:
+            return call("work", i, f"Step {i}.", number=i, size=80)
         told.append(str(messages[-1].content))
-        return call("search_history", f"s{i}", query=f"fact{wanted[i - 60]}x7") if i < 63 else "Done."
+        return call("search_history", f"s{i}", query=f"fact{wanted[i - 30]}x7") if i < 33 else "Done."
 
     agent = agent_of(script, ours(archive=archive, **SIZE), InMemorySaver())
     agent.invoke({"messages": [HumanMessage("Work through all of it.")]}, thread())
@@ -143,8 +142,9 @@ def test_an_archive_that_can_not_be_read_is_the_tools_answer(tmp_path: Path) -> 
 # -- forget -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("make", [create_agent, create_deep_agent], ids=["LangChain", "Deep Agents"])
+@pytest.mark.parametrize(
+    ("make", "later"), [(create_agent, False), (create_deep_agent, True)], ids=["LangChain", "Deep Agents, async"]
+)
 def test_forget_removes_a_thread_with_those_of_its_sub_agents(archive: Archive, make: Any, later: bool) -> None:
     saver = InMemorySaver()
     own = ours(archive=archive, **SIZE)

@@ -46,8 +46,8 @@ from unabridged.adapters.langchain import (
 from unabridged.adapters.langchain.deep_agents import CLIPPING_KEYS
 from unabridged.adapters.langchain.history_file import HistoryFileWriter
 
-SIZE: dict[str, Any] = {"trigger": ("messages", 24), "keep": ("messages", 6)}
-STEPS = 30
+SIZE: dict[str, Any] = {"trigger": ("messages", 16), "keep": ("messages", 4)}
+STEPS = 18
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_beside_a_backend_the_state_stays_whole_and_what_went_is_in_its_file(tmp
     state = run(agent, later=later)
     assert len(state) == 2 * STEPS + 2
     assert summaries(state) == 0
-    assert max(len(request) for request in model.log.requests) <= 27
+    assert max(len(request) for request in model.log.requests) <= 19
     text = (tmp_path / "conversation_history" / "t.md").read_text(encoding="utf-8")
     shown = "\n".join(str(m.content) for m in model.log.requests[-1])
     whole = {str(m.content) for m in model.log.requests[-1] if m.type == "tool"}
@@ -254,9 +254,17 @@ class Full(FilesystemBackend):
         return self.room >= 0
 
 
-@pytest.mark.parametrize("state", ["replaced", "kept"])
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("room", [0, 1, 1_000])
+@pytest.mark.parametrize(
+    ("room", "later", "state"),
+    [
+        (0, False, "replaced"),
+        (0, True, "kept"),
+        (1, False, "kept"),
+        (1, True, "replaced"),
+        (1_000, False, "kept"),
+        (1_000, True, "replaced"),
+    ],
+)
 def test_a_history_file_is_named_only_while_what_went_last_is_in_it(
     tmp_path: Path, room: int, later: bool, state: Any
 ) -> None:
@@ -278,7 +286,7 @@ def test_what_is_compacted_by_hand_or_on_a_bare_state_names_no_file(tmp_path: Pa
     assert summaries(update["messages"]) == 1
     assert not told_of_a_file(update["messages"])
     model = chat(lambda _i, _m: "All done.")
-    agent = deep(model, ours(backend=disk(tmp_path), trigger=("messages", 80), keep=("messages", 6)))
+    agent = deep(model, ours(backend=disk(tmp_path), trigger=("messages", 48), keep=("messages", 6)))
     agent.invoke({"messages": long_chat(20)}, thread())
     done = compact(agent, "t")
     assert done is not None
@@ -286,7 +294,7 @@ def test_what_is_compacted_by_hand_or_on_a_bare_state_names_no_file(tmp_path: Pa
     assert not (tmp_path / "conversation_history").exists()
 
 
-@pytest.mark.parametrize("name", ["user..42", "..", "a.", "../../x", "...", "a..b..", "t.1"])
+@pytest.mark.parametrize("name", ["..", "../../x", "a..b.."])
 def test_every_thread_id_has_a_file_that_a_disk_takes(tmp_path: Path, name: str) -> None:
     model = chat()
     run(deep(model, ours(backend=disk(tmp_path), **SIZE)), name=name)
@@ -428,26 +436,32 @@ def told(messages: list[BaseMessage]) -> str:
     return next(str(m.content) for m in messages if m.type == "tool" and "ompact" in str(m.content))
 
 
-@pytest.mark.parametrize("state", ["replaced", "kept"])
-@pytest.mark.parametrize("engine", ["ours", "its own"])
-@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("state", "engine", "later"),
+    [
+        ("replaced", "ours", False),
+        ("kept", "ours", True),
+        ("kept", "its own", False),
+        ("replaced", "its own", True),
+    ],
+)
 def test_what_deep_agents_own_tool_reports_reaches_the_request(state: Any, engine: str, later: bool) -> None:
-    model = chat(compacting(20, 30))
+    model = chat(compacting(12, STEPS))
     writer = ScriptedChat(
         script=lambda _i, _m: "Goals: work. Done: reports were read.", profile={"max_input_tokens": 60_000}
     )
-    own = ours(writer, trigger=("messages", 80), keep=("messages", 6), state=state)
+    own = ours(writer, trigger=("messages", 48), keep=("messages", 6), state=state)
     with_theirs = theirs.SummarizationMiddleware(
-        writer, backend=StateBackend(), trigger=("messages", 80), keep=("messages", 6)
+        writer, backend=StateBackend(), trigger=("messages", 48), keep=("messages", 6)
     )
     tool = theirs.SummarizationToolMiddleware(own if engine == "ours" else with_theirs)  # type: ignore[arg-type]
     agent = deep(model, own, tool)
     messages = run(agent, later=later)
-    assert len(model.log.requests[20]) > 40
-    assert len(model.log.requests[21]) < 16
-    assert len(model.log.requests[-1]) < 40
+    assert len(model.log.requests[12]) > 24
+    assert len(model.log.requests[13]) < 16
+    assert len(model.log.requests[-1]) < 24
     assert agent.get_state(thread()).values.get("_summarization_event") is None
-    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == 30
+    assert len([m for m in replay(agent, "t") if m.type == "tool"]) == STEPS
     if state == "kept":
         assert "onversation compacted" in told(messages)
 
@@ -462,11 +476,11 @@ def test_deep_agents_own_tool_says_what_it_needs() -> None:
 
 
 def test_our_tool_works_beside_deep_agents_own_middleware() -> None:
-    model = chat(compacting(20, 30))
+    model = chat(compacting(12, STEPS))
     tool = create_summarization_tool_middleware(chat(lambda _i, _m: "Goals: work."), StateBackend(), archive="memory:")
     run(deep(model, tool))
-    assert len(model.log.requests[20]) > 40
-    assert max(len(request) for request in model.log.requests[21:]) < 40
+    assert len(model.log.requests[12]) > 24
+    assert max(len(request) for request in model.log.requests[13:]) < 24
 
 
 def test_a_thread_that_deep_agents_own_middleware_compacted_goes_on_with_ours() -> None:

@@ -79,14 +79,14 @@ def test_the_summariser_is_shown_only_the_end_of_what_goes() -> None:  # R23
 
 
 def test_a_single_turn_of_tools_loses_its_task_without_a_model_call() -> None:  # R16, R36
-    messages = rounds(8, words=4_000, first="Find the leak in pump 7.")
+    messages = rounds(8, words=2_000, first="Find the leak in pump 7.")
     theirs: Any = LangChainsOwn(model := chat(), trigger=("tokens", 6_000), keep=("messages", 2))
     lost = texts(state(theirs.before_model({"messages": messages}, None)))
     assert "Previous conversation was too long to summarize" in lost
     assert "pump 7" not in lost
     assert model.log.calls == 0
     own = ours(chat(), trigger=("tokens", 6_000), keep=("messages", 2))
-    kept = state(own.before_model({"messages": rounds(8, words=4_000, first="Find the leak in pump 7.")}, None))
+    kept = state(own.before_model({"messages": rounds(8, words=2_000, first="Find the leak in pump 7.")}, None))
     assert "Find the leak in pump 7." in [message.content for message in kept]
 
 

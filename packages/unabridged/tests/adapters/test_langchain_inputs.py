@@ -149,7 +149,7 @@ def test_what_is_compacted_by_itself_is_replayed_and_taken_back(form: Callable[[
     # R40, R46
     agent, model, own = make(kind, InMemorySaver(), trigger=("messages", 12))
     said = []
-    for number in range(2 * TURNS):
+    for number in range(TURNS + 4):
         done = agent.invoke({"messages": form(question(number))}, thread())
         said += [question(number), str(done["messages"][-1].content)]
         assert len(model.log.requests[-1]) <= 13
@@ -339,7 +339,7 @@ def test_other_middleware_changes_the_request_alone(other: type[AgentMiddleware[
 def test_a_deep_agent_inside_another_graph_keeps_its_thread() -> None:
     """Its conversation has a name of its own in the archive, which its first message gives, with an id or without."""
     own = ours(backend=StateBackend(), trigger=("messages", 12), keep=("messages", 4))
-    model = agent_model(0, 50_000, lambda i, _: call("work", i, number=i) if i < 30 else "All done.")
+    model = agent_model(0, 50_000, lambda i, _: call("work", i, number=i) if i < 20 else "All done.")
     inner = create_deep_agent(model, [work], summarization=own)
 
     def node(_: Any) -> dict[str, Any]:

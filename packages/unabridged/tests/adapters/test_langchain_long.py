@@ -40,8 +40,8 @@ from unabridged import SettingsError
 from unabridged.adapters.langchain import areplay, aundo, compact, create_deep_agent, replay, undo
 from unabridged.archive.protocol import Scope
 
-STEPS = 300 if ALL else 80
-SIZE = 30
+STEPS = 300 if ALL else 40
+SIZE = 60
 
 
 @contextmanager
@@ -149,12 +149,12 @@ def test_three_hundred_steps_with_the_state_kept_whole(originals: list[Any]) -> 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_an_interrupt_stays_pending_across_a_compaction(kind: str, tmp_path: Path) -> None:
     asking = HumanInTheLoopMiddleware(interrupt_on={"work": {"allowed_decisions": ["approve"]}})
-    model = agent_model(30, 3_000, working(30, size=SIZE))
+    model = agent_model(16, 3_000, working(16, size=SIZE))
     compacted = 0
     with saver(kind, tmp_path) as saved:
         agent = create_agent(model, [work], middleware=[ours(), asking], checkpointer=saved)
         agent.invoke(dict(START), thread())
-        for _ in range(30):
+        for _ in range(16):
             stored = agent.get_state(thread())
             assert stored.interrupts
             compacted += summaries(stored.values["messages"])
@@ -166,7 +166,7 @@ def test_an_interrupt_stays_pending_across_a_compaction(kind: str, tmp_path: Pat
         assert state.values["messages"][-1].content == "All done."
         assert (summaries(state.values["messages"]), model.log.overflows) == (1, 0)
         assert compacted > 5
-        assert bare(replay(agent, "t")) == uncompacted(30)
+        assert bare(replay(agent, "t")) == uncompacted(16)
 
 
 # -- deep agents -------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def deep_script(steps: int) -> Callable[[int, list[BaseMessage]], Any]:
     return script
 
 
-@pytest.mark.parametrize(("kind", "steps"), [("sqlite", STEPS), ("postgres", 120)])
+@pytest.mark.parametrize(("kind", "steps"), [("sqlite", max(STEPS, 60)), ("postgres", 120 if ALL else 60)])
 def test_a_deep_agent_with_todos_files_and_sub_agents(kind: str, steps: int, tmp_path: Path) -> None:  # R43, R44
     model = agent_model(0, 14_000, deep_script(steps))
     told: list[Any] = []
@@ -246,7 +246,7 @@ def two_at_once(steps: int) -> Callable[[int, list[BaseMessage]], Any]:
 
 
 def test_two_sub_agents_in_parallel_each_have_their_own_record() -> None:
-    model = agent_model(0, 14_000, two_at_once(60))
+    model = agent_model(0, 10_000, two_at_once(40))
     own = ours()
     agent = create_deep_agent(model, [work], summarization=own, subagents=[READER], checkpointer=InMemorySaver())
     state = asyncio.run(agent.ainvoke(dict(START), thread()))

@@ -87,7 +87,7 @@ def test_fractions_of_the_models_profile(middleware: Any) -> None:  # R2
 @pytest.mark.parametrize("keep", [("messages", 20), ("messages", 4), ("tokens", 1_000)], ids=str)
 def test_an_absolute_trigger_far_below_a_real_models_window(middleware: Any, keep: Any) -> None:  # R1
     model = summariser(model_name="claude-sonnet-4-5")
-    state, _ = run(middleware(model, trigger=("tokens", 4_000), keep=keep), steps=60, model_name="claude-sonnet-4-5")
+    state, _ = run(middleware(model, trigger=("tokens", 4_000), keep=keep), steps=30, model_name="claude-sonnet-4-5")
     done(state, 50)
     assert model.log.calls <= 8
 

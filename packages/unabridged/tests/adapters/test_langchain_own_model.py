@@ -42,8 +42,8 @@ from unabridged.adapters.langchain.arguments import ChosenSettings
 from unabridged.archive.protocol import Scope
 from unabridged.events import Compacted, Event, Failed
 
-SIZE: dict[str, Any] = {"trigger": ("messages", 24), "keep": ("messages", 6), "archive": "memory:"}
-STEPS = 30
+SIZE: dict[str, Any] = {"trigger": ("messages", 14), "keep": ("messages", 4), "archive": "memory:"}
+STEPS = 18
 NOT_KNOWN = "the agent's own model is not known here"
 
 
@@ -169,7 +169,7 @@ def test_a_request_that_was_refused_is_made_shorter_with_it() -> None:
 
 def test_summaries_made_early_are_its_own() -> None:
     settings = Settings(trigger=("tokens", 3_000), keep=("messages", 6), background=0.5, clear=None)
-    agent = agent_with(SummarizationMiddleware(settings=settings, archive="memory:"), chat := model(40))
+    agent = agent_with(SummarizationMiddleware(settings=settings, archive="memory:"), chat := model(24))
     agent.invoke(dict(START), thread())
     assert chat.calls.asks
     assert SECRET in str(agent.get_state(thread()).values["messages"][0].content)
@@ -178,7 +178,7 @@ def test_summaries_made_early_are_its_own() -> None:
 def test_a_model_that_fails_leaves_history_as_it_is() -> None:
     events: list[Event] = []
     chat = model(said=RuntimeError("no summaries here"))
-    settings = Settings(trigger=("messages", 24), keep=("messages", 6), retries=0)
+    settings = Settings(trigger=("messages", 14), keep=("messages", 4), retries=0)
     own = SummarizationMiddleware(settings=settings, archive="memory:", on_event=events.append)
     done = agent_with(own, chat).invoke(dict(START), thread())
     assert len(done["messages"]) == 2 * STEPS + 2
@@ -187,10 +187,10 @@ def test_a_model_that_fails_leaves_history_as_it_is() -> None:
 
 def test_beside_deep_agents_own_factory_and_its_tool() -> None:
     chat = Working(
-        script=lambda i, _: call("compact_conversation", "c") if i == 20 else working(STEPS)(i, []),
+        script=lambda i, _: call("compact_conversation", "c") if i == 12 else working(STEPS)(i, []),
         profile={"max_input_tokens": 60_000},
     )
-    own = SummarizationMiddleware(backend=StateBackend(), **{**SIZE, "trigger": ("messages", 30)})
+    own = SummarizationMiddleware(backend=StateBackend(), **{**SIZE, "trigger": ("messages", 20)})
     tool: Any = theirs.SummarizationToolMiddleware(own)  # type: ignore[arg-type]
     saver = InMemorySaver()
     agent: Any = deepagents.create_deep_agent(chat, [work], middleware=[own, tool], checkpointer=saver)
@@ -312,7 +312,7 @@ def test_on_a_bare_state_it_is_model_free_and_says_so(caplog: pytest.LogCaptureF
 
 def test_the_agents_own_tool_has_the_model_of_its_thread() -> None:
     def script(i: int, _: list[BaseMessage]) -> Any:
-        return call("compact_conversation", "c") if i == 20 else working(25)(i, [])
+        return call("compact_conversation", "c") if i == 12 else working(15)(i, [])
 
     chat = Working(script=script, profile={"max_input_tokens": 60_000})
     own = SummarizationMiddleware(archive="memory:")

@@ -108,18 +108,18 @@ def test_the_same_triggers_are_pulled(side: str, trigger: Any, turns: int, pulle
 @BOTH
 @pytest.mark.parametrize("trigger", [None, []], ids=str)
 def test_without_a_trigger_nothing_is_ever_changed(side: str, trigger: Any) -> None:
-    model = ScriptedChat(script=working(60), profile={"max_input_tokens": 4_000}, model_name="gpt-4.1")
+    model = ScriptedChat(script=working(30), profile={"max_input_tokens": 4_000}, model_name="gpt-4.1")
     middleware = SIDES[side](chat(), trigger=trigger)
     agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
     state = agent.invoke(dict(START), thread())["messages"]
-    assert len(state) == 122
+    assert len(state) == 62
     assert "cleared" not in model.log.text
 
 
 @BOTH
 @pytest.mark.parametrize("name", ["gpt-4.1", "claude-sonnet-4-5"])
 def test_below_the_trigger_results_stay_whole(side: str, name: str) -> None:
-    model = ScriptedChat(script=working(120), profile={"max_input_tokens": 200_000}, model_name=name)
+    model = ScriptedChat(script=working(30, size=240), profile={"max_input_tokens": 200_000}, model_name=name)
     middleware = SIDES[side](chat(), trigger=("tokens", 150_000))
     agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
     state = agent.invoke(dict(START), thread())["messages"]
@@ -129,7 +129,7 @@ def test_below_the_trigger_results_stay_whole(side: str, name: str) -> None:
 def test_below_the_trigger_results_are_cleared_only_where_settings_say_so() -> None:
     # R8
     def cleared(middleware: Any, factory: Any = create_agent, **more: Any) -> bool:
-        model = ScriptedChat(script=working(120), profile={"max_input_tokens": 200_000}, model_name="gpt-4.1")
+        model = ScriptedChat(script=working(30, size=240), profile={"max_input_tokens": 200_000}, model_name="gpt-4.1")
         factory(model, [work], middleware=middleware, **more).invoke(dict(START), thread())
         return "[Tool result cleared: " in model.log.text
 
@@ -180,7 +180,7 @@ def test_a_keep_at_or_above_the_trigger_is_lowered_and_said_at_construction(
     said = [record.message for record in caplog.records if LOWERED.search(record.message)]
     assert said
     assert len(after(middleware, rounds(40))) < 40
-    model = ScriptedChat(script=working(30), profile=PROFILE)
+    model = ScriptedChat(script=working(12), profile=PROFILE)
     agent = create_agent(model, [work], middleware=[middleware], checkpointer=InMemorySaver())
     assert agent.invoke(dict(START), thread())["messages"][-1].content == "All done."
     assert len([r for r in caplog.records if LOWERED.search(r.message)]) == len(said), "not again at each call"

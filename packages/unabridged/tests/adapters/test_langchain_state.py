@@ -65,7 +65,7 @@ def run(own: SummarizationMiddleware, model: ScriptedChat, *, later: bool = Fals
     ],
 )
 def test_every_summary_turn_tells_what_the_graphs_state_is_then(tell: Any, later: bool, state: Any) -> None:
-    model = agent_model(60, 4_000)
+    model = agent_model(24, 4_000)
     run(ours(host_state=tell, state=state), model, later=later)
     text = summary_turn(model.log.requests[-1])
     assert HEADING in text
@@ -73,28 +73,28 @@ def test_every_summary_turn_tells_what_the_graphs_state_is_then(tell: Any, later
 
 
 def test_to_dos_are_told_without_being_asked_for() -> None:
-    script = lambda i, _: call("write_todos", i, todos=LIST) if not i else working(60)(i, _)  # noqa: E731
-    model = agent_model(60, 9_000, script)
+    script = lambda i, _: call("write_todos", i, todos=LIST) if not i else working(24)(i, _)  # noqa: E731
+    model = agent_model(24, 5_000, script)
     run(ours(), model, others=[TodoListMiddleware(system_prompt="")])
     assert SHOWN in summary_turn(model.log.requests[-1])
 
 
 def test_none_tells_nothing_and_no_to_dos_are_nothing_to_tell() -> None:
     for own in (ours(host_state=None), ours()):
-        run(own, model := agent_model(60, 4_000))
+        run(own, model := agent_model(24, 4_000))
         assert HEADING not in summary_turn(model.log.requests[-1])
     assert todos({"todos": []}) == todos({"todos": None}) == todos({"todos": 3}) == todos({}) == ""
 
 
 def test_a_provider_of_the_engines_own_goes_before_it() -> None:
-    run(ours(host_state=moody, options={"state": lambda name: f"thread {name}"}), model := agent_model(60, 4_000))
+    run(ours(host_state=moody, options={"state": lambda name: f"thread {name}"}), model := agent_model(24, 4_000))
     text = summary_turn(model.log.requests[-1])
     assert "thread t" in text
     assert "mood" not in text
 
 
 def test_the_state_is_told_when_the_model_refused_the_request_as_too_long() -> None:
-    model = ScriptedChat(script=working(60), window=4_000, profile={"max_input_tokens": 60_000})
+    model = ScriptedChat(script=working(32), window=4_000, profile={"max_input_tokens": 60_000})
     run(ours(host_state=moody), model)
     assert model.log.overflows == 1
     assert all("mood: calm" in summary_turn(request) for request in model.log.requests[-3:])
@@ -108,7 +108,7 @@ def test_the_state_is_told_in_a_summary_made_in_the_background() -> None:
         return told[-1]
 
     own = ours(lambda _: "They worked on.", host_state=tell, settings=Settings(background=0.5, clear=None))
-    run(own, agent_model(60, 4_000))
+    run(own, agent_model(24, 4_000))
     assert told
 
 
@@ -130,6 +130,6 @@ def test_a_bare_state_is_told_too() -> None:
 
 def test_a_function_that_raises_is_an_event_and_the_run_goes_on() -> None:
     events: list[Event] = []
-    run(ours(host_state=lambda state: state["gone"], on_event=events.append), model := agent_model(60, 4_000))
-    assert model.log.calls == 61
+    run(ours(host_state=lambda state: state["gone"], on_event=events.append), model := agent_model(24, 4_000))
+    assert model.log.calls == 25
     assert {event.stage for event in events if isinstance(event, Failed)} == {"state"}

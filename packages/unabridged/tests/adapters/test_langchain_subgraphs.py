@@ -17,8 +17,8 @@ from langchain_support import ScriptedChat, bare, create_agent, long_chat, ours,
 from rows import rows
 from unabridged.adapters.langchain import replay
 
-TURNS = 30
-SIZE: dict[str, Any] = {"trigger": ("tokens", 3_000), "keep": ("messages", 6)}
+TURNS = 16
+SIZE: dict[str, Any] = {"trigger": ("tokens", 2_000), "keep": ("messages", 6)}
 SENTENCE = "The pump in hall {} was steady and all its readings stayed within the limits that we had set before. "
 
 Node = Callable[[Any], Any]

@@ -23,6 +23,9 @@ from google.adk.apps import App
 from google.adk.models import Gemini
 from google.adk.runners import InMemoryRunner
 from google.genai import types
+from llama_index.core.agent.workflow import AgentStream
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.llms.google_genai import GoogleGenAI
 from openai import AsyncOpenAI
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelMessage
@@ -39,6 +42,7 @@ from rows import rows
 from unabridged import Settings
 from unabridged.adapters.agent_framework import CompactionMiddleware
 from unabridged.adapters.google_adk import CompactionPlugin
+from unabridged.adapters.llama_index import AgentCompaction, CompactingFunctionAgent
 from unabridged.adapters.openai_agents import CompactingProvider, CompactingSession
 from unabridged.adapters.pydantic_ai import Compaction
 from unabridged.adapters.strands import CompactingConversationManager
@@ -49,7 +53,7 @@ from unabridged.events import Event, Failed
 from unabridged_testing.adapter_contract import ModelReply, Seen, TooLong
 from unabridged_testing.loopback import Loopback, LoopbackReply
 
-ADAPTERS = ("agent_framework", "google_adk", "openai_agents", "pydantic_ai", "strands")
+ADAPTERS = ("agent_framework", "google_adk", "llama_index", "openai_agents", "pydantic_ai", "strands")
 ON_THE_WIRE = 14
 EVERY_MODEL_CALL_IS_A_TURN = Settings(clear=None, cool_down=0, retries=0)
 
@@ -265,6 +269,23 @@ async def with_pydantic_ai(url: str, *, streaming: bool) -> list[str]:
         return pieces
 
 
+async def with_llama_index(url: str, *, streaming: bool) -> list[str]:
+    options: Any = {"max_tokens": 500, "context_window": 3_000, "http_options": types.HttpOptions(base_url=url)}
+    llm = GoogleGenAI("gemini-3-flash-preview", "none", **options)
+    compaction = AgentCompaction(archive=MemoryArchive())
+    agent = CompactingFunctionAgent(tools=[note], llm=llm, streaming=streaming, compaction=compaction)
+    memory = ChatMemoryBuffer.from_defaults(token_limit=10**9, chat_store_key="t")
+    pieces: list[str] = []
+    for i in range(ON_THE_WIRE):
+        handler = agent.run(said(i), memory=memory)
+        if streaming:
+            pieces += [event.delta async for event in handler.stream_events() if isinstance(event, AgentStream)]
+        output = await handler
+        pieces += [] if streaming else [str(output.response.content)]
+    await llm._client.aio.aclose()  # noqa: SLF001 - it has no way to close it
+    return pieces
+
+
 async def with_google_adk(url: str, *, streaming: bool) -> list[str]:
     model = Gemini(model="gemini-3-flash-preview", base_url=url, client_kwargs={"api_key": "none"})
     agent = LlmAgent(name="desk", model=model, tools=[note])
@@ -299,6 +320,7 @@ WIRES: dict[str, Callable[..., Coroutine[Any, Any, list[str]]]] = {
     "agent_framework-responses": partial(with_agent_framework, kind=OpenAIChatClient),
     "agent_framework-chat": partial(with_agent_framework, kind=OpenAIChatCompletionClient),
     "google_adk": with_google_adk,
+    "llama_index": with_llama_index,
     "openai_agents-responses": partial(with_openai_agents, responses=True),
     "openai_agents-chat": partial(with_openai_agents, responses=False),
     "pydantic_ai": with_pydantic_ai,

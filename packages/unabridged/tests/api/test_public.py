@@ -37,9 +37,9 @@ CORE = {
 }
 FRAMEWORKS = {
     "agent_framework", "anthropic", "agents", "cryptography", "deepagents", "genai_prices", "google", "httpx",
-    "httpx2", "hypothesis", "langchain", "langchain_core", "langgraph", "mcp", "numpy", "openai", "platformdirs",
-    "psycopg", "pydantic", "pydantic_ai", "pytest", "requests", "rich", "starlette", "strands", "tiktoken", "toktok",
-    "typer", "uvicorn",
+    "httpx2", "hypothesis", "langchain", "langchain_core", "langgraph", "llama_index", "mcp", "numpy", "openai",
+    "platformdirs", "psycopg", "pydantic", "pydantic_ai", "pytest", "requests", "rich", "starlette", "strands",
+    "tiktoken", "toktok", "typer", "uvicorn",
 }  # fmt: skip
 
 

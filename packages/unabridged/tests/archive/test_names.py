@@ -169,6 +169,16 @@ def _session_of_agent_framework(name: Any, archive: Any) -> None:
     Compactor(window=4_000, archive=archive).fit(TALK, thread=compaction.thread_of(session))
 
 
+def _memory_of_llama_index(name: Any, archive: Any) -> None:
+    from llama_index.core.memory import ChatMemoryBuffer  # slow
+
+    from unabridged.adapters.llama_index import AgentCompaction
+
+    compaction, memory = AgentCompaction(window=4_000, archive=archive, model=None), ChatMemoryBuffer.from_defaults()
+    memory.chat_store_key = name
+    Compactor(window=4_000, archive=archive).fit(TALK, thread=compaction.thread_of(memory))
+
+
 THREADS: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: Compactor(window=4_000, archive=archive).fit(TALK, thread=name),
     "compact": lambda name, archive: Compactor(window=4_000, archive=archive).compact(TALK, thread=name),
@@ -183,6 +193,7 @@ THREADS: dict[str, Callable[[Any, Any], object]] = {
     "OpenAI Agents": _session_of_openai_agents,
     "Google ADK": _session_of_adk,
     "Agent Framework": _session_of_agent_framework,
+    "LlamaIndex": _memory_of_llama_index,
 }
 NAMESPACES: dict[str, Callable[[Any, Any], object]] = {
     "fit": lambda name, archive: compactor(archive=archive).fit(TALK, thread="t", namespace=name),

@@ -17,6 +17,7 @@ from unabridged import Compactor, wrap
 from unabridged.adapters.agent_framework import CompactionMiddleware
 from unabridged.adapters.google_adk import CompactionPlugin
 from unabridged.adapters.langchain import SummarizationMiddleware
+from unabridged.adapters.llama_index import AgentCompaction
 from unabridged.adapters.openai_agents import CompactingProvider
 from unabridged.adapters.pydantic_ai import Compaction
 from unabridged.adapters.strands import CompactingConversationManager
@@ -158,8 +159,9 @@ def test_the_command_line_pins_lists_and_unpins(tmp_path: Path) -> None:
         lambda archive: CompactionPlugin(archive=archive),
         lambda archive: CompactingConversationManager(archive=archive),
         lambda archive: CompactionMiddleware(archive=archive),
+        lambda archive: AgentCompaction(archive=archive),
     ],
-    ids=["langchain", "openai_agents", "pydantic_ai", "google_adk", "strands", "agent_framework"],
+    ids=["langchain", "openai_agents", "pydantic_ai", "google_adk", "strands", "agent_framework", "llama_index"],
 )
 def test_every_adapter_pins(make: Any) -> None:
     archive = MemoryArchive()

@@ -166,6 +166,11 @@ def from_json(written: str) -> Ledger:
     return ledger
 
 
+def read_end(written: str) -> int:
+    """Return where the stretch of a ledger that `to_json` wrote ends, without making the rest of it."""
+    return int(json.loads(written).get("end", 0))
+
+
 def _read_slots(entry: Any) -> dict[str, Any]:
     return {key: getattr(entry, key) for key in entry.__slots__}
 
