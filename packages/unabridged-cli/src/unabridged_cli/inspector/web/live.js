@@ -11,7 +11,7 @@ function card(title, value, note) {
   return el("div", { class: "card" }, el("h2", {}, title), el("p", { class: "big" }, value), el("p", {}, note));
 }
 
-function cards({ requests, compactions, saved, saved_dollars, spent_dollars }) {
+function totalCards({ requests, compactions, saved, saved_dollars, spent_dollars }) {
   const known = saved_dollars !== null;
   return el("div", { class: "cards" },
     card("Requests", number(requests), ""),
@@ -62,7 +62,7 @@ export function showLive(main, { left }) {
     version = found.version;
     from.textContent = found.source;
     if (!threads.length) return;
-    body.replaceChildren(el("div", { class: "legend" }, el("span", { class: "key line" }, "tokens sent"), el("span", { class: "key trigger" }, "trigger"), el("span", { class: "key budget" }, "budget"), el("span", { class: "key drop" }, "a compaction")), cards(totals), ...threads.map(section));
+    body.replaceChildren(el("div", { class: "legend" }, el("span", { class: "key line" }, "tokens sent"), el("span", { class: "key trigger" }, "trigger"), el("span", { class: "key budget" }, "budget"), el("span", { class: "key drop" }, "a compaction")), totalCards(totals), ...threads.map(section));
     if (compactions !== null && totals.compactions > compactions) announce(count(totals.compactions, "compaction"));
     compactions = totals.compactions;
   }
