@@ -97,9 +97,9 @@ What it is made of, in a window of {WINDOW:,}:
 
 A run that is refused was not done: its tokens are those of a run that a provider would have ended.
 
-Of 30 misses drawn at random (`lab/benchmarks/draw_misses.py`), readers confirmed {CONFIRMED}: there the agent would have
-had to fetch the result again. Most of the others are single lines that are written without looking, such as imports. So the
-price of forgetting is overstated, for every arm alike, and the rule will be narrowed."""
+Of 30 misses drawn at random (`lab/benchmarks/draw_misses.py`), readers confirmed {CONFIRMED}: there the agent would
+have had to fetch the result again. Most of the others are single lines that are written without looking, such as
+imports. So the price of forgetting is overstated, for every arm alike, and the rule will be narrowed."""
     note = f"thousands of tokens at cache prices, {WINDOW // 1000}k window; shorter is better"
     values = {row["arm"]: [one / 1000 for one in row["tokens"][:3]] for row in here if row["tokens"]}
     plot = bars("Tokens per task", note, values, unit="k", best=-1)
