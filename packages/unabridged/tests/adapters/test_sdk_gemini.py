@@ -58,7 +58,8 @@ def test_the_given_client_is_untouched_and_stays_open_when_the_other_is_forgotte
 def test_a_client_that_nobody_else_holds_stays_open(provider: Loopback) -> None:
     wrapped = unabridged.wrap(client_of(provider), **KEYWORDS)
     gc.collect()
-    assert wrapped.models.generate_content(model=MODEL, contents=["Hello", "and good day"]).text == "Noted."
+    said: list[Any] = ["Hello", "and good day"]
+    assert wrapped.models.generate_content(model=MODEL, contents=said).text == "Noted."
     wrapped.close()
 
 
