@@ -97,6 +97,10 @@ def test_the_readme_has_five_rows_of_the_page_and_a_sentence_on_each_peer() -> N
     assert all(f"- {arm} is ahead of it in " in shown for arm in page.SHOWN if not arm.startswith("ours"))
 
 
+def test_every_part_is_stored() -> None:
+    assert sorted(path.stem for path in STORED.glob("*.json")) == sorted(page.PARTS)
+
+
 def test_the_page_has_its_tables_its_plots_and_says_where_we_lose(results: Path, tmp_path: Path) -> None:
     text = page.write_page(results, tmp_path / "benchmarks.md").read_text(encoding="utf-8")
     assert "| **ours** | 20.0 (20.0 to 20.0) | 30.0 (30.0 to 30.0) | - | 50 % |" in text
