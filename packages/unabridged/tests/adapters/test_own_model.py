@@ -225,7 +225,9 @@ async def with_agent_framework(url: str, *, streaming: bool, kind: Any) -> list[
         session, pieces = AgentSession(session_id="t"), []
         for i in range(ON_THE_WIRE):
             if streaming:
-                pieces += [update.text async for update in agent.run(said(i), session=session, stream=True)]
+                run = agent.run(said(i), session=session, stream=True)
+                parts = [part async for update in run for part in update.contents]
+                pieces += [part.text or "" for part in parts if part.merge_mode != "replace"]  # which repeats the text
             else:
                 pieces.append((await agent.run(said(i), session=session)).text)
         return pieces
