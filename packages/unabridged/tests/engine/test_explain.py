@@ -39,7 +39,7 @@ def assert_explains(outlook: Outlook, messages: list[Any], fitted: Compaction) -
 def test_what_plan_says_of_each_message_is_what_fit_does(format_name: str) -> None:
     clears = st.sampled_from([None, Clear()])
 
-    @settings(profile, max_examples=max(10, profile.max_examples // 4))
+    @settings(profile, max_examples=max(10, profile.max_examples // 6))
     @given(shapes(format_name), st.sampled_from(WINDOWS), st.booleans(), clears)
     def holds(shape: Shape, window: int, resent: bool, clear: Clear | None) -> None:
         whole = make_conversation(shape).messages
