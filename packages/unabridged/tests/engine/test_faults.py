@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from engine_case import fill
 from patience import PATIENCE
 from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
@@ -80,10 +81,7 @@ def orders(count: int) -> list[Any]:
 
 def fitting(compactor: Compactor) -> list[Any]:
     """Above the trigger, and within the budget."""
-    count = 1
-    while compactor.plan(orders(count + 1)).tokens <= compactor.limits.budget:
-        count += 1
-    return orders(count)
+    return fill(compactor, orders, compactor.limits.budget)
 
 
 def fit(compactor: Compactor, messages: list[Any], *, later: bool) -> Compaction:
