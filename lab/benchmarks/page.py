@@ -250,11 +250,11 @@ def ordered(figures: Figures) -> list[str]:
     return sorted(figures, key=lambda arm: (not _ours(arm), 0 if _ours(arm) else tokens[arm]))
 
 
-def ahead(figures: Figures, arm: str) -> list[str]:
-    """Return in which columns the arm is ahead of our default, with both values."""
+def ahead(figures: Figures, arm: str, ours: str = "ours") -> list[str]:
+    """Return in which columns the arm is ahead of one of ours, with both values."""
     said = []
     for name, column in COLUMNS.items():
-        theirs, mine = figures[arm].get(name), figures.get("ours", {}).get(name)
+        theirs, mine = figures[arm].get(name), figures.get(ours, {}).get(name)
         if theirs is None or mine is None or (theirs - mine) * column.better <= 0:
             continue
         if column.show(theirs) != column.show(mine):
@@ -287,7 +287,7 @@ def short_table(found: dict[str, Any]) -> str:
     """Return five rows for the README, and a sentence on each peer."""
     figures = summary(found)
     none = set(found.get("survival", {}).get("none", ()))
-    wanted = ("tokens 8000", "tokens 16000", "tokens 32000", "probes", "false", "refused", "survived", "back", "names")
+    wanted = ("tokens 8000", "tokens 16000", "tokens 32000", "probes", "false", "refused", "survived", "back")
     names = [name for name in wanted if any(name in figures.get(arm, {}) for arm in SHOWN)]
 
     def row(arm: str) -> list[str]:
@@ -298,13 +298,26 @@ def short_table(found: dict[str, Any]) -> str:
         return [SHOWN[arm], *cells]
 
     heads = ["", *(COLUMNS[name].head for name in names)]
-    peers = [arm for arm in SHOWN if not _ours(arm) and arm in figures]
-    said = {arm: "; ".join(ahead(figures, arm)) for arm in peers}
-    lines = [
-        f"- {arm} is ahead of it in {text}." if text else f"- {arm} is ahead of it in no column."
-        for arm, text in said.items()
-    ]
-    return f"{table(heads, map(row, SHOWN))}\n\nOf all columns on the page:\n\n" + "\n".join(lines)
+    lines = [f"- {_compare(figures, arm)}" for arm in SHOWN if not _ours(arm) and arm in figures]
+    return f"""{table(heads, map(row, SHOWN))}
+
+*Tokens per task* have [wide intervals](docs/benchmarks.md), which overlap for most pairs of rows. *Probes answered*,
+and *false statements* in a text: {readings.sentence(found["readings"])}
+*Refused*: requests that a provider would refuse. *Faults survived*: of {_faults(found)} ways a summariser can fail.
+*Originals back*: of the messages that left the context.
+
+Of all columns on the page:
+
+""" + "\n".join(lines)
+
+
+def _compare(figures: Figures, arm: str) -> str:
+    """Say in which columns a peer is ahead of ours, without a model and with one."""
+    parts = []
+    for ours, with_model in (("ours", "without a model"), ("ours, with a model", "with a model")):
+        listed = "; ".join(ahead(figures, arm, ours)) or "no column"
+        parts.append(f"of ours {with_model} in {listed}")
+    return f"**{arm}** is ahead {', and '.join(parts)}."
 
 
 def list_peers_ahead(found: dict[str, Any]) -> str:

@@ -129,7 +129,8 @@ def _before_after() -> str:
     session = _session()
     messages, meter = session["messages"], Meter()
     with Compactor(window=8_000, archive="memory:") as compactor:
-        done = compactor.fit(messages, thread="t", system=session.get("system"), tools=session.get("tools"))
+        beside = {"system": session.get("system"), "tools": session.get("tools")}
+        done = compactor.fit(messages, thread="coding_session", **beside)
     kept = {id(message) for message in done.messages}
 
     def size(message: Any) -> int:
@@ -139,7 +140,7 @@ def _before_after() -> str:
     known = {id(message) for message in messages}
     after = [Piece(_kind(m) if id(m) in known else "summary", size(m)) for m in done.messages]
     scale = (WIDTH - 210) / sum(piece.tokens for piece in before)
-    parts = [_text(24, 32, "A real coding session of 105 messages, in a window of 8,000 tokens", "title")]
+    parts = [_text(24, 32, "A coding session of 105 messages, in a window of 8,000 tokens", "title")]
     for y, name, pieces, tokens in (
         (56, "before", before, done.tokens_before), (100, "after", after, done.tokens_after)
     ):  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from conversations import chat_round, long_chat, user
@@ -18,12 +19,23 @@ def texts(messages: list[Any]) -> str:
     return "\n".join(format_.read(message).whole_text() for message in messages)
 
 
+def fill(engine: Compactor, make: Callable[[int], list[Any]], tokens: int) -> list[Any]:
+    """Return `make(turns)` with the most turns, at least one, that take no more than so many tokens."""
+    fits, too_many = 1, 2
+    while engine.plan(make(too_many)).tokens <= tokens:
+        fits, too_many = too_many, 2 * too_many
+    while too_many - fits > 1:
+        between = (fits + too_many) // 2
+        if engine.plan(make(between)).tokens <= tokens:
+            fits = between
+        else:
+            too_many = between
+    return make(fits)
+
+
 def chat_of(engine: Compactor, tokens: int) -> list[Any]:
     """A plain chat of about so many tokens, never more."""
-    turns = 1
-    while engine.plan(long_chat(turns + 1, words=8)).tokens <= tokens:
-        turns += 1
-    return long_chat(turns, words=8)
+    return fill(engine, lambda turns: long_chat(turns, words=8), tokens)
 
 
 def rounds(count: int, size: int = 40) -> list[Any]:

@@ -16,35 +16,11 @@ import toktok  # type: ignore[import-untyped]
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from archive_support import Store
+from status_rounds import ROUNDS, Messages
 from unabridged import ArchiveError, Compactor, Settings, check
 from unabridged.adapters.langchain.format import LangChain
 from unabridged.formats import FORMATS, Format
 from unabridged.settings import Clear, Prices
-
-Messages = list[Any]
-
-
-def chat_round(number: int, call_id: str, answer: str) -> Messages:
-    function = {"name": "check_status", "arguments": json.dumps({"job": number % 2})}
-    call = {"id": call_id, "type": "function", "function": function}
-    return [
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": call_id, "content": answer},
-    ]
-
-
-def anthropic_round(number: int, call_id: str, answer: str) -> Messages:
-    call = {"type": "tool_use", "id": call_id, "name": "check_status", "input": {"job": number % 2}}
-    result = {"type": "tool_result", "tool_use_id": call_id, "content": answer}
-    return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-
-
-def responses_round(number: int, call_id: str, answer: str) -> Messages:
-    arguments = json.dumps({"job": number % 2})
-    return [
-        {"type": "function_call", "call_id": call_id, "name": "check_status", "arguments": arguments},
-        {"type": "function_call_output", "call_id": call_id, "output": answer},
-    ]
 
 
 def langchain_round(number: int, call_id: str, answer: str) -> Messages:
@@ -52,7 +28,6 @@ def langchain_round(number: int, call_id: str, answer: str) -> Messages:
     return [AIMessage(content="", tool_calls=[call]), ToolMessage(content=answer, tool_call_id=call_id)]
 
 
-ROUNDS = {"openai-chat": chat_round, "anthropic": anthropic_round, "openai-responses": responses_round}
 EVERY = {**ROUNDS, "langchain": langchain_round}
 _CLASSES = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
 

@@ -13,6 +13,7 @@ import pytest
 
 from archive_support import new_schema, postgres_url
 from conversations import anthropic_round, assistant, chat_round, long_chat, user
+from engine_case import fill
 from patience import PATIENCE
 from unabridged import Compactor, Settings
 from unabridged.archive.protocol import Scope
@@ -45,16 +46,16 @@ class Gate:
 
 def grow(engine: Compactor, upto: int, messages: list[Any] | None = None) -> list[Any]:
     """A chat that takes just less than so many tokens."""
-    grown = list(messages or long_chat(1, words=8))
-    while True:
-        more = [
-            *grown,
-            assistant(f"Answer {len(grown)}, with some words."),
-            user(f"Question {len(grown)}, what of it?"),
-        ]
-        if engine.plan(more).tokens >= upto:
-            return grown
-        grown = more
+    begun = list(messages or long_chat(1, words=8))
+
+    def grown(turns: int) -> list[Any]:
+        more = list(begun)
+        for _ in range(turns - 1):
+            more.append(assistant(f"Answer {len(more)}, with some words."))
+            more.append(user(f"Question {len(more) - 1}, what of it?"))
+        return more
+
+    return fill(engine, grown, upto - 1)
 
 
 def settle(engine: Compactor, thread: str) -> None:
@@ -255,19 +256,21 @@ def test_a_conversation_that_nobody_named_is_summarised_by_one_of_two_processes(
 
 def test_of_two_processes_that_compact_the_same_the_first_decides_what_both_send() -> None:
     archive, both = MemoryArchive(), threading.Barrier(2)
+    turns = {name: threading.Lock() for name in ("Anna", "Bert")}  # two chunks of one process never meet each other
 
     def write(name: str, _: Ask) -> Reply:
-        both.wait(PATIENCE)
+        with turns[name]:
+            both.wait(PATIENCE)
         return Reply(f"{PROSE} That is what {name} wrote.", "end", model=name)
 
     def compact(name: str) -> list[Any]:
         with Compactor(partial(write, name), window=4_000, archive=archive) as engine:
-            done = engine.fit(long_chat(60, words=40), thread="t")
-            assert engine.replay(done.messages, thread="t") == long_chat(60, words=40)
+            done = engine.fit(long_chat(20, words=40), thread="t")
+            assert engine.replay(done.messages, thread="t") == long_chat(20, words=40)
             return done.messages
 
     with ThreadPoolExecutor(2) as beside:
-        one, other = beside.map(compact, ("Anna", "Bert"))
+        one, other = beside.map(compact, turns)
     assert one == other
     assert "wrote" in str(one)
 

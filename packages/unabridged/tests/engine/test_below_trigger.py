@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from copy import deepcopy
 from typing import Any
 
-import google.genai.types  # noqa: F401 - its import draws random numbers, which a strategy must not
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +20,12 @@ from unabridged_testing import conversations
 
 AGENTS = [None, "claude-opus-4-5", "claude-opus-5-5", "gpt-5-mini", "gemini-2.5-pro"]
 WINDOWS = [2_000, 8_000, 32_768, 200_000]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _gemini_is_imported() -> None:
+    """Import its SDK before anything is drawn: that draws random numbers, which a strategy must not."""
+    importlib.import_module("google.genai.types")
 
 
 def is_below(engine: Compactor, tokens: int) -> bool:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import google.genai.types  # noqa: F401 - its import draws random numbers, which a strategy must not
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +24,12 @@ from unabridged_testing import conversations, refusals
 ASK = (View("user", "person", "please fix it"), 100)
 CHEAP = Prices(read=0.1, write=1.1)  # rewriting costs 1.0 a token, carrying 0.1 a turn
 NO_CACHE = Prices(read=1.0, write=1.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _gemini_is_imported() -> None:
+    """Import its SDK before anything is drawn: that draws random numbers, which a strategy must not."""
+    importlib.import_module("google.genai.types")
 
 
 def stub_costs(tokens: int = STUB_TOKENS) -> Callable[[str], int]:

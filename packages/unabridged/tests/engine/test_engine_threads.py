@@ -65,12 +65,12 @@ def test_many_threads_at_once_do_not_mix() -> None:
         fitted = engine.fit(messages, thread=f"t{number % 10}")
         results[number] = engine.replay(fitted.messages, thread=f"t{number % 10}") == messages
 
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(40)]
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(20)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert results == dict.fromkeys(range(40), True)
+    assert results == dict.fromkeys(range(20), True)
 
 
 def test_memory_is_bounded_however_many_threads_there_are() -> None:

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from conversations import assistant, long_chat, user
@@ -60,6 +58,8 @@ PAID = list(FAILURES)[7:]
 
 
 def through_openai(server: Upstream, *, waits: bool) -> Callable[[Ask], Any]:
+    import openai
+
     options: dict[str, Any] = {"api_key": KEY, "base_url": f"{server.url}/v1", "max_retries": 0}
 
     def body(ask: Ask) -> dict[str, Any]:
@@ -78,6 +78,8 @@ def through_openai(server: Upstream, *, waits: bool) -> Callable[[Ask], Any]:
 
 
 def through_anthropic(server: Upstream, *, waits: bool) -> Callable[[Ask], Any]:
+    import anthropic
+
     options: dict[str, Any] = {"api_key": KEY, "base_url": server.url, "max_retries": 0}
 
     def body(ask: Ask) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def server() -> Iterator[Upstream]:
 def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return what was logged, apart from how many messages of people a small summary left out."""
     records = [r for r in caplog.records if r.name == "unabridged" and r.levelno >= logging.WARNING]
-    return [text for text in (record.getMessage() for record in records) if "found no place in the summary" not in text]
+    return [text for text in (record.getMessage() for record in records) if "are left out of the summary" not in text]
 
 
 class Host:
@@ -200,6 +202,8 @@ def test_a_failure_is_logged_once_told_and_in_the_receipt(
 
 
 def test_a_connection_that_is_refused_and_errors_of_any_kind_are_told_alike(caplog: pytest.LogCaptureFixture) -> None:
+    import openai
+
     gone = Upstream()
     gone.url = "http://127.0.0.1:9"
     errors: list[Any] = [

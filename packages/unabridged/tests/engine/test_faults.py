@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from engine_case import fill
 from patience import PATIENCE
 from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
@@ -80,10 +81,7 @@ def orders(count: int) -> list[Any]:
 
 def fitting(compactor: Compactor) -> list[Any]:
     """Above the trigger, and within the budget."""
-    count = 1
-    while compactor.plan(orders(count + 1)).tokens <= compactor.limits.budget:
-        count += 1
-    return orders(count)
+    return fill(compactor, orders, compactor.limits.budget)
 
 
 def fit(compactor: Compactor, messages: list[Any], *, later: bool) -> Compaction:
@@ -112,7 +110,7 @@ def test_while_it_fits_history_is_the_same_and_when_it_does_not_the_rules_take_o
     events.clear()
     model = ScriptedModel([FAULTS[fault]], forever=True)
     with engine(model.acall if later else model, events) as compactor:
-        over = orders(200)
+        over = orders(100)
         forced = fit(compactor, over, later=later)
         assert forced.tokens_after <= compactor.limits.budget
         assert [stage for stage, _ in failures(events)] == ["summary"]

@@ -70,7 +70,7 @@ def test_a_call_that_a_signal_ended_can_be_made_again(
     archive = open_archive(url.format(tmp_path))
     stopped, full, live = 0, list[Any](), list[Any]()
     with Compactor(model, window=4_000, archive=archive, settings=Settings(retries=0)) as engine:
-        for turn in range(24):
+        for turn in range(12):
             new = [*questions(6, 6 * turn), {"role": "user", "content": f"And {turn}?"}]
             full, live = [*full, *new], [*live, *new]
             for calls in (draw.randrange(1, 3_000), draw.randrange(1, 30_000), 0):

@@ -7,8 +7,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,11 +50,15 @@ def claude_run(rounds: int) -> list[Any]:
 
 
 def ask_chat(server: Upstream, messages: list[Any]) -> Any:
+    import openai
+
     with openai.OpenAI(api_key="none", base_url=f"{server.url}/v1", max_retries=0) as client:
         return client.chat.completions.create(model="served", messages=messages)
 
 
 def ask_claude(server: Upstream, messages: list[Any]) -> Any:
+    import anthropic
+
     with anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0) as client:
         return client.messages.create(model="claude-x", max_tokens=100, messages=messages)
 
@@ -70,6 +72,9 @@ PROVIDERS = {
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("told", [True, False], ids=["with numbers", "without numbers"])
 def test_a_refused_request_is_sent_once_more_shorter_through_the_real_sdk(provider: str, told: bool) -> None:
+    import anthropic
+    import openai
+
     run, ask, refusal, answer = PROVIDERS[provider]
     events: list[Event] = []
     with serving() as server, Compactor(window=24_000, archive="memory:", on_event=events.append) as compactor:
@@ -105,6 +110,8 @@ def test_the_limit_is_remembered_for_every_later_call() -> None:
 
 
 def test_a_second_refusal_is_an_error_with_numbers_and_the_providers_own_as_its_cause() -> None:
+    import openai
+
     with serving() as server, Compactor(window=24_000, archive="memory:") as compactor:
         server.answers = [WORDLESS]
         fitted = compactor.fit(chat_run(50), thread="t", system="You are brief.")
@@ -125,6 +132,8 @@ def test_a_second_refusal_is_an_error_with_numbers_and_the_providers_own_as_its_
 
 
 def test_the_same_in_an_event_loop() -> None:
+    import openai
+
     async def loop(server: Upstream, compactor: Compactor) -> int:
         fitted = await compactor.afit(chat_run(50), thread="t")
         async with openai.AsyncOpenAI(api_key="none", base_url=f"{server.url}/v1", max_retries=0) as client:
@@ -220,6 +229,9 @@ SHAPES: dict[str, tuple[int, ...]] = {
 @rows("shape", SHAPES)
 def test_without_numbers_the_second_request_is_at_most_half_and_goes_through(provider: str, shape: str) -> None:
     """A provider that counts characters takes half of what it is sent first, and says nothing of it."""
+    import anthropic
+    import openai
+
     _, ask, _, answer = PROVIDERS[provider]
     with serving() as server, Compactor(window=200_000, archive="memory:") as compactor:
         messages = _rounds(provider, *SHAPES[shape])
@@ -245,9 +257,9 @@ def test_where_half_can_not_be_reached_the_second_request_is_as_short_as_it_may(
     with Compactor(window=200_000, archive="memory:") as compactor:
         messages = chat_run(40)
         whole = compactor.plan(messages).tokens
-        words = 1
-        while (fixed := compactor.plan(messages, system="word " * words).tokens - whole) < whole * share / (1 - share):
-            words += 50
+        words, wanted = 1, whole * share / (1 - share)
+        while (fixed := compactor.plan(messages, system="word " * words).tokens - whole) < wanted:
+            words += max(50, int(wanted - fixed) // 2)
         fitted = compactor.fit(messages, thread="t", system="word " * words)
         assert not fitted.changed
         retried = compactor.overflowed(fitted, RuntimeError("prompt is too long"))
@@ -276,10 +288,10 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
         if counted > 9_000:
             raise _chat_error(9_000, counted)
 
-    refusals = 0
+    refusals = compactions = 0
     with Compactor(window=12_000, archive="memory:") as compactor:
         messages: list[Any] = [user("Go on until it is done.")]
-        for n in range(200):
+        for n in range(100):
             factor = compactor._calibration.value.factor  # noqa: SLF001 - the provider's count must not follow ours
             fitted = compactor.fit([*messages, *chat_round(f"t{n}", f"line {n} of it\n" * 30)], thread="t")
             try:
@@ -289,9 +301,10 @@ def test_a_provider_that_counts_otherwise_is_never_refused_twice_in_a_turn(lie: 
                 fitted = compactor.overflowed(fitted, error)
                 factor = compactor._calibration.value.factor  # noqa: SLF001 - likewise
                 provider(fitted.messages)
-            messages = fitted.messages
-    print(f"a provider that counts {lie:g} times as much refused {refusals} of 200")  # noqa: T201 - to be read
+            messages, compactions = fitted.messages, compactions + fitted.changed
+    print(f"a provider that counts {lie:g} times as much refused {refusals} of 100")  # noqa: T201 - to be read
     assert refusals <= 1
+    assert compactions > 2
 
 
 @rows("established", [0, 9])

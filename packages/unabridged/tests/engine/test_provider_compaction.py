@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
 
 from unabridged import Compactor, check
-from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
 from unabridged.formats import FORMATS
 from unabridged.tokens.meter import Meter
 
@@ -92,6 +90,10 @@ def test_a_compaction_that_failed_drops_nothing() -> None:
 
 
 def test_it_is_the_same_through_langchain() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    from unabridged.adapters.langchain.format import FORMAT as LANGCHAIN
+
     block = {"type": "compaction", "content": "So far: half of it is done."}
     talk: list[Any] = []
     for i in range(60):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conversations import assistant, chat_round, long_chat, user
+from engine_case import fill
 from ledger_case import people_in, section
 from unabridged import Compactor, Settings, check
 from unabridged.asking.ask import Ask, Reply
@@ -54,10 +55,7 @@ def english(turns: int) -> list[Any]:
 
 
 def between_trigger_and_budget(compactor: Compactor) -> list[Any]:
-    turns = 1
-    while compactor.plan(english(turns + 1)).tokens <= compactor.limits.budget:
-        turns += 1
-    return english(turns)
+    return fill(compactor, english, compactor.limits.budget)
 
 
 def test_a_good_summary_is_in_the_turn_beside_the_ledger_and_its_cost_in_the_receipt() -> None:

@@ -15,7 +15,7 @@ from unabridged.settings import resolve_limits
 
 
 @rows("share", [0.2, 0.35, 0.5, 0.7])
-@rows("messages", [long_chat(400), rounds(160)], ids=["talk", "rounds"])
+@rows("messages", [long_chat(150), rounds(160)], ids=["talk", "rounds"])
 def test_a_compaction_fills_the_window_to_the_target(share: float, messages: list[Any]) -> None:
     window = 16_000
     settings = Settings(target=("fraction", share), clear=None)
@@ -57,7 +57,7 @@ def test_every_compaction_of_a_long_run_meets_it_and_none_follows_at_once() -> N
 
 def test_another_target_does_not_pick_up_the_record_of_this_one() -> None:
     archive = compactor()._archive  # noqa: SLF001 - one archive for both
-    messages = long_chat(400)
+    messages = long_chat(150)
     half = Compactor(window=16_000, archive=archive, settings=Settings(target=("fraction", 0.5)))
     fifth = Compactor(window=16_000, archive=archive, settings=Settings(target=("fraction", 0.2)))
     assert fifth.fit(messages, thread="t").tokens_after < half.fit(messages, thread="t").tokens_after
@@ -86,6 +86,6 @@ def test_a_target_that_makes_no_sense_is_refused(given: dict[str, Any], says: st
 def test_after_a_refusal_the_target_follows_the_smaller_window_or_gives_way() -> None:
     for target in (("fraction", 0.5), ("tokens", 7_000)):
         engine = compactor(16_000, settings=Settings(target=target))
-        fitted = engine.fit(long_chat(400), thread="t")
+        fitted = engine.fit(long_chat(150), thread="t")
         again = engine.overflowed(fitted, f"prompt is too long: {fitted.tokens_after} tokens > 5000 maximum")
         assert again.tokens_after < 5_000

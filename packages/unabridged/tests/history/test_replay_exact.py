@@ -13,8 +13,9 @@ import pytest
 from archive_support import Store
 from effort import ALL
 from engine_case import rounds
-from lives import EVERY, ROUNDS, Life, Messages, as_plain, said_by
+from lives import EVERY, Life, as_plain, said_by
 from rows import rows
+from status_rounds import ROUNDS, Messages
 from unabridged import ArchiveError, Compactor, Settings, WontFit
 from unabridged.adapters.langchain.format import LangChain
 

@@ -21,7 +21,7 @@ from unabridged.formats import detect_message_format
 from unabridged.summary.ledger import Ledger, from_json
 from unabridged_testing import words
 
-EXAMPLES = examples(500, 2_000)
+EXAMPLES = examples(500, 1_000)
 ACTIONS = {
     "command": "THOUGHT: {thought}\n\n<command>{command}</command>",
     "execute": "{thought}\n<execute_bash>\n{command}\n</execute_bash>",

@@ -165,7 +165,7 @@ def search(
         for result in of_thread.results:
             head = Text(f"[{result.turn}] {screen.escape_control_characters(scope.thread)}", style="bold")
             console.print(head.append(f"  {result.whose}, ref {result.ref}", style="dim"))
-            console.print(Text(f"  {screen.shorten_to_one_line(result.excerpt, 400)}"))
+            console.print(Text(f"  {screen.shorten_to_one_line(result.excerpt, 2_000)}"))
     screen.print_line(_describe_result_counts(matching, found, thread), "dim")
 
 

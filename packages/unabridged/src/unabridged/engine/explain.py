@@ -57,6 +57,7 @@ def _explain_earlier_changes(state: State) -> Mapping[int, _Reason]:
     base = {id(message) for message in state.restored.base.messages}
     stand_ins = set(state.restored.turns)
     repairs = "; ".join(note for note in state.report.notes if note.startswith("repaired: "))
+    newest = f" ({state.restored.applied.record.id}, or one before it)" if state.restored.applied else ""
     found = {}
     for i, message in enumerate(state.request.original):
         if id(message) in base:
@@ -64,7 +65,7 @@ def _explain_earlier_changes(state: State) -> Mapping[int, _Reason]:
         elif i in stand_ins:
             found[i] = _Reason("cleared", "an earlier compaction cleared or shortened it")
         else:
-            found[i] = _Reason("goes", "it went in an earlier compaction")
+            found[i] = _Reason("goes", f"it went in an earlier compaction{newest}")
     return found
 
 

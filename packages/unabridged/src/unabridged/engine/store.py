@@ -61,7 +61,7 @@ def _warn_of_dropped_people(setup: Setup, state: State, data: RecordData, prior:
     """Log, once in a conversation, that messages of people found no place in the summary."""
     is_first = data.get("people_dropped") and not (prior and prior.data.get("people_dropped"))
     if is_first and state.is_named and setup.limits.people:  # who set `preserve` to 0 wants none of them
-        text = "thread %r: %d messages of people found no place in the summary (they are in the archive): "
+        text = "thread %r: %d of the messages that people wrote are left out of the summary (they are in the archive): "
         text += "keep one with Compactor.pin(text, thread=...), or raise Settings(preserve=...)"
         log.warning(text, state.scope.thread, data["people_dropped"])
 

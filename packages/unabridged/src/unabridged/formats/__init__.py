@@ -6,7 +6,9 @@ and mends it. To add one, write its file (`base` has the contract) and list it h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
 
 from unabridged.errors import SettingsError
 from unabridged.formats.anthropic import Anthropic
@@ -20,6 +22,13 @@ DEFAULT = OpenAIChat()
 """Everybody's: what plain text turns are taken for."""
 _EVERY: tuple[Format, ...] = (DEFAULT, OpenAIResponses(), Anthropic(), GeminiContents(), BedrockConverse())
 FORMATS: dict[str, Format] = {format_.name: format_ for format_ in _EVERY}
+_FRAMEWORKS = {
+    "agent_framework": "unabridged.adapters.agent_framework.format:StoredMessages",
+    "langchain_core": "unabridged.adapters.langchain.format:LangChain",
+    "llama_index": "unabridged.adapters.llama_index.format:LlamaIndexMessages",
+    "pydantic_ai": "unabridged.adapters.pydantic_ai.format:PydanticAI",
+}
+"""The formats of frameworks with messages of their own, by the package of these: loaded when one is read."""
 PROVIDERS: dict[str, Provider] = {format_.provider.name: format_.provider for format_ in FORMATS.values()}
 
 
@@ -35,10 +44,33 @@ def get_format(name: str | Format) -> Format:
 def detect_message_format(messages: Sequence[Message]) -> Format:
     """Return the format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
     for message in require_list(messages):
+        package = _find_framework(type(message))
+        if isinstance(message, Mapping) and isinstance(message.get("contents"), list):
+            package = "agent_framework"  # which keeps its messages as dicts
+        if package and (framework := _load_framework_format(package)):
+            return framework
         for format_ in FORMATS.values():
             if format_.claims(message):
                 return format_
     return DEFAULT
+
+
+@cache
+def _find_framework(kind: type) -> str | None:
+    """Return the package of the framework that this class of messages is from, or one that it is derived from."""
+    packages = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next((package for package in packages if package in _FRAMEWORKS), None)
+
+
+@cache
+def _load_framework_format(package: str) -> Format | None:
+    """Return the format; None where the framework is not installed, as with messages that came back as dicts."""
+    module, _, name = _FRAMEWORKS[package].partition(":")
+    try:
+        format_: Format = getattr(import_module(module), name)()
+    except ImportError:
+        return None
+    return format_
 
 
 __all__ = [

@@ -93,13 +93,13 @@ def score_best_stretches(texts: Sequence[str], query: str, width: int = 300) -> 
 
 
 def _decode_view(part: Part, format_: Format | None) -> View | None:
-    """Return the message's view, if it has what was archived as its text (which may have been redacted)."""
+    """Return the message's view, if it has the role and the text (which may have been redacted) that were archived."""
     try:
         message = codec.decode(part.body)
         view = (format_ or detect_message_format([message])).read(message)
     except (ArchiveError, TypeError, ValueError, AttributeError):
         return None  # another program's classes, or a format of its own
-    return view if view.whole_text() == part.text else None
+    return view if (view.role, view.whole_text()) == (part.role, part.text) else None
 
 
 def _unescape_arguments(arguments: str) -> str:
