@@ -35,6 +35,7 @@ ELSEWHERE = {
     "README.md": "packages/unabridged/tests/api/test_public.py",
     "adapters.md": "tests/helpers/doors/skeleton.py",
     "coming-from-langchain.md": "packages/unabridged/tests/adapters/test_langchain_examples.py",
+    "crewai.md": "packages/unabridged/tests/adapters/test_crewai.py",
     "frameworks.md": "lab/scripts/frameworks/table.py",
     "gateway.md": "packages/unabridged-gateway/tests/test_gateway_examples.py",
     "google-adk.md": "packages/unabridged/tests/adapters/test_google_adk_examples.py",

@@ -45,7 +45,12 @@ def main() -> None:
     for number, (job, one, miss) in enumerate(draw(Bench(options.data), options.count, options.seed), 1):
         name = f"{number:02}.md"
         (options.out / name).write_text(describe(number, one, miss), encoding="utf-8")
-        key[name] = {"arm": job.arm, "window": job.window, "conversation": one.name, "lines": missing(one, miss)}
+        key[name] = {
+            "arm": job.arm,
+            "window": job.window,
+            "conversation": one.name,
+            "lines": [each.line for each in miss.needs],
+        }
         print(name, key[name])
     (options.out / "key.json").write_text(json.dumps(key, indent=1), encoding="utf-8")
 
@@ -62,7 +67,7 @@ def draw(bench: Bench, count: int, seed: int) -> Iterator[tuple[Job, data.Record
         found: list[Miss] = []
         with Process(job.peer) as process:
             replay_one(process, one, found.append, **start_of(job))
-        fetches = {(one.name, miss.need.place, miss.need.source.place): miss for miss in found}
+        fetches = {(one.name, miss.needs[0].place, miss.needs[0].source.place): miss for miss in found}
         if new := sorted(set(fetches) - seen):
             drawn = chance.choice(new)
             seen.add(drawn)
@@ -71,18 +76,11 @@ def draw(bench: Bench, count: int, seed: int) -> Iterator[tuple[Job, data.Record
             return
 
 
-def missing(one: data.Recorded, miss: Miss) -> list[str]:
-    """Return all lines of the same source that the call copies and the request lacks."""
-    shown = "\n".join(message.folded for message in miss.request)
-    needs = (need for need in one.task().needs[miss.need.place] if need.source.place == miss.need.source.place)
-    return [need.line for need in needs if need.line not in shown]
-
-
 def describe(number: int, one: data.Recorded, miss: Miss) -> str:
     """Return a miss as a page for a reader."""
-    need, source = miss.need, miss.need.source
+    need, source = miss.needs[0], miss.needs[0].source
     call = one.lines[need.place].view
-    lines = "\n".join(missing(one, miss))
+    lines = "\n".join(each.line for each in miss.needs)
     words = dict.fromkeys(re.findall(r"\w{3,}", lines))
     shown = "\n".join(message.folded for message in miss.request)
     gone = [word for word in words if word not in shown]

@@ -39,6 +39,7 @@ ALSO = {
     "otel": ["opentelemetry-sdk"],
     "pydantic-ai": ["openai"],
     "agent-framework": ["agent-framework-openai"],
+    "crewai": ["crewai-files"],
     "llama-index": ["llama-index-llms-google-genai", "openai"],
 }
 """What a smoke test needs beside its extra: a server; what an application brings."""
@@ -72,10 +73,10 @@ def extras() -> list[str]:
 
 
 def requirements(names: Iterable[str]) -> list[str]:
-    """Return these packages with the versions that `make test` installs."""
+    """Return these packages, with the versions that `make test` installs where it does."""
     lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     wanted = {re.split(r"[\[><=]", line)[0]: line for line in lines}
-    return [wanted[name] for name in names]
+    return [wanted.get(name, name) for name in names]
 
 
 def distributions(extra: str = "") -> list[str]:

@@ -70,6 +70,7 @@ FRAMEWORKS = {
         tests="test_litellm.py",
         server=("litellm[proxy]",),
     ),
+    "crewai": Framework("crewai", ("crewai", "crewai_async"), "crewai", ("crewai-files",), tests="test_crewai.py"),
     "claude-agent-sdk": Framework("claude-agent-sdk", (), "claude-agent-sdk"),
     "openai": Framework("openai", ("sdk",), tried="2.0.0"),
     "anthropic": Framework("anthropic", ("sdk_messages",), also=("openai",), tried="2.0.0"),  # doors share a module

@@ -351,6 +351,7 @@ SMOKE: dict[str, Callable[[Path], str]] = {
     "google-adk": adapter("google_adk"),
     "strands": adapter("strands"),
     "litellm": adapter("litellm"),
+    "crewai": adapter("crewai"),
     "pydantic-ai": adapter("pydantic_ai"),
     "openai-agents": adapter("openai_agents"),
     "otel": otel,

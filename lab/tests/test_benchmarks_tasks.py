@@ -18,15 +18,20 @@ from conversations import assistant, chat_round, user
 OURS, MASKS = Peer("ours", ()), Peer("masks", ())
 
 
+def setting(number: int) -> str:
+    """Return two lines with a word each that stands nowhere else, and that is no name which a summary would list."""
+    first, second = (f"{one}{chr(97 + number % 26)}{chr(97 + number // 26)}" for one in ("kettle", "saucer"))
+    return f"of this part the {first} is set to boil\nand of this part the {second} to wait"
+
+
 def story(rounds: int = 40) -> list[dict[str, Any]]:
-    """A run that reads many files, and copies a line of each twenty files later."""
+    """A run that reads many files, and copies two lines of each twenty files later."""
     messages = [user("Copy the settings of every part.")]
     for i in range(rounds):
-        filler = "\n".join(f"filler {i} {j} of the file" for j in range(60))
-        messages += chat_round(f"read_{i}", f"setting_{i} = load_setting_of_part({i})\n{filler}", path=f"part_{i}.py")
+        filler = "\n".join(f"filler {i} {j} of the file" for j in range(30))
+        messages += chat_round(f"read_{i}", f"{filler}\n{setting(i)}\n{filler}", path=f"part_{i}.py")
         if i >= 20:
-            line = f"setting_{i - 20} = load_setting_of_part({i - 20})"
-            messages += chat_round(f"write_{i}", "done", path=f"copy_{i}.py", text_to_write=line)
+            messages += chat_round(f"write_{i}", "done", path=f"copy_{i}.py", text_to_write=setting(i - 20))
     return [*messages, assistant("Done.")]
 
 
@@ -39,9 +44,9 @@ def test_an_arm_in_a_process_is_charged_for_what_it_sends_and_what_it_forgets() 
     with Process(OURS) as process:
         ours = replay_one(process, given, arm="ours", window=8_000)
         asking = replay_one(process, given, arm="ours, with a model", window=8_000)
-    assert ours["needs"] == 20
-    assert 0 < ours["missed"] <= 20
-    assert ours["fetched"] == ours["missed"]
+    assert ours["needs"] == 40
+    assert 0 < ours["missed"] <= 40
+    assert 2 * ours["fetched"] == ours["missed"]
     assert (ours["refused_at"], ours["summaries"], ours["ended"]) == (None, 0.0, False)
     assert asking["summaries"] > 0
 
@@ -84,7 +89,7 @@ def test_an_arm_whose_process_ends_is_out_of_the_run() -> None:
 
     with Ends(OURS) as process:
         run = replay_one(process, given, arm="ours", window=100_000)
-    assert (run["ended"], run["refused_at"], run["missed"], run["calls"]) == (True, 9, 20, len(given.task().calls))
+    assert (run["ended"], run["refused_at"], run["missed"], run["calls"]) == (True, 9, 40, len(given.task().calls))
 
 
 @pytest.mark.parametrize(("arm", "peer", "back"), [("ours", OURS, 1.0), ("rolling mask", MASKS, 1.0)])
@@ -113,12 +118,12 @@ def test_a_miss_is_a_page_for_a_reader_without_the_name_of_the_arm(tmp_path: Pat
     bench = Bench(str(folder), quick=True)
     bench.only = ("ours",)
     drawn = list(draw_misses.draw(bench, 3, 0))
-    assert len({(miss.need.place, miss.need.line) for *_, miss in drawn}) == 3
+    assert len({miss.needs[0].place for *_, miss in drawn}) == 3
     job, one, miss = drawn[0]
     text = draw_misses.describe(1, one, miss)
     assert draw_misses.QUESTION in text
-    assert text.count(miss.need.line) == 3, "as a line, in the call and in the source"
-    assert draw_misses.missing(one, miss) == [miss.need.line]
+    assert len(miss.needs) == 2
+    assert [text.count(need.line) for need in miss.needs] == [3, 3], "as a line, in the call and in the source"
     assert job.arm == "ours" or job.arm not in text
 
 

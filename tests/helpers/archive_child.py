@@ -4,15 +4,18 @@ python archive_child.py crash STORE PLACE STEP    one more compaction, killed at
 python archive_child.py write STORE PLACE THREAD  compactions without end; a letter on stdout for every step
 python archive_child.py compete STORE PLACE NAME THREADS ROUNDS
 python archive_child.py starve STORE PLACE BYTES  compactions until the disk, here a limit on file sizes, is full
+python archive_child.py each MODE ARGUMENTS...    one of these in a process for each JSON list, all at once
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 
 from archive_support import open_store
@@ -125,10 +128,30 @@ def starve(store: str, place: str, limit: str) -> None:
     os.write(1, f"{len(archive.records(scope))}\n".encode())
 
 
+def each(mode: str, *lists: str) -> None:
+    """Run the mode in a forked process for each list of arguments; write how each of them ended, as JSON."""
+    started = []
+    for arguments in lists:
+        pid = os.fork()  # nothing is open yet, and the imports are made once
+        if pid == 0:
+            try:
+                MODES[mode](*json.loads(arguments))
+            except BaseException:  # noqa: BLE001 - reported, and this process ends here
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        started.append(pid)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in started]
+    os.write(1, f"{json.dumps(codes)}\n".encode())
+
+
 def void(_: object) -> None:
     """Forget a result."""
 
 
+MODES: dict[str, Callable[..., None]] = {
+    "crash": crash, "write": write, "compete": compete, "starve": starve, "each": each,
+}  # fmt: skip
+
 if __name__ == "__main__":
-    modes: dict[str, Callable[..., None]] = {"crash": crash, "write": write, "compete": compete, "starve": starve}
-    modes[sys.argv[1]](*sys.argv[2:])
+    MODES[sys.argv[1]](*sys.argv[2:])

@@ -1,10 +1,15 @@
-"""A process that runs an agent on a Postgres checkpointer and kills itself in the middle of its third compaction."""
+"""Processes that run an agent on a Postgres checkpointer and kill themselves in the middle of its third compaction.
+
+python langchain_child.py POINT DATABASE POINT DATABASE...    one process for each point, all at once
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import traceback
 from typing import Any
 
 from langchain_core.messages import HumanMessage
@@ -54,9 +59,23 @@ def build(url: str, saver: Any, killer: Killer) -> tuple[Any, ScriptedChat, Summ
     return create_agent(model, [work], middleware=[own], checkpointer=saver), model, own
 
 
-if __name__ == "__main__":
-    with PostgresSaver.from_conn_string(sys.argv[1]) as saver:
+def run(point: str, url: str) -> None:
+    with PostgresSaver.from_conn_string(url) as saver:
         saver.setup()
-        build(sys.argv[1], saver, Killer(sys.argv[2]))[0].invoke(
+        build(url, saver, Killer(point))[0].invoke(
             {"messages": [HumanMessage("Work through all of it.")]}, RUN, durability="sync"
         )
+
+
+if __name__ == "__main__":
+    started = []
+    for point, url in zip(sys.argv[1::2], sys.argv[2::2], strict=True):
+        pid = os.fork()  # nothing is open yet, and LangChain is imported once
+        if pid == 0:
+            try:
+                run(point, url)
+            finally:
+                traceback.print_exc()
+                os._exit(1)  # it was not killed
+        started.append(pid)
+    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in started]))  # noqa: T201 - its result

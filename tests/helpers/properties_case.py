@@ -26,7 +26,7 @@ from unabridged_testing import (
     refusals,
 )
 
-EXAMPLES = examples(60, 250)
+EXAMPLES = examples(40, 150)
 WINDOWS = (2_000, 3_000, 4_000)
 SYSTEM = "You are the assistant of a small company. Be brief."
 TOOLS = [{"name": "read_file", "description": "Read a file.", "parameters": {"type": "object", "properties": {}}}]

@@ -8,12 +8,14 @@ from benchmarks.bench import RECALL, WINDOW, Bench, Row, carry_out_tasks, tokens
 from benchmarks.figures import figure, percent, ratio, table, thousands
 from benchmarks.parts import Section
 from benchmarks.plot import bars
+from unabridged_corpus.evaluate.line_needs import MIN_LINE_CHARACTERS
+from unabridged_corpus.evaluate.task_cost import MIN_WORD_CHARACTERS
 
 WINDOWS = (8_000, 16_000, 32_000)
 KINDS = ("tokens", "sent", "summaries", "fetches")
 
-CONFIRMED = 16
-"""Of 30 misses, those that readers took for one."""
+CONFIRMED_BEFORE = 16
+"""Of 30 misses, those that readers took for one when each line was charged by itself."""
 
 
 def measure(bench: Bench) -> dict[str, Any]:
@@ -75,14 +77,17 @@ def section(result: dict[str, Any]) -> Section:
     text = f"""What a whole recorded run takes, in thousands of tokens, each counted as many fresh input tokens as it
 costs: all that is sent, at the prices of a prompt cache (read 0.1, written 1.25, output 5; the agent's own output, the
 same for every arm, is left out), the summaries, and what is fetched again because it was forgotten. A *need* is a line
-of a call's arguments, of at least 24 characters with white space folded, that stood in a tool result before it stood
-anywhere else: its source. There are {most:,}. Where the line is nowhere in the request for that call, it is missed: the
-tokens of its source are charged, once for a call and at most 4,000, and the source is put into the history there, as a
-call with its result, so that later calls find it until it is compacted away. A write to the same path ends a source,
-and a source whose call the recording repeats later is charged to nobody. With recall tools a call searches once for
-each source it lacks, with the three longest words of the line: the answer is charged, and the source where a line is
-not in it; the schemas of the tools count in every request.
-After a refused request all needs are missed; what the run sends after it is charged all the same, or, where the arm
+of a call's arguments, of at least {MIN_LINE_CHARACTERS} characters with white space folded, that stood in a tool result
+before it stood anywhere else: its source. There are {most:,}. A source is fetched again for a call where at least half
+of the lines that the call copies from it are nowhere in the request, and two of these are a passage: one follows the
+other in the source, with less than {MIN_LINE_CHARACTERS} characters between them, and each has a word, of at least
+{MIN_WORD_CHARACTERS} characters, that is nowhere in the request. Those lines are missed: the tokens of the source are
+charged, once for a call and at most 4,000, and the source is put into the history there, as a call with its result, so
+that later calls find it until it is compacted away. A write to the same path ends a source, and a source whose call the
+recording repeats later is charged to nobody. With recall tools a call searches once for each source it lacks, with the
+three longest words of the first line: the answer is charged, and the source where a line is not in it; the schemas of
+the tools count in every request.
+After a refused request all passages are missed; what the run sends after it is charged all the same, or, where the arm
 ended the run, at the mean of its calls before. (`unabridged_corpus.evaluate.task_cost`)
 
 {across("tokens", thousands)}
@@ -97,9 +102,10 @@ What it is made of, in a window of {WINDOW:,}:
 
 A run that is refused was not done: its tokens are those of a run that a provider would have ended.
 
-Of 30 misses drawn at random (`lab/benchmarks/draw_misses.py`), readers confirmed {CONFIRMED}: there the agent would
-have had to fetch the result again. Most of the others are single lines that are written without looking, such as
-imports. So the price of forgetting is overstated, for every arm alike, and the rule will be narrowed."""
+When each line was charged by itself, readers confirmed {CONFIRMED_BEFORE} of 30 misses drawn at random
+(`lab/benchmarks/draw_misses.py`): there the agent would have had to fetch the result again. Most of the others were
+single lines that are written without looking, such as imports, or lines whose words were all in the request. Hence the
+passage."""
     note = f"thousands of tokens at cache prices, {WINDOW // 1000}k window; shorter is better"
     values = {row["arm"]: [one / 1000 for one in row["tokens"][:3]] for row in here if row["tokens"]}
     plot = bars("Tokens per task", note, values, unit="k", best=-1)

@@ -189,12 +189,12 @@ def run(system_: Keeps, *messages: dict[str, Any]) -> tuple[TaskCost, list[Miss]
 
 
 FILLER = [message for i in range(3) for message in chat_round("run_tests", f"{i} passed", number=i)]
-STORY = [user("Fix the bill."), *read(), *FILLER, *copy(LINE), *copy(LINE, OTHER), assistant("Done.")]
+STORY = [user("Fix the bill."), *read(), *FILLER, *copy(LINE, OTHER), *copy(LINE, OTHER), assistant("Done.")]
 
 
 def test_whoever_sends_everything_misses_nothing_and_pays_for_each_prefix_at_the_price_of_the_cache() -> None:
     cost, missed = run(Keeps(), *STORY)
-    assert (cost.needs, cost.missed, cost.fetches, missed) == (3, 0, 0, [])
+    assert (cost.needs, cost.missed, cost.fetches, missed) == (4, 0, 0, [])
     sizes = [one.tokens for one in task(*STORY).messages]
     prices = Prices()
     first, whole = sizes[0], sum(sizes[:-1])
@@ -204,12 +204,12 @@ def test_whoever_sends_everything_misses_nothing_and_pays_for_each_prefix_at_the
     assert cost.calls == 7
 
 
-def test_a_line_that_the_request_lacks_costs_its_source_which_then_stands_in_the_history() -> None:
+def test_a_passage_that_the_request_lacks_costs_its_source_which_then_stands_in_the_history() -> None:
     keeps = Keeps(last(4))
     cost, missed = run(keeps, *STORY)
-    assert (cost.needs, cost.missed, cost.fetched) == (3, 1, 1), "the second call finds it, with all the source says"
+    assert (cost.needs, cost.missed, cost.fetched) == (4, 2, 1), "the second call finds it, with all the source says"
     assert cost.fetches == count(FILE)
-    assert missed[0].need.line == LINE
+    assert [[need.line for need in miss.needs] for miss in missed] == [[LINE, OTHER]]
     assert [one.view.text for one in missed[0].request] == ["", "", "", ""]
     call, result, own, *_ = keeps.given[5]
     assert json.loads(call.view.calls[0].arguments) == {"path": "shop/bill.py"}
@@ -220,9 +220,9 @@ def test_a_line_that_the_request_lacks_costs_its_source_which_then_stands_in_the
 
 def test_what_was_fetched_and_compacted_away_is_fetched_again() -> None:
     later = [message for i in range(3, 6) for message in chat_round("run_tests", f"{i} passed", number=i)]
-    story = [*STORY[:-1], *later, *copy(OTHER), assistant("Done.")]
+    story = [*STORY[:-1], *later, *copy(LINE, OTHER), assistant("Done.")]
     cost, _ = run(Keeps(last(4)), *story)
-    assert (cost.needs, cost.missed, cost.fetched) == (4, 2, 2)
+    assert (cost.needs, cost.missed, cost.fetched) == (6, 4, 2)
     assert cost.fetches == 2 * count(FILE)
 
 
@@ -232,30 +232,91 @@ def test_a_line_in_a_summary_is_there_whatever_its_white_space() -> None:
     assert (cost.missed, cost.fetches) == (0, 0)
 
 
-def test_of_a_long_source_the_part_around_the_line_is_fetched() -> None:
-    text = "\n".join([*(f"first {i}" for i in range(5_000)), LINE, *(f"then {i}" for i in range(5_000)), OTHER])
+PASSAGE = [LINE, OTHER, "invoice = render_invoice(customer, total)", "archive.store(invoice, customer.number)"]
+
+
+def lacking(summary: str, *copied: str, text: str = "\n".join(PASSAGE)) -> list[str]:
+    """Return the lines that are charged where a call copies these, and all it has of the source is this summary."""
+    (made,) = measured([user(summary)])
+    keeps = Keeps(lambda history: [made, *[one for one in history if one is not made][-2:]])
+    _, missed = run(keeps, user("Go."), *read(text=text), *FILLER, *copy(*copied), assistant("Done."))
+    return [need.line for miss in missed for need in miss.needs]
+
+
+def test_two_lines_that_follow_each_other_in_the_source_are_a_passage_that_must_be_fetched() -> None:
+    assert lacking("The bill is read.", LINE, OTHER) == [LINE, OTHER]
+    numbered = f"   12\u2192    {LINE}\n   13\u2192\n   14\u2192    }}\n   15\u2192    {OTHER}\n"
+    assert lacking("The bill is read.", LINE, OTHER, text=numbered) == [LINE, OTHER], "numbers and short lines between"
+    twice = f"{LINE}\nand much that comes between\n{OTHER}\nand\n{LINE}\n{OTHER}"
+    assert lacking("The bill is read.", LINE, OTHER, text=twice) == [LINE, OTHER], "the second time they do"
+
+
+@rows(
+    ("copied", "text", "why"),
+    [
+        ([LINE], FILE, "a single line is written without looking"),
+        ([LINE, OTHER], f"{LINE}\nand much that comes between\n{OTHER}", "two single lines"),
+        ([OTHER, LINE], FILE, "in another order they are the agent's own"),
+    ],
+)
+def test_lines_that_do_not_follow_each_other_are_no_passage(copied: list[str], text: str, why: str) -> None:
+    assert lacking("The bill is read.", *copied, text=text) == [], why
+
+
+def test_a_line_whose_words_are_all_in_the_request_is_no_part_of_a_passage() -> None:
+    words = "discount is what lookup_discount gives for the customer"
+    assert lacking(words, LINE, OTHER) == []
+    assert lacking(words.replace("customer", "man"), LINE, OTHER) == [LINE, OTHER]
+    short = "a_b = max(xy1, xy2) - min(xy3)"
+    assert lacking("Go on.", LINE, short, text=f"{LINE}\n{short}") == [], "words of less than four characters are none"
+
+
+def test_a_request_that_has_most_of_the_lines_is_enough() -> None:
+    assert lacking(LINE, *PASSAGE) == PASSAGE[1:]
+    assert lacking(f"{LINE}\n{OTHER}", *PASSAGE) == PASSAGE[2:], "half of them are not most"
+    longer = [*PASSAGE, "unlike_any = other_line_of(all)"]
+    assert lacking("\n".join(longer[:3]), *longer, text="\n".join(longer)) == [], "two of five are new, a passage"
+
+
+def test_each_source_is_charged_for_its_own_passage() -> None:
+    first, second = PASSAGE[:2], PASSAGE[2:]
+    story = [user("Go."), *read(text="\n".join(first)), *read("shop/send.py", "\n".join(second)), *FILLER]
+    cost, missed = run(Keeps(last(4)), *story, *copy(*PASSAGE), assistant("Done."))
+    assert (cost.needs, cost.missed, cost.fetched) == (4, 4, 2)
+    assert [[need.line for need in miss.needs] for miss in missed] == [first, second]
+    apart = [user("Go."), *read(text=LINE), *read("shop/send.py", OTHER), *FILLER]
+    cost, _ = run(Keeps(last(4)), *apart, *copy(LINE, OTHER), assistant("Done."))
+    assert (cost.needs, cost.missed) == (2, 0), "one line of each"
+
+
+def test_of_a_long_source_the_part_around_the_first_line_is_fetched() -> None:
+    far = ["\n".join(f"{word} {i}" for i in range(5_000)) for word in ("first", "then")]
+    text = "\n".join([far[0], *PASSAGE[:2], far[1], *PASSAGE[2:]])
     keeps = Keeps(last(2))
-    cost, _ = run(keeps, user("Go."), *read(text=text), *FILLER, *copy(LINE), *copy(LINE, OTHER), assistant("Done."))
-    assert cost.fetches == 2 * MAX_FETCH_TOKENS, "the last line is in another part, which the second call fetches"
+    story = [user("Go."), *read(text=text), *FILLER, *copy(*PASSAGE[:2]), *copy(*PASSAGE), assistant("Done.")]
+    cost, _ = run(keeps, *story)
+    assert cost.fetches == 2 * MAX_FETCH_TOKENS, "the last lines are in another part, which the second call fetches"
     shown = keeps.given[5][1].view.answers[0].text
     assert LINE in shown
-    assert OTHER not in shown
+    assert PASSAGE[2] not in shown
     assert 0.9 * MAX_FETCH_TOKENS < count(shown) <= 1.1 * MAX_FETCH_TOKENS
 
 
 def test_a_call_fetches_a_source_once_however_many_of_its_lines_are_in_other_parts() -> None:
-    text = "\n".join([LINE, *(f"first {i}" for i in range(5_000)), OTHER])
-    cost, missed = run(Keeps(last(2)), user("Go."), *read(text=text), *FILLER, *copy(LINE, OTHER), assistant("Done."))
-    assert (cost.missed, cost.fetched, cost.fetches) == (2, 1, MAX_FETCH_TOKENS)
-    assert [miss.need.line for miss in missed] == [LINE, OTHER]
+    text = "\n".join([*PASSAGE[:2], *(f"first {i}" for i in range(5_000)), *PASSAGE[2:]])
+    cost, missed = run(Keeps(last(2)), user("Go."), *read(text=text), *FILLER, *copy(*PASSAGE), assistant("Done."))
+    assert (cost.missed, cost.fetched, cost.fetches) == (4, 1, MAX_FETCH_TOKENS)
+    assert [need.line for miss in missed for need in miss.needs] == PASSAGE
 
 
-def test_after_a_refused_request_all_needs_are_missed_and_its_calls_are_charged_all_the_same() -> None:
+def test_after_a_refused_request_all_passages_are_missed_and_its_calls_are_charged_all_the_same() -> None:
     everything, _ = run(Keeps(), *STORY)
     keeps = Keeps(refused=2)
     cost, missed = run(keeps, *STORY)
-    assert (cost.refused_at, cost.missed, cost.fetched, missed) == (2, 3, 2, [])
+    assert (cost.refused_at, cost.missed, cost.fetched, missed) == (2, 4, 2, [])
     assert cost.fetches == 2 * count(FILE), "each call fetches its source"
+    single, _ = run(Keeps(refused=0), user("Go."), *read(), *copy(LINE), assistant("Done."))
+    assert (single.needs, single.missed, single.fetches) == (1, 0, 0), "a single line costs nothing there either"
     assert cost.sent == everything.sent
     assert sum(map(len, keeps.given)) == len(STORY) - 1, "nothing is put into a history that nobody takes"
 
@@ -264,7 +325,7 @@ def test_a_system_that_ends_the_run_is_charged_the_mean_of_its_calls_for_the_res
     ask = SideAsk(fresh=100, output=10)
     whole, _ = run(Keeps(asks=[ask]), *STORY)
     cost, _ = run(Keeps(ends=1, asks=[ask]), *STORY)
-    assert (cost.refused_at, cost.missed, cost.calls) == (1, 3, 7)
+    assert (cost.refused_at, cost.missed, cost.calls) == (1, 4, 7)
     assert cost.sent == pytest.approx(7 * Prices().write * task(*STORY).messages[0].tokens)
     assert cost.summaries == whole.summaries == 7 * (100 + 5 * 10)
 
@@ -287,7 +348,7 @@ def test_with_recall_tools_a_miss_costs_the_answer_of_a_search() -> None:
     answer = f"[recall] 1 result: {LINE} {OTHER}"
     keeps = Keeps(last(4), answer=answer)
     cost, _ = run(keeps, *STORY)
-    assert (cost.missed, cost.recalled, cost.fetched) == (1, 1, 0)
+    assert (cost.missed, cost.recalled, cost.fetched) == (2, 1, 0)
     assert cost.fetches == count(answer) != count(FILE)
     assert keeps.searched == ["tax_rate prices total"], "an agent that searches does not know the line"
     assert keeps.given[5][0].view.calls[0].name == "search_history"
@@ -305,7 +366,7 @@ def test_the_schemas_of_recall_tools_count_in_every_request() -> None:
 def test_a_search_that_does_not_bring_the_line_is_charged_with_the_fetch_that_follows() -> None:
     answer = "[recall] nothing was found"
     cost, _ = run(Keeps(last(6), answer=answer), *STORY)
-    assert (cost.missed, cost.recalled, cost.fetched) == (1, 0, 1)
+    assert (cost.missed, cost.recalled, cost.fetched) == (2, 0, 1)
     assert cost.fetches == count(answer) + count(FILE)
 
 
@@ -318,14 +379,18 @@ def test_a_call_searches_once_for_a_source_and_then_fetches_it() -> None:
 # -- the systems of `unabridged eval` ----------------------------------------------------------------------------------
 
 
+def setting(number: int) -> list[str]:
+    return [f"setting_{number} = load_setting_of_part({number})", f"check_setting_{number}(of_part=setting_{number})"]
+
+
 def long_story(rounds: int = 30) -> list[dict[str, Any]]:
-    """A run that reads thirty files, and copies a line of each ten files later."""
+    """A run that reads thirty files, and copies two lines of each ten files later."""
     messages = [user("Copy the settings of every part.")]
     for i in range(rounds):
         filler = "\n".join(f"filler {i} {j} of the file" for j in range(30))
-        messages += chat_round(f"read_{i}", f"setting_{i} = load_setting_of_part({i})\n{filler}", path=f"part_{i}.py")
+        messages += chat_round(f"read_{i}", "\n".join([*setting(i), filler]), path=f"part_{i}.py")
         if i >= 10:
-            messages += copy(f"setting_{i - 10} = load_setting_of_part({i - 10})", path=f"copy_{i}.py")
+            messages += copy(*setting(i - 10), path=f"copy_{i}.py")
     return [*messages, assistant("Done.")]
 
 
@@ -335,7 +400,7 @@ def test_every_arm_that_lives_in_a_window_is_replayed_and_reported() -> None:
     found = {row.arm: row for row in report.tasks}
     assert set(found) == {"unabridged", "unabridged+recall", "tail", "langchain", "langchain-untrimmed"}
     for row in found.values():
-        assert (row.window, row.needs, row.conversations) == (4_000, 40, 2)
+        assert (row.window, row.needs, row.conversations) == (4_000, 80, 2)
         assert row.tokens == pytest.approx(row.sent + row.summaries + row.fetches)
         assert row.interval == (row.tokens, row.tokens), "the same run twice"
     assert found["unabridged"].summaries == found["tail"].summaries == 0 < found["langchain"].summaries

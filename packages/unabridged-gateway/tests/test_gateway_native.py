@@ -19,7 +19,7 @@ from sdk_loops import TASK, BetaMessages, Chat, Messages, Responses, client_of
 
 APIS = [(Messages(), "Anthropic"), (BetaMessages(), "Anthropic"), (Responses(), "OpenAI")]
 NAMES = ["messages", "beta-messages", "responses"]
-STEPS = 24
+STEPS = 18
 NATIVE = {"summariser": "native", "clear": None}
 FAULTS = {
     "refused": fail_with_status(400),

@@ -44,7 +44,7 @@ class Items(Responses):
 
 APIS = [(Lines(), "OpenAI"), (Items(), "OpenAI"), (Messages(), "Anthropic"), (Contents(), "genai")]
 NAMES = ["chat", "responses", "messages", "contents"]
-STEPS = int(os.environ.get("UNABRIDGED_STEPS", "24"))
+STEPS = int(os.environ.get("UNABRIDGED_STEPS", "18"))
 
 
 def loop(api: Any, client: str, case: Case, *, asynchronous: bool = False, streaming: bool = False) -> list[Any]:

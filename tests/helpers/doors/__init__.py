@@ -7,7 +7,7 @@ from typing import cast
 
 from unabridged_testing.adapter_contract import Door
 
-APART = {"litellm": "litellm", "litellm_completion": "litellm"}
+APART = {"crewai": "crewai", "crewai_async": "crewai", "litellm": "litellm", "litellm_completion": "litellm"}
 """Doors whose framework can't be installed beside the others, with its name: `make versions` runs them."""
 
 

@@ -24,6 +24,7 @@ OLD = "0.0.1"
 MODULES = {
     "agent-framework": "agent_framework",
     "claude-agent-sdk": "claude_agent_sdk",
+    "crewai": "crewai",
     "google-adk": "google.adk",
     "langchain": "langchain",
     "litellm": "litellm",

@@ -1,4 +1,4 @@
-"""Real agents through hundreds of steps over small windows, on every checkpointer and through every way to run them."""
+"""Real agents through many steps over small windows, on every checkpointer and through every way to run them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from unabridged import SettingsError
 from unabridged.adapters.langchain import areplay, aundo, compact, create_deep_agent, replay, undo
 from unabridged.archive.protocol import Scope
 
-STEPS = 300 if ALL else 40
+STEPS = 150 if ALL else 40
 SIZE = 60
 
 
@@ -94,7 +94,7 @@ def well(model: ScriptedChat, state: list[BaseMessage]) -> None:
 
 
 @pytest.mark.parametrize(("way", "kind"), [("invoke", "sqlite"), ("stream", "postgres")])
-def test_three_hundred_steps(way: str, kind: str, tmp_path: Path, originals: list[Any]) -> None:  # R8, R46
+def test_a_long_run(way: str, kind: str, tmp_path: Path, originals: list[Any]) -> None:  # R8, R46
     with saver(kind, tmp_path) as saved:
         agent, model, own = built(saved, archive=f"sqlite:///{tmp_path}/archive.db")
         if way == "invoke":
@@ -113,7 +113,7 @@ def test_three_hundred_steps(way: str, kind: str, tmp_path: Path, originals: lis
 
 
 @pytest.mark.parametrize(("way", "kind"), [("ainvoke", "postgres"), ("astream", "sqlite")])
-def test_three_hundred_steps_on_an_event_loop(way: str, kind: str, tmp_path: Path, originals: list[Any]) -> None:
+def test_a_long_run_on_an_event_loop(way: str, kind: str, tmp_path: Path, originals: list[Any]) -> None:
     async def run() -> None:
         async with asaver(kind, tmp_path) as saved:
             agent, model, own = built(saved)
@@ -134,7 +134,7 @@ def test_three_hundred_steps_on_an_event_loop(way: str, kind: str, tmp_path: Pat
     asyncio.run(run())
 
 
-def test_three_hundred_steps_with_the_state_kept_whole(originals: list[Any]) -> None:
+def test_a_long_run_with_the_state_kept_whole(originals: list[Any]) -> None:
     async def run() -> Any:
         agent, model, _ = built(InMemorySaver(), state="kept")
         seen = [chunk async for chunk in agent.astream(dict(START), thread(), stream_mode="messages")]

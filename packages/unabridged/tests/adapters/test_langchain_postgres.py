@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -24,12 +25,22 @@ def numbers(messages: list[Any]) -> list[int]:
     return [m.tool_calls[0]["args"]["number"] for m in messages if getattr(m, "tool_calls", None)]
 
 
-@pytest.mark.parametrize("point", ["compacting", "compacted", "answering", "following"])
-def test_a_second_process_goes_on_from_the_old_or_the_new_state(point: str) -> None:
-    database = fresh_database()
-    command = [sys.executable, str(HELPERS / "langchain_child.py"), database, point]
+POINTS = ("compacting", "compacted", "answering", "following")
+
+
+@pytest.fixture(scope="module")
+def databases() -> dict[str, str]:
+    """What a process left that was killed at each of the points."""
+    made = {point: fresh_database() for point in POINTS}
+    command = [sys.executable, str(HELPERS / "langchain_child.py"), *(word for pair in made.items() for word in pair)]
     killed = subprocess.run(command, check=False, capture_output=True, text=True, cwd=HELPERS)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert json.loads(killed.stdout) == [-signal.SIGKILL] * len(POINTS), killed.stderr
+    return made
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_second_process_goes_on_from_the_old_or_the_new_state(point: str, databases: dict[str, str]) -> None:
+    database = databases[point]
     with PostgresSaver.from_conn_string(database) as saver:
         agent, model, own = build(database, saver, Killer(""))
         found = agent.get_state(RUN).values["messages"]

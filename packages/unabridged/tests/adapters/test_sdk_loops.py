@@ -29,8 +29,8 @@ OTHERS = [
 ]
 ALL, ALL_NAMES = [*APIS, *OTHERS], [*NAMES, "beta-messages", "bedrock", "vertex"]
 LONG = {Chat: (False, False), Responses: (True, True), Messages: (True, True), Contents: (False, False)}
-"""Async, streaming: the loops that always have 300 steps."""
-STEPS = int(os.environ.get("UNABRIDGED_STEPS", "30"))
+"""Async, streaming: the loops that have 150 steps with ALL=1."""
+STEPS = int(os.environ.get("UNABRIDGED_STEPS", "20"))
 """Of the others."""
 
 
@@ -55,7 +55,7 @@ def loop(api: Any, name: str, provider: Loopback, *, asynchronous: bool, streami
 def test_a_loop_far_beyond_the_window_has_no_request_refused(
     api: Any, client: str, asynchronous: bool, streaming: bool
 ) -> None:
-    steps = 300 if effort.ALL and (asynchronous, streaming) == LONG[type(api)] else STEPS
+    steps = 150 if effort.ALL and (asynchronous, streaming) == LONG[type(api)] else STEPS
     with Loopback(working(steps, thinks=True), window=WINDOW) as provider:
         conversation = loop(api, client, provider, asynchronous=asynchronous, streaming=streaming)
     assert provider.refused == []
@@ -71,18 +71,18 @@ def test_a_loop_far_beyond_the_window_has_no_request_refused(
 def test_a_window_smaller_than_was_thought_costs_one_refusal_and_is_learned(
     api: Any, client: str, streaming: bool, asynchronous: bool
 ) -> None:
-    with Loopback(working(30, thinks=True), window=WINDOW // 2) as provider:
+    with Loopback(working(STEPS, thinks=True), window=WINDOW // 2) as provider:
         loop(api, client, provider, asynchronous=asynchronous, streaming=streaming)
     assert provider.refused == []
     assert len(provider.too_long) == 1, "in the provider's own words; Responses and Bedrock say it in an open stream"
-    assert len(provider.requests) == 31
+    assert len(provider.requests) == STEPS + 1
 
 
 @rows(("api", "client"), ALL, ids=ALL_NAMES)
 @rows("streaming", [False, True], ids=["plain", "streaming"])
 def test_without_wrap_the_same_loop_overflows(api: Any, client: str, streaming: bool) -> None:
     refusals = (openai.OpenAIError, anthropic.AnthropicError, errors.APIError, RuntimeError)
-    provider = Loopback(working(30), window=WINDOW)
+    provider = Loopback(working(STEPS), window=WINDOW)
     with provider, client_of(client, provider.url) as plain, pytest.raises(refusals):
         sdk_loops.run(api, plain, streaming=streaming)
     assert provider.too_long

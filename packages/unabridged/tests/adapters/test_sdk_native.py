@@ -14,6 +14,7 @@ import pytest
 
 import sdk_loops
 import unabridged
+from patience import PATIENCE
 from provider_app import ProviderApp
 from provider_compaction import build_null_answer, list_compactions
 from provider_faults import Fault, answer_garbage, delay_answer, drop_midstream, fail_with_status
@@ -171,7 +172,8 @@ def test_three_compactions_in_a_row_are_the_providers_own_and_nothing_is_lost(
 def test_where_the_provider_does_not_compact_our_own_prompt_does_and_it_is_said(
     api: Any, client: str, fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = Run(api, client, faults=[fault], steps=14, settings=Settings(clear=None, deadline=2))
+    deadline = 2 if fault is FAULTS["no answer in time"] else PATIENCE
+    run = Run(api, client, faults=[fault], steps=14, settings=Settings(clear=None, deadline=deadline))
     run.assert_nothing_is_lost()
     (failed,) = run.failures
     assert (failed.stage, failed.goes_on) == ("summary", True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import os
 import random
 import signal
@@ -36,21 +37,35 @@ def child(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[b
     return subprocess.run([sys.executable, CHILD, *arguments], capture_output=True, timeout=timeout, check=False)
 
 
-@rows(("store", "step"), [(store, step) for store, steps in STEPS.items() for step in steps])
-def test_a_crash_at_any_step_leaves_the_old_or_the_new_state(store: str, step: str, tmp_path: Path) -> None:
+def children(mode: str, *lists: list[str]) -> tuple[list[int], list[str]]:
+    """Run the mode in a process for each list of arguments; return how each ended, and the lines that they wrote."""
+    ran = child("each", mode, *map(json.dumps, lists), timeout=PATIENCE)
+    assert ran.returncode == 0, ran.stderr.decode()
+    *lines, codes = ran.stdout.decode().splitlines()
+    assert not any(code > 0 for code in json.loads(codes)), ran.stderr.decode()
+    return json.loads(codes), lines
+
+
+@rows("store", STEPS)
+def test_a_crash_at_any_step_leaves_the_old_or_the_new_state(store: str, tmp_path: Path) -> None:
     # R37 R38
-    place = new_place(store, tmp_path)
-    archive = open_store(store, place)
-    archive.store(*compaction(SCOPE, 0))
-    archive.close()
-    assert child("crash", store, place, step).returncode == -signal.SIGKILL
-    again = open_store(store, place)
-    done = step in {"committed", "renamed", "transcribed"}
-    assert state(again, SCOPE) == (2 if done else 1)
-    again.store(*compaction(SCOPE, 1))
-    assert state(again, SCOPE) == 2
-    assert not again.verify()
-    again.close()
+    places: dict[str, str] = {}
+    for step in STEPS[store]:
+        (tmp_path / step).mkdir()
+        places[step] = new_place(store, tmp_path / step)
+        archive = open_store(store, places[step])
+        archive.store(*compaction(SCOPE, 0))
+        archive.close()
+    codes, _ = children("crash", *([store, place, step] for step, place in places.items()))
+    assert codes == [-signal.SIGKILL] * len(places)
+    for step, place in places.items():
+        again = open_store(store, place)
+        done = step in {"committed", "renamed", "transcribed"}
+        assert state(again, SCOPE) == (2 if done else 1), step
+        again.store(*compaction(SCOPE, 1))
+        assert state(again, SCOPE) == 2, step
+        assert not again.verify(), step
+        again.close()
 
 
 @pytest.mark.parametrize("store", STEPS)
@@ -84,18 +99,10 @@ def test_a_crash_at_any_moment_loses_nothing_that_was_said_to_be_stored(store: s
 def test_many_processes_of_many_threads_share_one_archive(store: str, tmp_path: Path) -> None:
     place = new_place(store, tmp_path)
     processes, threads, rounds = (8, 8, 2) if store != "directory" else (4, 4, 2)
-    runs = [
-        subprocess.Popen(
-            [sys.executable, CHILD, "compete", store, place, f"p{number}", str(threads), str(rounds)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for number in range(processes)
-    ]
-    outputs = [run.communicate(timeout=PATIENCE) for run in runs]
-    assert [run.returncode for run in runs] == [0] * processes, b"\n".join(error for _, error in outputs).decode()
-    leases = sorted(line for out, _ in outputs for line in out.decode().splitlines())
-    assert leases == [f"lease {number}" for number in range(rounds)]
+    numbers = range(processes)
+    codes, leases = children("compete", *([store, place, f"p{n}", str(threads), str(rounds)] for n in numbers))
+    assert codes == [0] * processes
+    assert sorted(leases) == [f"lease {number}" for number in range(rounds)]
     archive = open_store(store, place)
     shared = archive.records(Scope(NAMESPACE, "shared"))
     assert [record.key for record in shared] == [f"k{number}" for number in range(rounds)]

@@ -1,4 +1,4 @@
-"""However ill the numbers fit together, 200 turns are summarised a bounded number of times, in bounded calls.
+"""However ill the numbers fit together, 100 turns are summarised a bounded number of times, in bounded calls.
 
 The bounds are those of `docs/summaries.md`.
 """
@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from conversations import chat_round, user
-from effort import ALL
 from rows import rows
 from unabridged import Compaction, Compactor, Settings, check
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
 
 PROSE = "They went through many files, one after another, and settled each of them as it came up in turn."
-TURNS = 200 if ALL else 100
+TURNS = 100
 FRAME = 300
 """Tokens of the request itself and of the header, end line and acknowledgment of a summary turn."""
 NEAR = Settings(trigger=("tokens", 8_000), keep=("tokens", 7_500), clear=None)
@@ -28,7 +27,7 @@ NEAR = Settings(trigger=("tokens", 8_000), keep=("tokens", 7_500), clear=None)
 
 @dataclass
 class Run:
-    """What 200 turns came to."""
+    """What 100 turns came to."""
 
     summaries: int = 0
     added: int = 0
@@ -42,7 +41,7 @@ class Run:
 def run(
     settings: Settings, *, window: int = 16_000, overhead: int = 0, lie: float = 1.0, counter: Any = None
 ) -> tuple[Run, Compactor]:
-    """An agent that calls a tool 200 times; the provider reports `lie` times what we count."""
+    """An agent that calls a tool 100 times; the provider reports `lie` times what we count."""
     model = ScriptedModel([PROSE], forever=True)
     compactor = Compactor(model, window=window, archive="memory:", settings=settings, counter=counter)
     system = "rule " * overhead

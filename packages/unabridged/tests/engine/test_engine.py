@@ -256,7 +256,7 @@ def test_the_form_alternate_puts_nothing_in_where_the_tail_begins_with_the_assis
     assert_the_tail_follows(messages, tail)
 
 
-@settings(max_examples=examples(10, 60), deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 @given(
     st.lists(st.integers(1, 120), min_size=16, max_size=40),
     st.sampled_from(["alternate", "pair"]),

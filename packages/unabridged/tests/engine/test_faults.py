@@ -110,7 +110,7 @@ def test_while_it_fits_history_is_the_same_and_when_it_does_not_the_rules_take_o
     events.clear()
     model = ScriptedModel([FAULTS[fault]], forever=True)
     with engine(model.acall if later else model, events) as compactor:
-        over = orders(200)
+        over = orders(100)
         forced = fit(compactor, over, later=later)
         assert forced.tokens_after <= compactor.limits.budget
         assert [stage for stage, _ in failures(events)] == ["summary"]

@@ -155,7 +155,7 @@ def test_a_required_field_that_is_not_there_is_found(format_: str, messages: lis
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_an_unknown_role_anywhere_is_found_for_every_provider(format_: str) -> None:
-    @settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(20, 40), deadline=None, suppress_health_check=list(HealthCheck))
     @given(shapes(format_), st.integers(0, 10**6), st.sampled_from(ROLES), st.sampled_from([None, *PROVIDERS]))
     def holds(shape: Shape, at: int, role: str, provider: str | None) -> None:
         messages = make_conversation(shape).messages

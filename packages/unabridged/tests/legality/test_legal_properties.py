@@ -190,7 +190,7 @@ def _torn(message: Any, other: int) -> Any:
 
 @pytest.mark.parametrize("format_", BUILDERS)
 @given(turns=TURNS)
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 def test_what_the_builders_make_is_legal_and_comes_back_as_it_is(format_: str, turns: list[Turn]) -> None:
     messages = BUILDERS[format_](turns)
     assert check(messages, format=format_) == []
@@ -200,7 +200,7 @@ def test_what_the_builders_make_is_legal_and_comes_back_as_it_is(format_: str, t
 
 
 @given(turns=TURNS, ids=st.lists(st.sampled_from(["", "x", "y"]), min_size=1))
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_repair_never_takes_a_call_or_an_output_that_pair_by_call_id(turns: list[Turn], ids: list[str]) -> None:
     """Whatever ids the items share: by those nothing is paired."""
     dumped = [item if isinstance(item, dict) else item.model_dump() for item in responses(turns)]
@@ -214,7 +214,7 @@ def test_repair_never_takes_a_call_or_an_output_that_pair_by_call_id(turns: list
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("format_", BUILDERS)
 @given(turns=TURNS, damage=DAMAGE, bound=st.booleans())
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_repair_makes_any_damage_legal_once_and_for_all(
     format_: str, provider: str, turns: list[Turn], damage: list[tuple[str, int, int]], bound: bool
 ) -> None:

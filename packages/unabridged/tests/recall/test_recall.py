@@ -287,7 +287,7 @@ def test_hostile_queries_and_references_are_answered(store: str, tmp_path: Path)
 
 
 @given(st.text(), st.one_of(st.none(), st.text(), st.integers(), st.dictionaries(st.text(max_size=8), st.integers())))
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 def test_no_arguments_make_a_tool_raise(text: str, odd: Any) -> None:
     agent = AGENT
     for name in ("search_history", "read_history", text):

@@ -159,7 +159,7 @@ def test_a_cap_on_the_input_is_opt_in_shows_the_newest_and_is_noted() -> None:
     assert "the newest 1,000 of" in summary.notes[0]
 
 
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 9_000), min_size=1, max_size=12),
     window=st.integers(2_500, 20_000),
@@ -186,7 +186,7 @@ def test_every_ask_fits_the_window_and_the_bound_holds(
     assert all(count(ask.instruction) + ask.max_tokens <= window for ask in asks)
 
 
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 @given(text=st.text(max_size=3_000), room=st.integers(40, 400))
 def test_a_split_message_holds_every_character_in_order(text: str, room: int) -> None:
     found = split_messages([(0, person(text))], count, room)

@@ -54,21 +54,21 @@ def made(views: list[View], budget: int = 1_000, *, kept: frozenset[int] = froze
 
 # R28
 @given(st.lists(VIEWS, max_size=12), st.integers(0, 1_500))
-@settings(max_examples=examples(90, 300), deadline=None)
+@settings(max_examples=examples(90, 180), deadline=None)
 def test_any_conversation_fits_any_budget(views: list[View], budget: int) -> None:
     text = extract(views, budget=budget, count=count).text
     assert count(text) <= budget
 
 
 @given(st.lists(VIEWS, max_size=8), st.lists(VIEWS, max_size=8))
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 def test_the_same_conversation_gives_the_same_bytes(one: list[View], other: list[View]) -> None:
     first = compacted([one, other], budget=800)
     assert compacted([one, other], budget=800) == first
 
 
 @given(st.lists(VIEWS, max_size=10))
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_a_counter_that_sees_more_in_the_whole_than_in_its_parts_is_still_obeyed(views: list[View]) -> None:
     def hard(text: str) -> int:
         return len(text) // 4 + 30 * (len(text) > 600)

@@ -6,6 +6,7 @@ written by somebody who had not seen the code, `injections_held_out.json` by ano
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -60,11 +61,18 @@ def compacted(
     protocol: str, attempts: Sequence[Attempt], settings: Settings, window: int, model: Any = None
 ) -> tuple[Run, Run]:
     """The conversation with these attempts, and the same one with something harmless in the place of each."""
-    harmless = [{**attempt, "text": "nothing special"} for attempt in attempts]
+    places = tuple(attempt["where"] for attempt in attempts)
     return (
         run(conversation(protocol, attempts), window=window, settings=settings, model=model),
-        run(conversation(protocol, harmless), window=window, settings=settings),
+        harmless(protocol, places, settings, window),
     )
+
+
+@functools.cache
+def harmless(protocol: str, places: tuple[str, ...], settings: Settings, window: int) -> Run:
+    """The conversation with nothing special in these places: the same one for many lists of attempts."""
+    attempts = [{"where": where, "text": "nothing special"} for where in places]
+    return run(conversation(protocol, attempts), window=window, settings=settings)
 
 
 def of_people(ledger: Ledger) -> tuple[object, ...]:
@@ -178,7 +186,7 @@ def test_what_a_tool_says_is_no_rule_even_where_a_model_lists_it_as_one(name: st
 def test_an_attempt_stays_readable_in_the_archive_as_what_a_tool_said(name: str) -> None:
     failed = Rows()
     for attempts in groups(name, "tool", "web"):
-        made, _ = compacted("chat", attempts, SMALL, 4_000)
+        made = run(conversation("chat", attempts), window=4_000, settings=SMALL)
         failed.hold(attempts, "replay", holds=made.compactor.replay(made.messages, thread="t") == made.said)
         for attempt in attempts:
             word = canary(attempt)

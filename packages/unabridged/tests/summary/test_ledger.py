@@ -49,7 +49,7 @@ def folded(blocks: list[list[View]]) -> Ledger:
 
 
 @given(BLOCKS)
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_json_there_and_back_is_the_same_ledger(block: list[View]) -> None:
     ledger = gather_ledger(block)
     ledger = replace(ledger, rules=tuple(Rule(message.turn, message.text) for message in ledger.people))
@@ -65,7 +65,7 @@ def test_what_a_ledger_on_disk_lacks_gets_its_default() -> None:
 
 
 @given(BLOCKS, BLOCKS)
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_folding_a_block_that_is_part_already_changes_nothing(one: list[View], other: list[View]) -> None:
     older = gather_ledger(one)
     newer = gather_ledger(other, first_turn=len(one))
@@ -75,7 +75,7 @@ def test_folding_a_block_that_is_part_already_changes_nothing(one: list[View], o
 
 
 @given(BLOCKS, BLOCKS, BLOCKS)
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: list[View], c: list[View]) -> None:
     ledgers = []
     turn = 0
@@ -90,7 +90,7 @@ def test_it_does_not_matter_which_neighbours_are_merged_first(a: list[View], b: 
 
 
 @given(st.lists(BLOCKS, max_size=6))
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 def test_nothing_is_listed_twice(blocks: list[list[View]]) -> None:
     ledger = folded(blocks)
     assert len({name.text for name in ledger.names}) == len(ledger.names)
@@ -100,7 +100,7 @@ def test_nothing_is_listed_twice(blocks: list[list[View]]) -> None:
 
 
 @given(st.lists(BLOCKS, max_size=6))
-@settings(max_examples=examples(20, 60), deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 def test_every_message_of_a_person_is_in_the_ledger_once_and_in_order(blocks: list[list[View]]) -> None:
     said = [(turn, view.text) for turn, view in enumerate(chain(*blocks)) if view.origin == "person"]
     people = folded(blocks).people

@@ -24,7 +24,7 @@ from unabridged.marks import format_summary_turn
 from unabridged.messages import Origin, View
 
 DATA = Path(os.environ.get("BENCH_DATA", "recorded"))
-EXAMPLES = examples(500, 2_000)
+EXAMPLES = examples(500, 1_000)
 
 
 def read(messages: list[dict[str, Any]]) -> list[View]:

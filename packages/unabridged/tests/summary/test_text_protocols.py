@@ -21,7 +21,7 @@ from unabridged.formats import detect_message_format
 from unabridged.summary.ledger import Ledger, from_json
 from unabridged_testing import words
 
-EXAMPLES = examples(500, 2_000)
+EXAMPLES = examples(400, 800)
 ACTIONS = {
     "command": "THOUGHT: {thought}\n\n<command>{command}</command>",
     "execute": "{thought}\n<execute_bash>\n{command}\n</execute_bash>",
@@ -188,7 +188,7 @@ def test_no_tool_of_a_text_protocol_speaks_in_the_users_voice() -> None:
     compactions: list[int] = []
 
     @settings(
-        max_examples=max(60, EXAMPLES // 10),
+        max_examples=max(40, EXAMPLES // 10),
         deadline=None,
         derandomize=True,
         database=None,

@@ -97,7 +97,7 @@ def piece_of(cut: tuple[str, int, float, int]) -> str:
     return text[start : start + size]
 
 
-@settings(max_examples=examples(90, 300), deadline=None)
+@settings(max_examples=examples(90, 180), deadline=None)
 @given(st.lists(any_cut, min_size=1, max_size=8), st.sampled_from(["", " ", "\n", "\n\n", ", ", "```\n"]))
 def test_no_mixture_of_languages_and_noise_is_far_too_low(cuts: list[tuple[str, int, float, int]], glue: str) -> None:
     text = glue.join(map(piece_of, cuts))

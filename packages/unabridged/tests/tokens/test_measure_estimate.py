@@ -61,7 +61,7 @@ def test_pieces_of_a_corpus_stray_little_further_than_the_whole(corpus: str, fam
 
 
 # R10
-@settings(max_examples=examples(90, 300), deadline=None)
+@settings(max_examples=examples(90, 180), deadline=None)
 @given(st.sampled_from(NAMED), st.floats(0, 1), st.integers(200, 3_000))
 def test_any_piece_of_200_characters_or_more_is_close_to_o200k(corpus: str, place: float, size: int) -> None:
     text = TEXTS[corpus]
@@ -71,7 +71,7 @@ def test_any_piece_of_200_characters_or_more_is_close_to_o200k(corpus: str, plac
 
 
 # R10
-@settings(max_examples=examples(30, 100), deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(NAMED), st.floats(0, 1)), min_size=4, max_size=8))
 def test_a_mixture_of_kinds_in_one_text_is_no_harder(cuts: list[tuple[str, float]]) -> None:
     starts = [(TEXTS[corpus], int(place * (len(TEXTS[corpus]) - 200))) for corpus, place in cuts]

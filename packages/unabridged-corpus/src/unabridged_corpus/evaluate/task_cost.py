@@ -1,13 +1,13 @@
 """Count the tokens that a whole recorded run takes under a system that shortens it: the price of forgetting.
 
 The run is replayed call by call. Counted are all requests at the prices of a provider's prompt cache, the summaries,
-and the fetches: what a call copies from a tool result (`line_needs`) and no longer finds in its request is a miss, and
-the agent would have to fetch that result again. Its tokens are charged, once for a call and at most 4,000 of them, and
-the result is put into the history there, as a call with its result, so that later calls find it until it is compacted
-away. With recall
-tools the agent searches once for a source: the answer is charged, and the tools' schemas count in every request.
+and the fetches: where a call copies a passage of a tool result (`line_needs`) that its request no longer shows, the
+agent would have to fetch that result again (`find_missed`). Its tokens are charged, once for a call and at most 4,000
+of them, and the result is put into the history there, as a call with its result, so that later calls find it until it
+is compacted away. With recall tools the agent searches once for a source: the answer is charged, and the tools' schemas
+count in every request.
 
-A run is over when its provider refuses a request: all needs from there on are missed. What the calls after it send is
+A run is over when its provider refuses a request: nothing is shown from there on. What the calls after it send is
 charged all the same, so that nobody saves by failing; where a system ended the run itself, at the mean of its calls.
 """
 
@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Protocol
 
 from unabridged.authorship import assign_origins
@@ -27,7 +27,13 @@ from unabridged.messages import Call, View
 from unabridged.recall.tools import SEARCH_TOOL
 from unabridged.settings import Prices
 from unabridged_corpus.evaluate.cut_points import CountFunction
-from unabridged_corpus.evaluate.line_needs import LineNeed, find_line_needs, fold_message, fold_space
+from unabridged_corpus.evaluate.line_needs import (
+    MIN_LINE_CHARACTERS,
+    LineNeed,
+    find_line_needs,
+    fold_message,
+    fold_space,
+)
 
 CALL_GAP = 20.0
 """Seconds between two model calls of a run."""
@@ -36,6 +42,9 @@ MAX_FETCH_TOKENS = 4_000
 FRAME_TOKENS = 4
 """Tokens of a message around its text."""
 SEARCHED_WORDS = 3
+MIN_WORD_CHARACTERS = 4
+MAX_GAP_CHARACTERS = MIN_LINE_CHARACTERS - 1
+"""Between two lines of a passage: a number, or lines that are too short to be needs."""
 
 _WORD_PATTERN = re.compile(r"\w+")
 
@@ -130,9 +139,9 @@ class TaskSystem(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Miss:
-    """A need whose line is nowhere in the request that was sent for its call."""
+    """What one call lacked of one source: the needs whose lines are nowhere in the request that was sent for it."""
 
-    need: LineNeed
+    needs: Sequence[LineNeed]
     request: Sequence[MeasuredMessage]
 
 
@@ -146,7 +155,7 @@ class TaskCost:
     fetches: float = 0.0
     needs: int = 0
     missed: int = 0
-    """Needs whose line was not in the request, those after a refusal included."""
+    """Needs whose line was not in the request, of results that had to be fetched again."""
     fetched: int = 0
     """Results that had to be fetched again."""
     recalled: int = 0
@@ -187,6 +196,28 @@ def find_model_calls(views: Sequence[View]) -> list[tuple[int, int]]:
     return [(run[0], run[-1] + 1) for run in runs]
 
 
+def find_missed(needs: Sequence[LineNeed], shown: str) -> list[LineNeed]:
+    """Return the needs of one call and source whose lines are not in the text; none where an agent can do without.
+
+    It can where the text has most of the lines, and where no two lines that follow each other in the source have each
+    a word that is nowhere in the text: a single line, and one whose words are all there, may well be written anew.
+    """
+    lacking = [need for need in needs if need.line not in shown]
+    unknown = [need for need in lacking if any(word not in shown for word in _list_words(need.line))]
+    has_passage = any(_is_followed_by(one, other) for one, other in pairwise(unknown))
+    return lacking if has_passage and 2 * len(lacking) >= len(needs) else []
+
+
+def _list_words(line: str) -> list[str]:
+    return [word for word in _WORD_PATTERN.findall(line) if len(word) >= MIN_WORD_CHARACTERS]
+
+
+def _is_followed_by(one: LineNeed, other: LineNeed) -> bool:
+    """Return whether the second line comes after the first in their source, with no third between them."""
+    passage = f"{re.escape(one.line)}.{{0,{MAX_GAP_CHARACTERS}}}?{re.escape(other.line)}"
+    return re.search(passage, one.source.folded) is not None
+
+
 def measure_messages(messages: Sequence[Any], count: CountFunction) -> list[MeasuredMessage]:
     """Return Chat Completions messages, each read and measured."""
     read = OpenAIChat().read
@@ -209,9 +240,15 @@ def replay_task(
     prices: Prices | None = None,
     on_miss: Callable[[Miss], object] = lambda _: None,
 ) -> TaskCost:
-    """Return what the run costs under this system; `on_miss` is called with each need that a request lacked."""
+    """Return what the run costs under this system; `on_miss` is called with what each request lacked of a source."""
     replay = _Replay(task, system, prices or Prices(), on_miss)
     return replay.run()
+
+
+def _group_by_source(needs: Sequence[LineNeed]) -> list[list[LineNeed]]:
+    """Return the needs of each source, the source of the first need first."""
+    places = dict.fromkeys(need.source.place for need in needs)
+    return [[need for need in needs if need.source.place == place] for place in places]
 
 
 @dataclass
@@ -241,6 +278,7 @@ class _Replay:
                 done += 1
                 self._charge(sent, cache, cost.calls * CALL_GAP)
             needs = [need for place in range(start, stop) for need in self.task.needs.get(place, ())]
+            cost.needs += len(needs)
             new = self._meet(needs, sent.request) if sent and cost.refused_at is None else self._miss_all(needs)
             taken = start
         share = cost.calls / max(done, 1)  # calls after a system ended the run cost what those before it did
@@ -258,31 +296,26 @@ class _Replay:
 
     def _miss_all(self, needs: Sequence[LineNeed]) -> list[MeasuredMessage]:
         """Charge each source of these needs: after a refusal there is no history that it could be put into."""
-        self.cost.needs += len(needs)
-        self.cost.missed += len(needs)
-        for need in {need.source.place: need for need in needs}.values():
-            self._fetch(need)
+        for of_source in _group_by_source(needs):
+            if missed := find_missed(of_source, ""):
+                self.cost.missed += len(missed)
+                self._fetch(missed[0])
         return []
 
     def _meet(self, needs: Sequence[LineNeed], request: Sequence[MeasuredMessage]) -> list[MeasuredMessage]:
         """Return what had to be fetched because the request lacked it: calls with their results."""
-        self.cost.needs += len(needs)
         shown = "\n".join(one.folded for one in request) if needs else ""
         brought: list[MeasuredMessage] = []
-        searched, fetched = set[int](), set[int]()
-        for need in needs:
-            place = need.source.place
-            if need.line in shown:
+        for of_source in _group_by_source(needs):
+            missed = find_missed(of_source, shown)
+            if not missed:
                 continue
-            self.cost.missed += 1
-            self.on_miss(Miss(need, request))
-            got: list[MeasuredMessage] = []
-            if self.system.recall and place not in searched | fetched:
-                searched.add(place)
-                got = self._search(need, self.system.recall)
-            if place not in fetched and not any(need.line in one.folded for one in got):
-                fetched.add(place)
-                got += self._fetch(need)
+            self.cost.missed += len(missed)
+            self.on_miss(Miss(missed, request))
+            got = self._search(missed[0], self.system.recall) if self.system.recall else []
+            found = "\n".join(one.folded for one in got)
+            if any(need.line not in found for need in missed):
+                got += self._fetch(missed[0])
             brought += got
             shown = "\n".join([shown, *(one.folded for one in got)])
         return brought

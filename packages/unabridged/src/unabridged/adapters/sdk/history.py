@@ -27,15 +27,17 @@ class History:
     """The record of a wrapped client's conversations: replay, undo, search and read.
 
     Takes the keywords of `Compactor`. Without `thread`, a call here is about the thread of the context
-    (`with unabridged.thread("t1"):`), else about the client's own.
+    (`with unabridged.thread("t1"):`), else about the client's own. `format_` is that of every message, where there is
+    only one.
     """
 
-    def __init__(self, thread: Name | None = None, **keywords: Any) -> None:
+    def __init__(self, thread: Name | None = None, *, format_: Format | None = None, **keywords: Any) -> None:
         self._own_thread = optional_name(thread)
         self._keywords = keywords
         self._lock = threading.RLock()
-        self._first_engine = Engine(DEFAULT, **keywords)
-        self._engines = {DEFAULT.name: self._first_engine}
+        self._format = format_
+        self._first_engine = Engine(format_ or DEFAULT, **keywords)
+        self._engines = {self._first_engine.format.name: self._first_engine}
         self._sent: BoundedMapping[str | None, tuple[Compactor, Compaction]] = BoundedMapping(_MAX_THREADS)
         self._logged_kept = False
 
@@ -104,7 +106,9 @@ class History:
     def compactor(self, thread: Name | None = None, messages: Sequence[Any] = ()) -> Compactor:
         """Return the compactor that served the thread last, else one for messages like these."""
         last = self._sent.get(self._resolve_thread(thread))
-        return last[0] if last is not None else self._engine_for(detect_message_format(messages)).compactor_for(Agent())
+        if last is not None:
+            return last[0]
+        return self._engine_for(self._format or detect_message_format(messages)).compactor_for(Agent())
 
     def replay(self, messages: list[Any] | None = None, *, thread: Name | None = None) -> list[Any]:
         """Return the original conversation of what was sent last, or of this list of messages."""
