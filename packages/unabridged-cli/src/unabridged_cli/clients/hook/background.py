@@ -26,7 +26,8 @@ def start_process(event: Mapping[str, str]) -> None:
     """
     import subprocess  # noqa: PLC0415 - only here
 
-    code = f"from unabridged_cli.clients.hook import main; main({BACKGROUND_TIMEOUT_SECONDS + 60})"
+    code = "from unabridged_cli.clients.hook import background, main; background.lower_priority(); "
+    code += f"main({BACKGROUND_TIMEOUT_SECONDS + 60})"
     command, nowhere = [sys.executable, "-P", "-c", code], subprocess.DEVNULL
     streams: Any = {"stdin": subprocess.PIPE, "stdout": nowhere, "stderr": nowhere}
     child = subprocess.Popen(command, **streams, start_new_session=True)  # noqa: S603 - this program itself

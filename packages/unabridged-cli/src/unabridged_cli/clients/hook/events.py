@@ -72,7 +72,6 @@ def _handle_session_event(name: str, event: Event) -> dict[str, Any]:
         summary = actions.summarise(session, reason)
         output = {"compaction": {"summary": summary}} if summary else {}
     elif name == COPY_REST_EVENT:
-        background.lower_priority()
         actions.finish_archiving(session, reason)
     else:
         output, is_complete = actions.answer_session_event(session, reason, event)
@@ -104,7 +103,6 @@ def _archive_grown_sessions(event: Event) -> None:
     from unabridged_cli.clients.hook.grown_sessions import archive_grown_sessions  # noqa: PLC0415 - likewise
 
     session, path = _read_session_and_path(event)
-    background.lower_priority()
     own = SessionFile(_detect_client(event, path), session, path or Path(), 0, 0.0)
     archive_grown_sessions(own, _read_project_folder(event), str(event.get("reason")))
 
