@@ -20,7 +20,7 @@ from unabridged.compactor import Compactor
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import get_format
 from unabridged.marks import find_view_record_ids
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged_cli.clients import SessionFile
 from unabridged_cli.clients.session_lookup import find_session, find_short_names, is_session_name, list_all_sessions
 from unabridged_cli.clients.threads import list_session_threads, session_thread_of
@@ -46,7 +46,7 @@ def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
 
 @contextmanager
 def open_compactor(
-    loaded: Loaded,
+    loaded: LoadedFile,
     file: Path,
     url: str | None,
     namespace: str | None,
@@ -66,7 +66,7 @@ def open_compactor(
 
 
 def find_conversation_scope(
-    archive: Archive, namespace: str | None, loaded: Loaded, file: Path, thread: str | None
+    archive: Archive, namespace: str | None, loaded: LoadedFile, file: Path, thread: str | None
 ) -> Scope:
     """Return the namespace and thread of a conversation.
 

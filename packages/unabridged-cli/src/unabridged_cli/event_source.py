@@ -18,7 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from unabridged.errors import SettingsError
-from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.sessions import LoadedFile, SessionFileError, load
 from unabridged.settings import FALLBACK_WINDOW
 from unabridged.tokens.models import find_model_info
 from unabridged_corpus.weigh import weigh_conversation
@@ -37,7 +37,7 @@ _ANSWER_SECONDS: Final = 60
 class SessionReading(NamedTuple):
     """How a session file is read and measured."""
 
-    load: Callable[[Path], Loaded] = load
+    load: Callable[[Path], LoadedFile] = load
     model: str | None = None
     window: int | None = None
     trigger: float = 0.85

@@ -15,7 +15,7 @@ import typer
 
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS
-from unabridged.sessions import KINDS, Loaded, load
+from unabridged.sessions import KINDS, LoadedFile, load
 from unabridged.sizes import parse_size
 from unabridged_cli.screen import escape_control_characters, format_count, print_notice, show_progress
 
@@ -110,7 +110,9 @@ def parse_age(text: str) -> int:
     return int(match[1]) * _UNIT_SECONDS[match[2].lower()]
 
 
-def load_file(file: Path, format_: str | None, which: str | None, max_size: str, *, keep_lines: bool = False) -> Loaded:
+def load_file(
+    file: Path, format_: str | None, which: str | None, max_size: str, *, keep_lines: bool = False
+) -> LoadedFile:
     """Return the conversation in the file, read with a progress bar; warn of what is odd about it."""
     max_bytes = parse_size(max_size, "a size")
     path = _save_stdin(max_bytes) if is_stdin(file) else file

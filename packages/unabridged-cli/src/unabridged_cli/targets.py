@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from unabridged.sessions import Loaded, write_file_atomically
+from unabridged.sessions import LoadedFile, write_file_atomically
 from unabridged.sessions.files import yield_if_unchanged
 from unabridged_cli.clients import CLIENTS, SessionFile
 from unabridged_cli.clients.client_processes import list_processes_with_session
@@ -37,12 +37,12 @@ class Target:
         """Return whether a session is written back."""
         return self.session is not None and self.out == self.file
 
-    def check_layout(self, loaded: Loaded) -> None:
+    def check_layout(self, loaded: LoadedFile) -> None:
         """Raise `SessionFileError` for a session that can't be written back, before anything is paid for."""
         if self.is_in_place:
             require_entry_ids(loaded)
 
-    def write(self, loaded: Loaded, pieces: Iterable[bytes], *, backup: bool) -> None:
+    def write(self, loaded: LoadedFile, pieces: Iterable[bytes], *, backup: bool) -> None:
         """Write the result, all of it or nothing; in place only while no client has the session open.
 
         With a backup the file as it was stays beside it: for what takes lines out.

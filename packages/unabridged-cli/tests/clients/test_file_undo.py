@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from places import HELPERS
 from rows import rows
 from unabridged.formats import get_format
-from unabridged.sessions import Loaded, load, save
+from unabridged.sessions import LoadedFile, load, save
 from unabridged.sessions.files import SESSION_FORMATS
 from unabridged_cli.clients.file_undo import undo_compactions_in_file
 
@@ -24,7 +24,7 @@ MODERN = [name for name in SESSIONS if name != "pi_first_version.jsonl"]
 """Those whose entries have names: in the others nothing can be linked."""
 
 
-def shortened(loaded: Loaded, cut: int, *, summary: bool = True, edited: bool = False) -> list[Any]:
+def shortened(loaded: LoadedFile, cut: int, *, summary: bool = True, edited: bool = False) -> list[Any]:
     """A summary turn and the messages behind the cut; edited, the first of them says something else."""
     format_ = get_format(loaded.format)
     tail = list(loaded.messages[cut:])
@@ -36,7 +36,7 @@ def shortened(loaded: Loaded, cut: int, *, summary: bool = True, edited: bool = 
     return [*([format_.text("user", f"Summary of {loaded.path.stem}.")] if summary else []), *tail]
 
 
-def said(loaded: Loaded, messages: list[Any]) -> list[Any]:
+def said(loaded: LoadedFile, messages: list[Any]) -> list[Any]:
     return [get_format(loaded.format).read(message) for message in messages]
 
 

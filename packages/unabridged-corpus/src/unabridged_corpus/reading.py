@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unabridged.formats import FORMATS
-from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.sessions import LoadedFile, SessionFileError, load
 from unabridged.sessions.base import Document, FileStamp
 from unabridged.sessions.document import load_value
 from unabridged.sessions.text import check_file, dump_line, read_lines
@@ -34,7 +34,7 @@ class CorpusSession:
     place: SessionPosition
     digest: str
     """Of its bytes: of the file, or of the line; of a row of Parquet, of the line of JSON that would say it."""
-    load: Callable[[], Loaded]
+    load: Callable[[], LoadedFile]
     id: str = ""
     """Its own."""
     value: Any = None
@@ -123,7 +123,7 @@ def _build_session(
     wire = options.wire_format or (named if isinstance(named, str) and named in FORMATS else None)
     document = Document(FileStamp(0, 0), 0, 0, None)
 
-    def load_line() -> Loaded:
+    def load_line() -> LoadedFile:
         if problem:
             raise SessionFileError(f"line {place.line} of {path} {problem}")
         return load_value(path, "jsonl-conversations", value, document, wire, line=place.line)

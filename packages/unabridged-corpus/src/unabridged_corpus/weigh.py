@@ -14,7 +14,7 @@ from typing import Any
 
 from unabridged.formats import Message, get_format
 from unabridged.messages import View
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import ModelInfo, find_family, find_model_info
@@ -59,7 +59,7 @@ class ConversationWeight:
         return max(0, bisect_right(self.totals, window) - 1) if self.total > window else None
 
 
-def weigh_conversation(loaded: Loaded, model: str | None, messages: Iterable[Message]) -> ConversationWeight:
+def weigh_conversation(loaded: LoadedFile, model: str | None, messages: Iterable[Message]) -> ConversationWeight:
     """Return the weight of the conversation; each message is read once."""
     reader = get_format(loaded.format)
     meter = Meter(model=model, family=find_family(model, reader.family))
@@ -136,7 +136,7 @@ class ConversationCost:
     """The same, all but the newest messages cached."""
 
 
-def estimate_cost(loaded: Loaded, weight: ConversationWeight, model: str | None) -> ConversationCost | None:
+def estimate_cost(loaded: LoadedFile, weight: ConversationWeight, model: str | None) -> ConversationCost | None:
     """Return what the conversation has cost and would cost; None when the prices are not known."""
     info = find_model_info(model)
     if info is None or not info.input:
@@ -166,7 +166,7 @@ def _to_dollars(info: ModelInfo, fresh: int = 0, read: int = 0, written: int = 0
 
 
 def build_report(
-    loaded: Loaded, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
+    loaded: LoadedFile, weight: ConversationWeight, price: ConversationCost | None, agent: str | None
 ) -> dict[str, Any]:
     """Return the report on a session, as it is written to files."""
     info = find_model_info(agent)
@@ -189,7 +189,7 @@ def sort_shares(weight: ConversationWeight) -> list[tuple[str, WindowShare]]:
     return sorted(weight.shares.items(), key=lambda item: -item[1].tokens)
 
 
-def find_largest_messages(loaded: Loaded, weight: ConversationWeight) -> Iterator[dict[str, Any]]:
+def find_largest_messages(loaded: LoadedFile, weight: ConversationWeight) -> Iterator[dict[str, Any]]:
     """Yield the largest messages, the largest first."""
     read = get_format(loaded.format).read
     sizes = [after - before for before, after in pairwise(weight.totals)]

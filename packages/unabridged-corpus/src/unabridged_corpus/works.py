@@ -20,7 +20,7 @@ from unabridged.compactor import Compactor
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.legality import PROVIDERS, UNREPAIRABLE_RULES, check, repair
 from unabridged.results import Compaction
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged.settings import Settings, resolve_limits
 from unabridged.tokens.models import choose_window
 from unabridged_corpus.evaluate.arms import choose_arms
@@ -51,9 +51,9 @@ class Work:
     def begin(self, purse: PurseLike) -> Iterator[SessionFunction]:
         """Yield the function that does it, for as long as a shard takes; close what it opened in the end."""
         del purse
-        yield self.do
+        yield self.make_row
 
-    def do(self, session: CorpusSession) -> Row:
+    def make_row(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         raise NotImplementedError
 
@@ -76,14 +76,14 @@ def _describe_option(value: Any) -> Any:
     return getattr(value, "name", None) or getattr(value, "__qualname__", None) or type(value).__qualname__
 
 
-def fit_loaded(compactor: Compactor, loaded: Loaded, thread: str, *, now: bool) -> Compaction:
+def fit_loaded(compactor: Compactor, loaded: LoadedFile, thread: str, *, now: bool) -> Compaction:
     """Return the session compacted at once where `now` is set and that helps, else only where it does not fit."""
     options: dict[str, Any] = {"thread": thread, "system": loaded.system, "tools": loaded.tools}
     at_once = compactor.compact(loaded.messages, **options) if now else None
     return at_once if at_once is not None else compactor.fit(loaded.messages, **options)
 
 
-def require_legal(loaded: Loaded, done: Compaction, agent: str | None, mend: str) -> None:
+def require_legal(loaded: LoadedFile, done: Compaction, agent: str | None, mend: str) -> None:
     """Raise `IllegalConversation` for a result that the provider would refuse."""
     findings = check(done.messages, format=loaded.format, model=agent, pending=True)
     if findings:
@@ -166,7 +166,7 @@ class Check(Work):
     def __post_init__(self) -> None:
         _require_providers(self.providers)
 
-    def do(self, session: CorpusSession) -> Row:
+    def make_row(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         loaded = session.load()
         options = _build_check_options(self, loaded)
@@ -194,7 +194,7 @@ class Repair(Work):
     def __post_init__(self) -> None:
         _require_providers((self.provider,) if self.provider else ())
 
-    def do(self, session: CorpusSession) -> Row:
+    def make_row(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         loaded = session.load()
         done = repair(loaded.messages, self.provider or loaded.format, **_build_check_options(self, loaded))
@@ -213,7 +213,7 @@ class Measure(Work):
     name: ClassVar[str] = "measure"
     agent: str | None = None
 
-    def do(self, session: CorpusSession) -> Row:
+    def make_row(self, session: CorpusSession) -> Row:
         """Return the row of a session."""
         loaded = session.load()
         agent = self.agent or loaded.model
@@ -286,14 +286,14 @@ def name_archive_thread(session: CorpusSession) -> str:
     return f"{session.id or Path(session.place.file).stem}-{hashlib.sha256(place).hexdigest()[:6]}"
 
 
-def _build_session_row(loaded: Loaded, messages: list[Any]) -> Row:
+def _build_session_row(loaded: LoadedFile, messages: list[Any]) -> Row:
     """Return a row that is a session again, which `corpus` and `load` can read."""
     parts = {"system": loaded.system, "tools": loaded.tools, "model": loaded.model}
     known = {name: value for name, value in parts.items() if value is not None}
     return {"format": loaded.format, **known, "messages": messages}
 
 
-def _build_check_options(work: Check | Repair, loaded: Loaded) -> dict[str, Any]:
+def _build_check_options(work: Check | Repair, loaded: LoadedFile) -> dict[str, Any]:
     return {"model": work.agent or loaded.model, "format": loaded.format, "pending": work.pending}
 
 

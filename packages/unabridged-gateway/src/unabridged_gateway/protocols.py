@@ -16,7 +16,7 @@ from unabridged.adapters.kit import (
     Body,
     Endpoint,
     Stream,
-    find_max_length,
+    find_largest_length,
     has_recall,
 )
 from unabridged.asking.overflow import is_overflow
@@ -88,7 +88,7 @@ class GeminiEndpoint(Endpoint):
     def max_tokens(self, body: Body) -> int | None:
         """Return the longest answer that the configuration asks for."""
         config = body.get("generationConfig") or body.get("generation_config")
-        return find_max_length(_read_nested(config, name) for name in ("maxOutputTokens", "max_output_tokens"))
+        return find_largest_length(_read_nested(config, name) for name in ("maxOutputTokens", "max_output_tokens"))
 
     def agent(self, body: Body, tools: Any) -> Agent:  # noqa: ARG002 - the interface's
         """Return whether the model can follow a reference; its name is in the path."""

@@ -15,7 +15,7 @@ from rows import rows
 from unabridged.errors import SettingsError, UnabridgedError
 from unabridged.formats import get_format
 from unabridged.legality import check
-from unabridged.sessions import Loaded, SessionFileError, load
+from unabridged.sessions import LoadedFile, SessionFileError, load
 
 FILES = HELPERS / "session_files"
 SAID = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
@@ -27,7 +27,7 @@ def written(folder: Path, *lines: Any, name: str = "session.jsonl", end: str = "
     return path
 
 
-def told(loaded: Loaded) -> list[str]:
+def told(loaded: LoadedFile) -> list[str]:
     """Each message as one short string: role, text, +call, =answer, *thinking, !image."""
     shown = []
     for message in loaded.messages:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from places import HELPERS
 from unabridged import UnabridgedError
 from unabridged.formats import get_format
-from unabridged.sessions import Loaded, load
+from unabridged.sessions import LoadedFile, load
 from unabridged.sessions.files import SESSION_FORMATS, render_file
 from unabridged_cli.clients import SessionFile
 from unabridged_cli.clients.file_undo import undo_compactions_in_file
@@ -58,7 +58,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
-def read(path: Path) -> Loaded | None:
+def read(path: Path) -> LoadedFile | None:
     """The conversation; None where that was refused."""
     try:
         loaded = load(path)

@@ -15,7 +15,7 @@ from rows import rows
 from unabridged import Compactor
 from unabridged.formats import get_format
 from unabridged.legality import check, repair
-from unabridged.sessions import Loaded, load, save
+from unabridged.sessions import LoadedFile, load, save
 from unabridged.sessions.base import LineFile
 
 FILES = HELPERS / "session_files"
@@ -28,14 +28,14 @@ def entries(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def halved(loaded: Loaded, *between: int) -> list[Any]:
+def halved(loaded: LoadedFile, *between: int) -> list[Any]:
     """A summary turn, the messages named, and the second half of the conversation."""
     format_ = get_format(loaded.format)
     tail = loaded.messages[len(loaded.messages) // 2 :]
     return [format_.text("user", SUMMARY), *(loaded.messages[i] for i in between), *tail]
 
 
-def said(loaded: Loaded, messages: list[Any] | None = None) -> list[Any]:
+def said(loaded: LoadedFile, messages: list[Any] | None = None) -> list[Any]:
     """What the messages say, whatever form a text has."""
     return [get_format(loaded.format).read(message) for message in messages or loaded.messages]
 

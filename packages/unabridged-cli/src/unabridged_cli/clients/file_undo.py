@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from unabridged.formats import Message
-from unabridged.sessions.base import Entry, FileLine, LineFile, Loaded, SessionCompaction, SessionFormat
+from unabridged.sessions.base import Entry, FileLine, LineFile, LoadedFile, SessionCompaction, SessionFormat
 from unabridged.sessions.files import SESSION_FORMATS
 from unabridged.sessions.text import ADDED_LINE_BREAK, check_unchanged, read_lines
 
@@ -28,7 +28,7 @@ class FileUndoResult(NamedTuple):
     """The conversation that its client would send then."""
 
 
-def undo_compactions_in_file(loaded: Loaded, *, every: bool = False) -> FileUndoResult | None:
+def undo_compactions_in_file(loaded: LoadedFile, *, every: bool = False) -> FileUndoResult | None:
     """Return the session without its newest compaction (`every`: without all); None if its file can't be undone."""
     if loaded.kind not in SESSION_FORMATS or not isinstance(loaded.source, LineFile):
         return None

@@ -10,12 +10,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from unabridged.sessions.base import LineFile, Loaded, SessionFileError
+from unabridged.sessions.base import LineFile, LoadedFile, SessionFileError
 from unabridged.sessions.files import write_file_atomically, yield_if_unchanged
 from unabridged.sessions.text import check_unchanged, describe_os_error
 
 
-def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path | None:
+def write_back(loaded: LoadedFile, pieces: Iterable[bytes], *, keep: bool) -> Path | None:
     """Write the session back to its file; return the path of a backup if one is kept.
 
     A backup is kept if `keep` is set, or if the file's last line is incomplete and would be lost.
@@ -45,7 +45,7 @@ def write_back(loaded: Loaded, pieces: Iterable[bytes], *, keep: bool) -> Path |
     return copy
 
 
-def require_entry_ids(loaded: Loaded) -> None:
+def require_entry_ids(loaded: LoadedFile) -> None:
     """Raise `SessionFileError` if the session's entries have no ids, which a compaction has to refer to.
 
     pi gives the entries of such a file new ids when it opens it, so adding ids here would not help.
@@ -57,7 +57,7 @@ def require_entry_ids(loaded: Loaded) -> None:
         )
 
 
-def _has_cut_off_line(loaded: Loaded) -> bool:
+def _has_cut_off_line(loaded: LoadedFile) -> bool:
     return isinstance(loaded.source, LineFile) and loaded.source.complete_size < loaded.source.stamp.size
 
 

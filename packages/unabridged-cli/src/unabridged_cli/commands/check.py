@@ -11,7 +11,7 @@ import typer
 
 from unabridged.legality import PROVIDERS, Finding, repair
 from unabridged.legality import check as find_findings
-from unabridged.sessions import Loaded, save
+from unabridged.sessions import LoadedFile, save
 from unabridged_cli import options, screen
 
 Provider = Annotated[
@@ -64,7 +64,7 @@ def check(
 
 
 def _build_check_report(
-    loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
+    loaded: LoadedFile, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None, out: Path | None
 ) -> dict[str, Any]:
     return {
         "file": str(loaded.path),
@@ -77,7 +77,7 @@ def _build_check_report(
     }
 
 
-def _print_findings(loaded: Loaded, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
+def _print_findings(loaded: LoadedFile, findings: dict[str, list[Finding]], mended: Sequence[Finding] | None) -> None:
     for name, of_one in findings.items():
         shown = of_one if mended is None else mended
         if not shown:

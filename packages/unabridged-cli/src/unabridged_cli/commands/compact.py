@@ -13,7 +13,7 @@ from rich.text import Text
 from unabridged.compactor import Compaction
 from unabridged.formats import Message, get_format
 from unabridged.marks import is_generated_turn
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged.sessions.base import MessageMatch, match_messages
 from unabridged.sessions.files import render_file
 from unabridged.settings import Settings, resolve_limits
@@ -95,7 +95,9 @@ def compact(
         screen.print_notice(f"this was only a look: {remedy}")
 
 
-def _write_result(target: Target, loaded: Loaded, compaction: Compaction, agent: str | None, *, dry_run: bool) -> bool:
+def _write_result(
+    target: Target, loaded: LoadedFile, compaction: Compaction, agent: str | None, *, dry_run: bool
+) -> bool:
     """Write the result where it goes, if it goes anywhere; return whether it was written."""
     if target.is_in_place and not compaction.changed:
         return False  # a session that stays as it is, is its client's to mend
@@ -116,7 +118,7 @@ def settings_from(trigger: list[str] | None, keep: list[str] | None, window: str
     return {"settings": settings, "window": tokens}
 
 
-def _build_outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> dict[str, Any]:
+def _build_outcome(loaded: LoadedFile, compaction: Compaction, out: Path | None) -> dict[str, Any]:
     file = {"file": str(loaded.path), "kind": loaded.kind, "format": loaded.format, "changed": compaction.changed}
     tokens = {"tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after}
     messages = {"messages_before": len(loaded.messages), "messages_after": len(compaction.messages)}
@@ -126,7 +128,7 @@ def _build_outcome(loaded: Loaded, compaction: Compaction, out: Path | None) -> 
     return {**file, **tokens, **messages, **why, **where, **receipt, "messages": compaction.messages}
 
 
-def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent: str | None) -> None:
+def _print_compaction(loaded: LoadedFile, compaction: Compaction, budget: int, agent: str | None) -> None:
     console = screen.make_console()
     reader = get_format(loaded.format)
     meter = Meter(model=agent, family=find_family(agent, reader.family))
@@ -148,7 +150,7 @@ def _print_compaction(loaded: Loaded, compaction: Compaction, budget: int, agent
 
 
 def _build_bar_pieces(
-    loaded: Loaded, matches: list[MessageMatch], meter: Meter
+    loaded: LoadedFile, matches: list[MessageMatch], meter: Meter
 ) -> tuple[list[BarPiece], list[BarPiece]]:
     """Return every message of both lists with its size and its fate."""
     reader = get_format(loaded.format)
@@ -183,7 +185,7 @@ def _count_fates(before: list[BarPiece], after: list[BarPiece]) -> list[tuple[st
     ]
 
 
-def _build_outcome_rows(loaded: Loaded, compaction: Compaction, budget: int) -> list[tuple[str, str]]:
+def _build_outcome_rows(loaded: LoadedFile, compaction: Compaction, budget: int) -> list[tuple[str, str]]:
     share = f" ({compaction.tokens_after / compaction.tokens_before:.0%})" if compaction.tokens_before else ""
     rows = [
         ("tokens", f"{compaction.tokens_before:,} → {compaction.tokens_after:,}{share}, budget {budget:,}"),

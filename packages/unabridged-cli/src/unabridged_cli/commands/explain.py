@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from unabridged.compactor import Outlook
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged_cli import options, screen
 from unabridged_cli.archives import open_compactor
 from unabridged_cli.commands.compact import Keep, Summariser, Trigger, settings_from
@@ -49,13 +49,13 @@ def explain(
         _print_outlook(loaded, outlook)
 
 
-def _build_report(loaded: Loaded, outlook: Outlook) -> dict[str, Any]:
+def _build_report(loaded: LoadedFile, outlook: Outlook) -> dict[str, Any]:
     sizes = {"tokens": outlook.tokens, "budget": outlook.budget}
     messages = [asdict(one) for one in outlook.messages]
     return {"file": str(loaded.path), **sizes, "trigger": outlook.trigger, "why": outlook.why, "messages": messages}
 
 
-def _print_outlook(loaded: Loaded, outlook: Outlook) -> None:
+def _print_outlook(loaded: LoadedFile, outlook: Outlook) -> None:
     messages = screen.format_count(len(loaded.messages), "message")
     screen.print_line(f"{loaded.path.name}: {messages}, {outlook.tokens:,} tokens, budget {outlook.budget:,}", "bold")
     screen.print_line(f"It would be compacted: {outlook.trigger}." if outlook.trigger else "Nothing would be done.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from unabridged.sessions import Loaded
+from unabridged.sessions import LoadedFile
 from unabridged.tokens.models import find_model_info
 from unabridged_cli import options, screen
 from unabridged_cli.picture import COLORS, OTHER_COLOR
@@ -37,7 +37,7 @@ def measure(
 
 
 def _print_weight(
-    loaded: Loaded, weight: weigh.ConversationWeight, price: weigh.ConversationCost | None, agent: str | None
+    loaded: LoadedFile, weight: weigh.ConversationWeight, price: weigh.ConversationCost | None, agent: str | None
 ) -> None:
     console = screen.make_console()
     what = f"{loaded.kind}, {loaded.format}" if loaded.kind not in {"json", "jsonl"} else loaded.format

@@ -17,7 +17,7 @@ from unabridged.compactor import Compactor
 from unabridged.errors import UnabridgedError
 from unabridged.formats import Message, get_format
 from unabridged.marks import find_view_record_ids
-from unabridged.sessions import Loaded, write_file_atomically
+from unabridged.sessions import LoadedFile, write_file_atomically
 from unabridged.sessions.files import SESSION_FORMATS, render_file
 from unabridged_cli import archives, options, screen
 from unabridged_cli.clients.file_undo import FileUndoResult, undo_compactions_in_file
@@ -95,19 +95,21 @@ def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
     return target
 
 
-def _load_target(target: Target, format_: str | None, which: str | None, max_size: str) -> Loaded:
+def _load_target(target: Target, format_: str | None, which: str | None, max_size: str) -> LoadedFile:
     loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
     target.check_layout(loaded)
     return loaded
 
 
-def _undo_with_spinner(loaded: Loaded, *, every: bool = False) -> FileUndoResult | None:
+def _undo_with_spinner(loaded: LoadedFile, *, every: bool = False) -> FileUndoResult | None:
     with screen.show_spinner("looking for compactions"):
         return undo_compactions_in_file(loaded, every=every)
 
 
 @contextlib.contextmanager
-def _open_compactor_or_exit(loaded: Loaded, target: Target, where: _ArchiveLocation) -> Iterator[tuple[Compactor, str]]:
+def _open_compactor_or_exit(
+    loaded: LoadedFile, target: Target, where: _ArchiveLocation
+) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
     reader = get_format(loaded.format)
     marks = (find_view_record_ids(reader.read(message)) for message in loaded.messages)
@@ -117,7 +119,7 @@ def _open_compactor_or_exit(loaded: Loaded, target: Target, where: _ArchiveLocat
         yield opened
 
 
-def _retire_undone_records(loaded: Loaded, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
+def _retire_undone_records(loaded: LoadedFile, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
     """Retire the records of the compactions that were undone in the file: one of them may have had several."""
     url, namespace, thread = where
     with archives.open_store(url) as store:
@@ -164,7 +166,7 @@ def export(
             screen.print_notice(f"not in the archive, because it had not left the context: {missing}.")
 
 
-def _write_messages(target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str) -> None:
+def _write_messages(target: Target, loaded: LoadedFile, messages: list[Message], *, as_json: bool, thread: str) -> None:
     """Write what the archive gave back."""
     if messages is loaded.messages:
         screen.fail(f"no compaction of thread {thread!r} stands in {loaded.path}: nothing was written", 2)
@@ -172,7 +174,7 @@ def _write_messages(target: Target, loaded: Loaded, messages: list[Message], *, 
     _print_message_counts(target, loaded, messages, as_json=as_json, thread=thread)
 
 
-def _write_undo_result(target: Target, loaded: Loaded, undone: FileUndoResult, *, as_json: bool) -> None:
+def _write_undo_result(target: Target, loaded: LoadedFile, undone: FileUndoResult, *, as_json: bool) -> None:
     """Write a session without its compactions; in place, the file as it was stays beside it."""
     with screen.show_spinner("writing"):
         target.write(loaded, undone.lines, backup=True)
@@ -180,7 +182,7 @@ def _write_undo_result(target: Target, loaded: Loaded, undone: FileUndoResult, *
 
 
 def _print_message_counts(
-    target: Target, loaded: Loaded, messages: list[Message], *, as_json: bool, thread: str | None
+    target: Target, loaded: LoadedFile, messages: list[Message], *, as_json: bool, thread: str | None
 ) -> None:
     if as_json:
         counts = {"messages_before": len(loaded.messages), "messages_after": len(messages)}

@@ -21,7 +21,7 @@ from unabridged.authorship import assign_origins
 from unabridged.errors import SettingsError
 from unabridged.formats import get_format
 from unabridged.messages import View
-from unabridged.sessions import MAX_SIZE, Loaded, SessionFileError, load
+from unabridged.sessions import MAX_SIZE, LoadedFile, SessionFileError, load
 from unabridged.sessions.document import detect_wire_format
 from unabridged.sessions.document import find_messages as messages_in
 from unabridged.sessions.files import detect_kind
@@ -107,7 +107,7 @@ def _read_conversation_object(path: Path, number: int, value: Any, where: str) -
     return _build_with_questions(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
 
 
-def conversation_from_loaded(name: str, loaded: Loaded, value: Any) -> EvalConversation:
+def conversation_from_loaded(name: str, loaded: LoadedFile, value: Any) -> EvalConversation:
     """Return a conversation that was loaded, with the questions in the object that it was read from."""
     holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
     return _build_with_questions(name, loaded.format, loaded.messages, holder, name)

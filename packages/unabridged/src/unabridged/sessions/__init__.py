@@ -5,9 +5,9 @@ it is), `document` (plain files), `claude_code`, `codex` and `pi` (a client each
 conversation, `append` lines after them), `text` (lines and bytes).
 """
 
-from unabridged.sessions.base import KINDS, Kind, Loaded, ReportedUsage, SessionFileError
+from unabridged.sessions.base import KINDS, Kind, LoadedFile, ReportedUsage, SessionFileError
 from unabridged.sessions.files import MAX_SIZE, load, save, write_file_atomically
 
 __all__ = ["KINDS", "MAX_SIZE"]
-__all__ += ["Kind", "Loaded", "ReportedUsage", "SessionFileError"]
+__all__ += ["Kind", "LoadedFile", "ReportedUsage", "SessionFileError"]
 __all__ += ["load", "save", "write_file_atomically"]

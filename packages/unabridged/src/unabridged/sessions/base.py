@@ -113,7 +113,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFile:
     """A conversation as its client would send it now."""
 
     path: Path
@@ -170,7 +170,7 @@ class MessageMatch:
     """Whether nothing about it changed."""
 
 
-def match_messages(loaded: Loaded, new: Sequence[Message]) -> list[MessageMatch]:
+def match_messages(loaded: LoadedFile, new: Sequence[Message]) -> list[MessageMatch]:
     """Find each message of the new list among those that were read.
 
     Unchanged messages are the same objects. Others were edited (a cleared result, dropped reasoning) or copied: they
@@ -226,9 +226,9 @@ class SessionFormat(NamedTuple):
         """Return the line; an empty object for one that no client would write."""
         return value if isinstance(value.get("type"), str) and self.is_valid_line(value) else {}
 
-    def load(self, path: Path, kind: Kind, lines: LineFile, entries: Iterable[Entry]) -> Loaded:
+    def load(self, path: Path, kind: Kind, lines: LineFile, entries: Iterable[Entry]) -> LoadedFile:
         """Return the conversation in the entries of a file."""
         lines.session = session = self.read(entries)
         usage = tuple(ReportedUsage(index, usage) for index, usage in sorted(session.usage.items()))
         system, model, origins, notes = session.system, session.model, session.origins, tuple(lines.warnings)
-        return Loaded(path, kind, self.format, session.messages, system, None, model, usage, origins, notes, lines)
+        return LoadedFile(path, kind, self.format, session.messages, system, None, model, usage, origins, notes, lines)

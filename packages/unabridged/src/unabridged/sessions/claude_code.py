@@ -222,9 +222,9 @@ class _JoinedSession(ClientSession):
 
 
 def append(session: ClientSession, matches: Sequence[MessageMatch], tokens_before: int) -> Iterator[Entry]:
-    """Yield a boundary that names, in order, what stays; a summary after it; and the lines of what is changed or new.
+    """Yield the lines to append: a boundary that names, in order, the lines that stay; a summary; lines changed or new.
 
-    What stays is not written again: the client, too, names its own lines where it keeps some.
+    Lines that stay are not written again, as in the client's own compactions.
     """
     dropped = len(session.messages) - sum(match.index is not None for match in matches)
     boundary = _set_line_ids(_build_common_fields(session, "system"), None)

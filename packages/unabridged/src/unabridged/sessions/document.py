@@ -14,7 +14,7 @@ from typing import Any
 
 from unabridged.formats import FORMATS, Message, detect_message_format, get_format
 from unabridged.formats.fields import to_plain_dict
-from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, Loaded, MessageMatch, SessionFileError
+from unabridged.sessions.base import Document, FileStamp, Kind, LineFile, LoadedFile, MessageMatch, SessionFileError
 from unabridged.sessions.text import Progress, collect_entries, dump_line, encode_json, read_lines
 
 _SPACE_PATTERN = re.compile(r"[ \t\r\n]*")
@@ -65,7 +65,7 @@ def find_messages(value: Any) -> tuple[str | None, list[Message]] | None:
 
 def load_conversation_line(
     path: Path, stamp: FileStamp, which: int | str | None, format_name: str | None, progress: Progress | None
-) -> Loaded:
+) -> LoadedFile:
     """Return one conversation of a file that has one on each line, chosen by index from 0 or by its `id`."""
     chosen, count = None, 0
     for line in (line for line in read_lines(path, stamp, progress) if line.value is not None):
@@ -85,7 +85,9 @@ def load_conversation_line(
     return load_value(path, "jsonl-conversations", chosen.value, document, format_name, line=chosen.number + 1)
 
 
-def load_value(path: Path, kind: Kind, value: Any, document: Document, named: str | None, *, line: int = 0) -> Loaded:
+def load_value(
+    path: Path, kind: Kind, value: Any, document: Document, named: str | None, *, line: int = 0
+) -> LoadedFile:
     """Return the conversation that a JSON value is: of a whole file, or of a line of it, counted from 1."""
     if (conversation := find_messages(value)) is None:
         where = f"line {line} of {path}" if line else f"{path}"
@@ -97,10 +99,10 @@ def load_value(path: Path, kind: Kind, value: Any, document: Document, named: st
     holder = value if isinstance(value, dict) else {}
     wire, system = detect_wire_format(messages, named, holder), _SYSTEM_FIELDS.get(document.key or "", "system")
     tools, model = holder.get("tools"), holder.get("model")
-    return Loaded(path, kind, wire, messages, holder.get(system), tools, model, source=document)
+    return LoadedFile(path, kind, wire, messages, holder.get(system), tools, model, source=document)
 
 
-def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: Progress | None) -> Loaded:
+def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: Progress | None) -> LoadedFile:
     """Return the conversation of a file with a message a line; raise for a line that is something else."""
     lines = LineFile(stamp)
     messages: list[Message] = []
@@ -115,10 +117,10 @@ def load_jsonl(path: Path, stamp: FileStamp, format_name: str | None, progress: 
         problem = lines.warnings[0].replace(" and was left alone", "")
         raise SessionFileError(f"{path}: {problem}: mend or remove that line")
     wire = detect_wire_format(messages, format_name, {})
-    return Loaded(path, "jsonl", wire, messages, warnings=tuple(lines.warnings), source=lines)
+    return LoadedFile(path, "jsonl", wire, messages, warnings=tuple(lines.warnings), source=lines)
 
 
-def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
+def write_jsonl(loaded: LoadedFile, lines: LineFile, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
     """Yield a line for each message: its own bytes, where nothing changed."""
     with loaded.path.open("rb") as stream:
         for match in matches:
@@ -130,7 +132,7 @@ def write_jsonl(loaded: Loaded, lines: LineFile, matches: Sequence[MessageMatch]
             yield stream.read(stop - start).rstrip(b"\r\n") + b"\n"
 
 
-def write_document(loaded: Loaded, document: Document, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
+def write_document(loaded: LoadedFile, document: Document, matches: Sequence[MessageMatch]) -> Iterator[bytes]:
     """Yield the file with the list replaced: what stays is copied, what is new is laid out like its neighbours."""
     with loaded.path.open("rb") as stream:
         yield stream.read(document.start)

@@ -13,7 +13,7 @@ from typing import Any
 from unabridged.errors import SettingsError
 from unabridged.formats import FORMATS, Message
 from unabridged.sessions import base, claude_code, codex, document, pi, text
-from unabridged.sessions.base import KINDS, Document, Entry, Kind, LineFile, Loaded, SessionFileError, SessionFormat
+from unabridged.sessions.base import KINDS, Document, Entry, Kind, LineFile, LoadedFile, SessionFileError, SessionFormat
 from unabridged.sessions.text import Progress, check_unchanged, describe_os_error, parse_json
 
 SESSION_FORMATS: dict[Kind, SessionFormat] = {
@@ -36,7 +36,7 @@ def load(
     max_size: int = MAX_SIZE,
     progress: Progress | None = None,
     keep_lines: bool = False,
-) -> Loaded:
+) -> LoadedFile:
     """Return the conversation in the file, as its client would send it now.
 
     `format` is the wire format of the messages, or the layout of the file, where detection would choose another one.
@@ -73,7 +73,7 @@ def _read_entries(client: SessionFormat, path: Path, progress: Progress | None, 
         yield entry
 
 
-def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:
+def save(loaded: LoadedFile, new: Sequence[Message], out: str | Path, *, tokens_before: int = 0) -> None:
     """Write the conversation with `new` in place of its messages, in the layout it was read from.
 
     It is written to a temporary file and renamed, so that there is never half a file; with the source's permissions.
@@ -87,14 +87,14 @@ def save(loaded: Loaded, new: Sequence[Message], out: str | Path, *, tokens_befo
     write_file_atomically(path, pieces, mode=loaded.path.stat().st_mode & 0o777)
 
 
-def yield_if_unchanged(loaded: Loaded, pieces: Iterable[bytes]) -> Iterator[bytes]:
+def yield_if_unchanged(loaded: LoadedFile, pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces; raise in the end if the file that was read has changed, before anything is replaced."""
     yield from pieces
     if loaded.source is not None:
         check_unchanged(loaded.path, loaded.source.stamp)
 
 
-def render_file(loaded: Loaded, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
+def render_file(loaded: LoadedFile, new: Sequence[Message], *, tokens_before: int = 0) -> Iterator[bytes]:
     """Yield the file with `new` in place of its messages, piece by piece."""
     if (source := loaded.source) is None:
         raise SessionFileError(f"{loaded.path} was not read from a file: there is no layout to write in")

@@ -42,7 +42,7 @@ _OWN_HEADINGS = (
 
 def level_headings(text: str) -> tuple[list[str], list[str]]:
     """Return the lines of the prose with its headings at their level, and the lines that had to go."""
-    lines = _convert_to_hashes(text.split("\n"))
+    lines = _convert_to_hash_headings(text.split("\n"))
     code = _find_code_lines(lines)
     posing = [i for i, line in enumerate(lines) if _is_any_heading(lines, i, code) and _poses_as_ours(line)]
     gone = {i for section in find_sections(lines, posing, code) for i in section}
@@ -123,7 +123,7 @@ def _lower_heading(line: str, lower: int) -> str:
     return f"{found[1]}{'#' * min(6, len(found[2]) + lower)}{line[found.end() :]}" if found is not None else line
 
 
-def _convert_to_hashes(lines: list[str]) -> list[str]:
+def _convert_to_hash_headings(lines: list[str]) -> list[str]:
     """Return the lines with a heading that is underlined, or in a tag, as one with hashes."""
     code = _find_code_lines(lines)
     for i, line in enumerate(lines):

@@ -15,7 +15,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `set_own_model` |
 | texts pinned to a thread | `PinMethods` |
 | recall tools | `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `limit_to_removed_messages` |
-| the fields of a request to a provider | `Endpoint` and its instances, `Body`, `find_max_length` |
+| the fields of a request to a provider | `Endpoint` and its instances, `Body`, `find_largest_length` |
 | their values, as a model is shown them | `to_list`, `to_schema`, `has_recall` |
 | events as data, for tracing | `event_data`, `combine_listeners`, `collect_events`, `explain_no_compaction` |
 | what the summariser used, for the framework's own count | `sum_summariser_usage` |
@@ -32,7 +32,7 @@ from unabridged.adapters.kit.endpoints import (
     RESPONSES_ENDPOINT,
     Body,
     Endpoint,
-    find_max_length,
+    find_largest_length,
     has_recall,
     to_list,
     to_schema,
@@ -85,7 +85,7 @@ __all__ += ["Agent", "AgentsModel", "Body", "BoundedMapping", "Endpoint", "Engin
 __all__ += ["OwnModel", "PendingChange", "PinMethods", "Request", "ResponseEventStream", "Step", "Steps", "Stream"]
 __all__ += ["add_collected_event", "apply_recorded_compactions", "arun", "astream", "astream_fitted", "call_host"]
 __all__ += ["call_in_thread", "call_method", "change_between", "collect_events", "combine_listeners"]
-__all__ += ["current_host_values", "current_thread", "event_data", "explain_no_compaction", "find_max_length"]
+__all__ += ["current_host_values", "current_thread", "event_data", "explain_no_compaction", "find_largest_length"]
 __all__ += ["follow_change", "has_recall", "is_in_event_loop", "limit_to_removed_messages", "look_up"]
 __all__ += ["make_sync_and_async", "name_by_identity", "name_sub_thread", "run", "set_host_values", "set_own_model"]
 __all__ += ["stream", "stream_fitted", "sum_summariser_usage", "thread", "to_list", "to_schema", "with_pins"]

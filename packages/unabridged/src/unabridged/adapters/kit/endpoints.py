@@ -51,7 +51,7 @@ class Endpoint:
 
     def max_tokens(self, body: Body) -> int | None:
         """Return the longest answer that the request asks for; None where it does not say."""
-        return find_max_length(body.get(name) for name in self.max_tokens_fields)
+        return find_largest_length(body.get(name) for name in self.max_tokens_fields)
 
     def agent(self, body: Body, tools: Any) -> Agent:
         """Return the model that the request names, and whether it can follow a reference."""
@@ -68,7 +68,7 @@ class Endpoint:
         return {**body, **{name: to_list(body[name]) for name in names}}
 
 
-def find_max_length(values: Iterable[Any]) -> int | None:
+def find_largest_length(values: Iterable[Any]) -> int | None:
     """Return the largest of those that are a length; None where none is."""
     return max((value for value in values if type(value) is int and value > 0), default=None)
 
@@ -86,7 +86,7 @@ def _build_schema(kind: Any) -> Any:
 
 
 def to_schema(value: Any) -> Any:
-    """Return what the model is shown of a class that its answer should be of; anything else as it is."""
+    """Return the JSON schema of a class that describes a structured answer; any other value as it is."""
     return _build_schema(value) if isinstance(value, type) and hasattr(value, "model_json_schema") else value
 
 

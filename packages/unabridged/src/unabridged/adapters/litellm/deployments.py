@@ -25,14 +25,14 @@ class DeploymentEndpoint(kit.Endpoint):
         found = super().agent(body, tools)
         info = body.get("model_info")
         configured = info.get("max_input_tokens") if isinstance(info, Mapping) else None
-        return found._replace(window=kit.find_max_length([configured]) or _find_window(found.name))
+        return found._replace(window=kit.find_largest_length([configured]) or _find_window(found.name))
 
 
 @lru_cache
 def _find_window(model: str | None) -> int | None:
     """Return the longest input that LiteLLM's table has for the model; None where it does not know it."""
     with suppress(Exception):  # it raises a plain one for a model that it does not know
-        return kit.find_max_length([litellm.get_model_info(model or "")["max_input_tokens"]])
+        return kit.find_largest_length([litellm.get_model_info(model or "")["max_input_tokens"]])
     return None
 
 

@@ -112,7 +112,7 @@ class ContentsEndpoint(kit.Endpoint):
 
     def max_tokens(self, body: kit.Body) -> int | None:
         """Return the longest answer that the configuration asks for."""
-        return kit.find_max_length([_read_config(body, "max_output_tokens")])
+        return kit.find_largest_length([_read_config(body, "max_output_tokens")])
 
     def with_lists(self, body: kit.Body) -> kit.Body:
         """Return the request with a list in place of contents that can be read only once."""
