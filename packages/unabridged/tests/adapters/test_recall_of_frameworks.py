@@ -24,7 +24,12 @@ def langchain() -> list[Any]:
         """A class that a program derived for itself."""
 
     call = {"id": "c", "name": CALLED, "args": {"n": 1}}
-    return [HumanMessage(ASKED), AIMessage("", tool_calls=[call]), ToolMessage(ANSWERED, tool_call_id="c"), Own(ASKED)]
+    return [
+        HumanMessage(ASKED),
+        AIMessage("", tool_calls=[call]),
+        ToolMessage(ANSWERED, tool_call_id="c"),
+        Own(content=ASKED),
+    ]
 
 
 def llama_index() -> list[Any]:

@@ -6,7 +6,7 @@ and mends it. To add one, write its file (`base` has the contract) and list it h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -44,7 +44,8 @@ def get_format(name: str | Format) -> Format:
 def detect_message_format(messages: Sequence[Message]) -> Format:
     """Return the format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
     for message in require_list(messages):
-        package = _find_framework(type(message))
+        kind: Hashable = type(message)
+        package = _find_framework(kind)
         if isinstance(message, Mapping) and isinstance(message.get("contents"), list):
             package = "agent_framework"  # which keeps its messages as dicts
         if package and (framework := _load_framework_format(package)):
