@@ -9,7 +9,7 @@ from benchmarks.figures import figure, percent, ratio, table, thousands
 from benchmarks.parts import Section
 from benchmarks.plot import bars
 from unabridged_corpus.evaluate.line_needs import MIN_LINE_CHARACTERS
-from unabridged_corpus.evaluate.task_cost import MIN_WORD_CHARACTERS
+from unabridged_corpus.evaluate.task_cost import MIN_UNKNOWN_WORDS, MIN_WORD_CHARACTERS
 
 WINDOWS = (8_000, 16_000, 32_000)
 KINDS = ("tokens", "sent", "summaries", "fetches")
@@ -81,7 +81,8 @@ of a call's arguments, of at least {MIN_LINE_CHARACTERS} characters with white s
 before it stood anywhere else: its source. There are {most:,}. A source is fetched again for a call where at least half
 of the lines that the call copies from it are nowhere in the request, and two of these are a passage: one follows the
 other in the source, with less than {MIN_LINE_CHARACTERS} characters between them, and each has a word, of at least
-{MIN_WORD_CHARACTERS} characters, that is nowhere in the request. Those lines are missed: the tokens of the source are
+{MIN_WORD_CHARACTERS} characters, that is nowhere in the request; the lines together have at least {MIN_UNKNOWN_WORDS}
+such words. Those lines are missed: the tokens of the source are
 charged, once for a call and at most 4,000, and the source is put into the history there, as a call with its result, so
 that later calls find it until it is compacted away. A write to the same path ends a source, and a source whose call the
 recording repeats later is charged to nobody. With recall tools a call searches once for each source it lacks, with the
