@@ -19,7 +19,7 @@ LOWEST_VERSIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "google-adk": {"google-adk": "2.9.0"},
     "langchain": {"langchain": "1.3.15", "langgraph": "1.2.11"},
     "litellm": {"litellm": "1.74.9"},
-    "llama-index": {"llama-index-core": "0.14.12"},
+    "llama-index": {"llama-index-core": "0.14.7"},
     "openai-agents": {"openai-agents": "0.21.0"},
     "pydantic-ai": {"pydantic-ai-slim": "2.66.0"},
     "strands": {"strands-agents": "1.47.0"},
