@@ -19,9 +19,9 @@ OURS, MASKS = Peer("ours", ()), Peer("masks", ())
 
 
 def setting(number: int) -> str:
-    """Return two lines with a word each that stands nowhere else, and that is no name which a summary would list."""
-    first, second = (f"{one}{chr(97 + number % 26)}{chr(97 + number // 26)}" for one in ("kettle", "saucer"))
-    return f"of this part the {first} is set to boil\nand of this part the {second} to wait"
+    """Return two lines with words that stand nowhere else, and that are no names which a summary would list."""
+    end = f"{chr(97 + number % 26)}{chr(97 + number // 26)}"
+    return f"of this part the kettle{end} and sugar{end} are set\nand of this part the saucer{end} and spoon{end} too"
 
 
 def story(rounds: int = 40) -> list[dict[str, Any]]:

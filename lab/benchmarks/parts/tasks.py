@@ -9,13 +9,13 @@ from benchmarks.figures import figure, percent, ratio, table, thousands
 from benchmarks.parts import Section
 from benchmarks.plot import bars
 from unabridged_corpus.evaluate.line_needs import MIN_LINE_CHARACTERS
-from unabridged_corpus.evaluate.task_cost import MIN_WORD_CHARACTERS
+from unabridged_corpus.evaluate.task_cost import MIN_UNKNOWN_WORDS, MIN_WORD_CHARACTERS
 
 WINDOWS = (8_000, 16_000, 32_000)
 KINDS = ("tokens", "sent", "summaries", "fetches")
 
-CONFIRMED_BEFORE = 16
-"""Of 30 misses, those that readers took for one when each line was charged by itself."""
+CONFIRMED, CONFIRMED_BEFORE = 25, 16
+"""Of 30 fetches drawn at random, those that readers confirmed; and when each line was charged by itself."""
 
 
 def measure(bench: Bench) -> dict[str, Any]:
@@ -81,7 +81,8 @@ of a call's arguments, of at least {MIN_LINE_CHARACTERS} characters with white s
 before it stood anywhere else: its source. There are {most:,}. A source is fetched again for a call where at least half
 of the lines that the call copies from it are nowhere in the request, and two of these are a passage: one follows the
 other in the source, with less than {MIN_LINE_CHARACTERS} characters between them, and each has a word, of at least
-{MIN_WORD_CHARACTERS} characters, that is nowhere in the request. Those lines are missed: the tokens of the source are
+{MIN_WORD_CHARACTERS} characters, that is nowhere in the request; the lines together have at least {MIN_UNKNOWN_WORDS}
+such words. Those lines are missed: the tokens of the source are
 charged, once for a call and at most 4,000, and the source is put into the history there, as a call with its result, so
 that later calls find it until it is compacted away. A write to the same path ends a source, and a source whose call the
 recording repeats later is charged to nobody. With recall tools a call searches once for each source it lacks, with the
@@ -102,10 +103,10 @@ What it is made of, in a window of {WINDOW:,}:
 
 A run that is refused was not done: its tokens are those of a run that a provider would have ended.
 
-When each line was charged by itself, readers confirmed {CONFIRMED_BEFORE} of 30 misses drawn at random
-(`lab/benchmarks/draw_misses.py`): there the agent would have had to fetch the result again. Most of the others were
-single lines that are written without looking, such as imports, or lines whose words were all in the request. Hence the
-passage."""
+Of 30 fetches drawn at random (`lab/benchmarks/draw_misses.py`), readers who are language models confirmed {CONFIRMED}:
+there the agent would have had to fetch the result again. When each line was charged by itself, they confirmed
+{CONFIRMED_BEFORE}: most of the others were single lines that are written without looking, such as imports, or lines
+whose words were all in the request. Hence the passage, and the words."""
     note = f"thousands of tokens at cache prices, {WINDOW // 1000}k window; shorter is better"
     values = {row["arm"]: [one / 1000 for one in row["tokens"][:3]] for row in here if row["tokens"]}
     plot = bars("Tokens per task", note, values, unit="k", best=-1)

@@ -271,6 +271,13 @@ def test_a_line_whose_words_are_all_in_the_request_is_no_part_of_a_passage() -> 
     assert lacking("Go on.", LINE, short, text=f"{LINE}\n{short}") == [], "words of less than four characters are none"
 
 
+def test_lines_that_lack_few_words_are_written_anew() -> None:
+    assert lacking("The tax_rate is 7 %.", LINE, OTHER) == [LINE, OTHER], "five of their words are not there"
+    assert lacking("Of all prices a total; tax_rate, discount.", LINE, OTHER) == []
+    few, other = "first = int(xy) + abs(x1, x2)", "then = str(yx) + hex(y1, y2)"
+    assert lacking("Go on.", few, other, text=f"{few}\n{other}") == [], "two words"
+
+
 def test_a_request_that_has_most_of_the_lines_is_enough() -> None:
     assert lacking(LINE, *PASSAGE) == PASSAGE[1:]
     assert lacking(f"{LINE}\n{OTHER}", *PASSAGE) == PASSAGE[2:], "half of them are not most"
@@ -380,7 +387,10 @@ def test_a_call_searches_once_for_a_source_and_then_fetches_it() -> None:
 
 
 def setting(number: int) -> list[str]:
-    return [f"setting_{number} = load_setting_of_part({number})", f"check_setting_{number}(of_part=setting_{number})"]
+    return [
+        f"setting_{number} = load_part_{number}(size_{number})",
+        f"check_part_{number}(limit_{number}=setting_{number})",
+    ]
 
 
 def long_story(rounds: int = 30) -> list[dict[str, Any]]:
@@ -434,7 +444,7 @@ def test_our_archive_answers_a_search_and_its_schemas_are_counted() -> None:
     one = systems["unabridged+recall"]()
     one.send(story[:40])
     assert one.recall is not None
-    assert "load_setting_of_part(0)" in one.recall.search("setting_0 load_setting_of_part")
+    assert "load_part_0(size_0)" in one.recall.search("setting_0 load_part_0")
     assert one.recall.schemas.tokens > 100
     assert systems["unabridged"]().recall is None
 

@@ -43,6 +43,7 @@ FRAME_TOKENS = 4
 """Tokens of a message around its text."""
 SEARCHED_WORDS = 3
 MIN_WORD_CHARACTERS = 4
+MIN_UNKNOWN_WORDS = 4
 MAX_GAP_CHARACTERS = MIN_LINE_CHARACTERS - 1
 """Between two lines of a passage: a number, or lines that are too short to be needs."""
 
@@ -199,13 +200,15 @@ def find_model_calls(views: Sequence[View]) -> list[tuple[int, int]]:
 def find_missed(needs: Sequence[LineNeed], shown: str) -> list[LineNeed]:
     """Return the needs of one call and source whose lines are not in the text; none where an agent can do without.
 
-    It can where the text has most of the lines, and where no two lines that follow each other in the source have each
-    a word that is nowhere in the text: a single line, and one whose words are all there, may well be written anew.
+    It can where the text has most of the lines, or all but a few of their words, and where no two lines that follow
+    each other in the source have each a word that is nowhere in the text: a single line, and one whose words are all
+    there, may well be written anew.
     """
     lacking = [need for need in needs if need.line not in shown]
-    unknown = [need for need in lacking if any(word not in shown for word in _list_words(need.line))]
+    words = {word for need in lacking for word in _list_words(need.line) if word not in shown}
+    unknown = [need for need in lacking if words.intersection(_list_words(need.line))]
     has_passage = any(_is_followed_by(one, other) for one, other in pairwise(unknown))
-    return lacking if has_passage and 2 * len(lacking) >= len(needs) else []
+    return lacking if has_passage and len(words) >= MIN_UNKNOWN_WORDS and 2 * len(lacking) >= len(needs) else []
 
 
 def _list_words(line: str) -> list[str]:
