@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from places import ROOT
+from syntax import parse_file
 
 SOURCES = sorted((ROOT / "packages").glob("*/src"))
 SOURCE = ROOT / "packages" / "unabridged" / "src" / "unabridged"
@@ -66,7 +67,7 @@ def room(module: str) -> str:
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """Return every node of a file's syntax tree."""
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return tuple(ast.walk(parse_file(path)))
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -18,6 +18,7 @@ import pytest
 import workspace
 from effort import ALL
 from patterns import Use, cost
+from syntax import parse_file
 from unabridged import languages, text_tools
 from unabridged.archive import words
 from unabridged.authorship import (
@@ -55,7 +56,7 @@ class Found(NamedTuple):
 def trees() -> Iterator[tuple[str, ast.Module]]:
     for package, file in ((path, file) for path in PACKAGES.values() for file in sorted(path.rglob("*.py"))):
         parts = file.relative_to(package.parent).with_suffix("").parts
-        yield ".".join(parts).removesuffix(".__init__"), ast.parse(file.read_text(encoding="utf-8"))
+        yield ".".join(parts).removesuffix(".__init__"), parse_file(file)
 
 
 def uses() -> dict[str, set[str]]:
@@ -169,6 +170,7 @@ BUILDERS = {
     "unabridged.asking.overflow._compile_pattern": "stands in `_SAID`",
     "unabridged.languages.language_files._compile_phrases": "below, for every phrase",
     "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
+    "unabridged_corpus.evaluate.task_cost._is_followed_by": "two lines, escaped, and few characters between",
     "unabridged_corpus.evaluate.task_cost._fetch": "words of a line, escaped: white space alone repeats, between two",
     "unabridged_corpus.evaluate.reader.fill_prompt_part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._compile_query": "below, for a query of every kind",

@@ -82,8 +82,8 @@ def test_a_whole_compaction_loads_no_framework() -> None:
 def test_core_modules_import_no_adapter() -> None:
     root = ROOT / "packages" / "unabridged" / "src" / "unabridged"
     for file in root.rglob("*.py"):
-        if file == root / "__init__.py":
-            continue  # its names are loaded when they are used
+        if file in {root / "__init__.py", root / "formats" / "__init__.py"}:
+            continue  # the names there are loaded when they are used: a message of that framework, for a format
         if "adapters" in file.parts:
             continue
         assert "unabridged.adapters" not in file.read_text(), file

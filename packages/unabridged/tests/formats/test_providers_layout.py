@@ -9,6 +9,7 @@ from pathlib import Path
 import unabridged
 import workspace
 from rows import rows
+from syntax import parse_file
 from unabridged.formats import FORMATS, PROVIDERS
 
 ROOT = Path(unabridged.__file__).parent
@@ -55,7 +56,7 @@ def test_the_check_sees_names_in_comparisons_sets_and_tables_and_no_prose() -> N
 
 def test_formats_know_nothing_of_what_asks_them() -> None:
     for path in (ROOT / "formats").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parse_file(path)
         imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         own = {name.split(".")[1] for name in imported if name.startswith("unabridged.")}
         assert own <= {"formats", "errors", "messages"}, path.name

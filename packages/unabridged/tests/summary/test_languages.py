@@ -15,6 +15,7 @@ import pytest
 
 import unabridged
 from rows import rows
+from syntax import parse_file
 from unabridged.languages import (
     collect_phrases,
     detect_certain_language,
@@ -122,7 +123,7 @@ def test_nothing_that_reads_what_people_mean_lists_words_of_a_language() -> None
     letter, codes = re.compile(r"[^\W\d_a-zA-Z]"), {"de", "fr", "es", "zh", "ja"}
     found = []
     for file in (SOURCE / "text_tools.py", *(file for room in ROOMS for file in sorted((SOURCE / room).glob("*.py")))):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse_file(file)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found += [f"{file.name}:{node.lineno}"] * (node.value in codes or letter.search(node.value) is not None)
     assert found == []

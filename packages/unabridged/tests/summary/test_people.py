@@ -472,7 +472,9 @@ def test_the_first_drop_of_a_thread_is_logged_once_with_the_remedy(caplog: pytes
             kinds += [fitted.receipt.kind] if fitted.changed and fitted.receipt else []
     assert kinds.count("summary") > 3
     assert "clearing" in kinds[kinds.index("summary") :]
-    (warning,) = [record.getMessage() for record in caplog.records if "found no place" in record.getMessage()]
+    (warning,) = [
+        record.getMessage() for record in caplog.records if "are left out of the summary" in record.getMessage()
+    ]
     assert "'t'" in warning
     assert "Compactor.pin(" in warning
 
@@ -480,7 +482,7 @@ def test_the_first_drop_of_a_thread_is_logged_once_with_the_remedy(caplog: pytes
 def test_who_wants_none_of_peoples_words_is_not_warned(caplog: pytest.LogCaptureFixture) -> None:
     messages = conversation([words_of(i, 40) for i in range(120)])
     assert Compactor(window=4_000, archive="memory:", settings=Settings(preserve=0)).fit(messages, thread="t").changed
-    assert "found no place" not in caplog.text
+    assert "are left out of the summary" not in caplog.text
 
 
 # -- whatever the script -----------------------------------------------------------------------------------------------

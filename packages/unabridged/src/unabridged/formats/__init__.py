@@ -6,7 +6,7 @@ and mends it. To add one, write its file (`base` has the contract) and list it h
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -44,8 +44,7 @@ def get_format(name: str | Format) -> Format:
 def detect_message_format(messages: Sequence[Message]) -> Format:
     """Return the format only whose messages these can be; Chat Completions where all would do (plain text turns)."""
     for message in require_list(messages):
-        kind: Hashable = type(message)
-        package = _find_framework(kind)
+        package = _find_framework(type(message).__mro__)
         if isinstance(message, Mapping) and isinstance(message.get("contents"), list):
             package = "agent_framework"  # which keeps its messages as dicts
         if package and (framework := _load_framework_format(package)):
@@ -57,9 +56,9 @@ def detect_message_format(messages: Sequence[Message]) -> Format:
 
 
 @cache
-def _find_framework(kind: type) -> str | None:
-    """Return the package of the framework that this class of messages is from, or one that it is derived from."""
-    packages = (base.__module__.partition(".")[0] for base in kind.__mro__)
+def _find_framework(classes: tuple[type, ...]) -> str | None:
+    """Return the package of the framework that one of these classes is from: a message's own, or a base of it."""
+    packages = (one.__module__.partition(".")[0] for one in classes)
     return next((package for package in packages if package in _FRAMEWORKS), None)
 
 

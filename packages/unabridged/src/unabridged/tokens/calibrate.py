@@ -126,7 +126,7 @@ class Calibration:
         return {"key": key, "ratios": list(self._ratios)}
 
     def find_lowest_ratio(self, unreported: float) -> float | None:
-        """Return the lowest ratio of reported to estimated tokens: `unreported` before any, None after enough of them."""
+        """Return the lowest ratio of reported to estimated tokens: `unreported` before any, None after enough."""
         return min(self._ratios, default=unreported) if len(self._ratios) < self._RATIOS_TO_SETTLE else None
 
     def observe(self, estimated: int, usage: Usage) -> None:
