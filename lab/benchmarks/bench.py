@@ -124,6 +124,7 @@ class Bench:
         return {
             "source": self.source,
             "seed": SEED,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
             "python": platform.python_version(),
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
             "versions": dict(sorted(versions.items())),

@@ -95,7 +95,7 @@ def test_the_readme_has_five_rows_of_the_page_and_a_sentence_on_each_peer() -> N
         row = " ".join(line for line in whole if line.startswith((f"| {arm} |", f"| **{arm}** |")))
         assert [cell for cell in cells if cell not in row] == []
     peers = [arm for arm in page.SHOWN if not arm.startswith("ours")]
-    assert all(f"- **{arm}** is ahead of ours without a model in " in shown for arm in peers)
+    assert all(f"- **{arm}** is ahead of ours without a model: " in shown for arm in peers)
 
 
 def test_every_part_is_stored() -> None:
@@ -106,8 +106,8 @@ def test_the_page_has_its_tables_its_plots_and_says_where_we_lose(results: Path,
     text = page.write_page(results, tmp_path / "benchmarks.md").read_text(encoding="utf-8")
     assert "| **ours** | 20.0 (20.0 to 20.0) | 30.0 (30.0 to 30.0) | - | 50 % |" in text
     assert "| rival | - | 40.0 (40.0 to 40.0) | - | 50 % |" in text
-    assert "| **ours** | - | - | 1.00 | - | no model | 100.0 % | 100 | - | no model | 100.0 % |" in text
-    assert "| rival | - | - | 0.50 | - | 50.0 % | - | 10,000 | - | - | 50.0 % |" in text
+    assert "| **ours** | 1.00 | no model | 100.0 % | 100 | 100.0 % |" in text
+    assert "| rival | 0.50 | 50.0 % | - | 10,000 | 50.0 % |" in text
     assert "- **rival**: cost of a run (0.50 to 1.00)." in text
     assert "Not measured: legality, wait, callers, adapters, scale." in text
     assert "python -m benchmarks survival --quick" in text
@@ -130,6 +130,14 @@ def test_the_page_says_how_long_it_took_only_if_all_of_it_is_new(results: Path) 
     assert "This run took 3 minutes (cost 1.5, needs 1.5)." in page.opening({**found, "readings": None})
 
 
+def test_the_page_says_on_which_machine_each_part_was_measured(results: Path) -> None:
+    found = {name: json.loads((results / f"{name}.json").read_text(encoding="utf-8")) for name in ("needs", "cost")}
+    assert "Measured on m, Python 3." in page.opening({**found, "readings": None})
+    found["cost"]["about"] |= {"machine": "n", "date": "2026-11-20"}
+    said = page.opening({**found, "readings": None})
+    assert "Measured on n, Python 3, 2026-11-20: `cost`. Measured on m, Python 3: `needs`." in said
+
+
 def test_a_table_is_replaced_between_its_marks_and_nothing_else_is(results: Path) -> None:
     readme = f"# A\n\n{page.FIRST}\nold\n{page.LAST}\n\nrest\n"
     made = page.replace_table(readme, page.read_results(results))
@@ -141,8 +149,8 @@ def test_a_table_is_replaced_between_its_marks_and_nothing_else_is(results: Path
 def test_readings_stand_in_the_table_and_have_a_section(results: Path, tmp_path: Path) -> None:
     (tmp_path / "readings.json").write_text(json.dumps(read_by("ours", "rival")), encoding="utf-8")
     text = page.write_page(results, tmp_path / "benchmarks.md").read_text(encoding="utf-8")
-    assert "| **ours** | 100.0 % | 0.00 | 1.00 |" in text
-    assert "| rival | 50.0 % | 3.00 | 0.50 |" in text
+    assert "| **ours** | 100.0 % | 0.00 | 75.0 % | 1.00 |" in text
+    assert "| rival | 50.0 % | 3.00 | 25.0 % | 0.50 |" in text
     assert "from 2 blind readings of 1 events on 2026-11-20, by one, of texts by other. Readers and writers" in text
     assert "| rival | 2 | 50.0 % (50.0 to 50.0) | 3.00 | 2 invented, 4 stale | 0.5 of 2 |" in text
     assert "| ours | 2 | 100.0 % (100.0 to 100.0) | 0.00 | none | 1.5 of 2 |" in text
