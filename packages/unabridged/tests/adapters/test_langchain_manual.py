@@ -33,10 +33,14 @@ from unabridged.adapters.langchain import (
     LangChain,
     SummarizationToolMiddleware,
     acompact,
+    aread,
     areplay,
+    asearch,
     aundo,
     compact,
+    read,
     replay,
+    search,
     undo,
 )
 from unabridged.archive.protocol import Scope
@@ -71,6 +75,22 @@ def test_compact_undo_and_replay_by_hand(sqlite: SqliteSaver) -> None:  # R42
     assert undo(agent, "t") == [*before, *after[-2:]]
     assert agent.get_state(thread()).values["messages"] == [*before, *after[-2:]]
     assert undo(agent, "t") is None
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["sync", "async"])
+def test_what_left_a_thread_is_searched_and_read_by_the_agent_that_compacts_it(later: bool) -> None:
+    agent = create_agent(agent_model(0, 50_000), [], middleware=[ours()], checkpointer=InMemorySaver())
+    said = [HumanMessage("The invoice is INV-2291."), *long_chat(30)]
+    agent.invoke({"messages": said}, thread())
+    assert not search(agent, "t", "INV-2291")
+    assert compact(agent, "t") is not None
+    for name in ("t", thread()):
+        hits = asyncio.run(asearch(agent, name, "INV-2291")) if later else search(agent, name, "INV-2291", limit=3)
+        message = asyncio.run(aread(agent, name, hits[0].ref)) if later else read(agent, name, hits[0].ref)
+        assert message.text == "The invoice is INV-2291."
+    assert not search(agent, "another", "INV-2291")
+    with pytest.raises(SettingsError, match="pass using="):
+        search(create_agent(agent_model(0, 50_000), []), "t", "INV-2291")
 
 
 def test_nothing_stored_means_nothing_done() -> None:  # R42

@@ -29,11 +29,15 @@ with check_framework("langchain", __name__):
     from unabridged.adapters.langchain.stored_threads import (
         acompact,
         aforget,
+        aread,
         areplay,
+        asearch,
         aundo,
         compact,
         forget,
+        read,
         replay,
+        search,
         undo,
     )
     from unabridged.adapters.langchain.tools import SummarizationToolMiddleware, compaction_tool, history_tools
@@ -44,4 +48,4 @@ __all__ += ["SummarizationToolMiddleware", "TriggerClause"]
 __all__ += ["acompact", "aforget", "areplay", "aundo", "compact", "compaction_tool", "compute_summarization_defaults"]
 __all__ += ["create_agent", "create_deep_agent", "create_summarization_middleware"]
 __all__ += ["create_summarization_tool_middleware", "forget", "history_tools", "replay", "summariser_of", "todos"]
-__all__ += ["undo"]
+__all__ += ["aread", "asearch", "read", "search", "undo"]

@@ -1,4 +1,4 @@
-"""Compact, undo, replay and forget the stored messages of a thread, on any compiled graph with a checkpointer.
+"""Compact, undo, replay, search and forget the messages of a thread, on any compiled graph with a checkpointer.
 
 `using` is the middleware or a `Compactor`; in an agent that has our middleware it is found by itself.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -18,6 +18,7 @@ from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_id
 from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change, use_state_objects
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.names import Name, check_name
+from unabridged.archive.protocol import Hit
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import SettingsError
 from unabridged.marks import find_view_record_ids
@@ -96,6 +97,20 @@ def _replay(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[Base
     return original
 
 
+def _search(agent: Any, thread: Thread, query: str, *, limit: int = 10, using: Any = None) -> Steps[Sequence[Hit]]:
+    """Return what left the thread's context and matches best: literal words. The checkpointer is not asked."""
+    compactor, name = _find_compactor(agent, thread, using)
+    hits: Sequence[Hit] = yield call_method(compactor, "search", query, thread=name, limit=limit)
+    return hits
+
+
+def _read(agent: Any, thread: Thread, ref: str | int, *, using: Any = None) -> Steps[BaseMessage]:
+    """Return the message that left the thread's context exactly as it was: by a hit's `ref`, or its turn."""
+    compactor, name = _find_compactor(agent, thread, using)
+    message: BaseMessage = yield call_method(compactor, "read", ref, thread=name)
+    return message
+
+
 def _forget(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[str]]:
     """Remove the thread and those of its sub-agents from the archive, for good; return the threads that went.
 
@@ -113,6 +128,8 @@ def _forget(agent: Any, thread: Thread, *, using: Any = None) -> Steps[list[str]
 compact, acompact = make_sync_and_async(_compact)
 undo, aundo = make_sync_and_async(_undo)
 replay, areplay = make_sync_and_async(_replay)
+search, asearch = make_sync_and_async(_search)
+read, aread = make_sync_and_async(_read)
 forget, aforget = make_sync_and_async(_forget)
 
 
@@ -154,6 +171,12 @@ def _read_stored_thread(agent: Any, thread: Thread, using: Any, *, idle: bool = 
 
 def _thread_id(config: Mapping[str, Any]) -> str:
     return check_name(config.get("configurable", {}).get("thread_id"), "thread_id")
+
+
+def _find_compactor(agent: Any, thread: Thread, using: Any) -> tuple[Compactor, str]:
+    """Return who compacts this thread of the graph, and the thread's name."""
+    name = _thread_id(thread if isinstance(thread, Mapping) else {"configurable": {"thread_id": thread}})
+    return _compactor_for(using if using is not None else find_middleware(agent), name)[0], name
 
 
 def _compactor_for(own: Any, thread: str) -> tuple[Compactor, Any]:
