@@ -362,8 +362,8 @@ class CallRunner:
             if state.working.messages is request.start:
                 return call.build_unchanged_result()
         if why and cache.attempts.failed_why != why:
-            thread, namespace = state.scope.thread, state.scope.namespace
-            setup.host.emit(Unchanged(thread, why, call.tokens_before, namespace=namespace))
+            scope = state.scope
+            setup.host.emit(Unchanged(scope.thread, why, call.tokens_before, namespace=scope.namespace))
         cache.finish(state, why)
         return call.build_compacted_result(state, why)
 

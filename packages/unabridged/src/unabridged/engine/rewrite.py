@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from unabridged.archive.protocol import Scope
 from unabridged.authorship import TurnCounts, count_turn_endings
 from unabridged.engine.hooks import raise_as_hook_raised
-from unabridged.engine.state import Setup, State, WorkingList, measure_result
+from unabridged.engine.state import Setup, State, WorkingList
 from unabridged.errors import IllegalConversation
 from unabridged.events import Kind
 from unabridged.formats.base import Format, Message
@@ -101,7 +101,7 @@ def complete_rewrite(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     new = hooks.run_finalize(working.messages, new)
     counts = count_turn_endings(working.views, draft.gone, state.restored.turn_counts)
     with raise_as_hook_raised("finalize", hooks.finalize):
-        result = measure_result(setup, state, new, setup.read(new, format_, counts=counts))
+        result = state.measure_list(setup, new, setup.read(new, format_, counts=counts))
         if findings := setup.check(result.views, state):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
     # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.

@@ -197,11 +197,6 @@ class WorkingList:
         """Return what all messages take together."""
         return sum(self.sizes)
 
-    def index_by_object_id(self) -> dict[int, tuple[View, int]]:
-        """Return the view and the size of each message, by the id of the message object."""
-        rows = zip(self.messages, self.views, self.sizes, strict=True)
-        return {id(message): (view, size) for message, view, size in rows}
-
 
 @dataclass(slots=True)
 class RestoredHistory:
@@ -326,20 +321,18 @@ class State:
         self.replace_list(setup, self.request.start)
         self.receipt, self.is_mended, self.report.notes = self.request.start_receipt, False, []
 
-    def measure_list(self, setup: Setup, messages: list[Message]) -> WorkingList:
-        """Return a list with its views and sizes; messages of the working list are not read or measured again."""
-        known = self.working.index_by_object_id()
-        measured = [known.get(id(message)) or setup.measure(self.format, message) for message in messages]
-        views = [view for view, _ in measured]
-        return WorkingList(messages, views, zero_dropped_sizes(views, [size for _, size in measured]))
+    def measure_list(self, setup: Setup, messages: list[Message], views: list[View] | None = None) -> WorkingList:
+        """Return a list with its sizes and its views, which are read where they are not given.
 
-
-def measure_result(setup: Setup, state: State, messages: list[Message], views: list[View]) -> WorkingList:
-    """Return the list with these views; only messages of the working list that still say the same keep their size."""
-    known = state.working.index_by_object_id()
-    sizes = []
-    for message, view in zip(messages, views, strict=True):
-        before, size = known.get(id(message), (None, 0))
-        is_same = before is not None and before.with_origin(view.origin) == view
-        sizes.append(size if is_same else setup.meter.message(view, message))
-    return WorkingList(messages, views, zero_dropped_sizes(views, sizes))
+        A message of the working list is not read again, nor measured again where it still says the same.
+        """
+        rows = zip(self.working.messages, self.working.views, self.working.sizes, strict=True)
+        known = {id(message): (view, size) for message, view, size in rows}
+        if views is None:
+            views = [known[id(one)][0] if id(one) in known else self.format.read(one) for one in messages]
+        sizes = []
+        for message, view in zip(messages, views, strict=True):
+            before, size = known.get(id(message), (None, 0))
+            is_same = before is not None and before.with_origin(view.origin) == view
+            sizes.append(size if is_same else setup.meter.message(view, message))
+        return WorkingList(messages, views, zero_dropped_sizes(views, sizes))
