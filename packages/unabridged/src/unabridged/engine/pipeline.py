@@ -225,10 +225,20 @@ def mend(setup: Setup, state: State) -> None:
 
 def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | None:
     """Return the list with stubs for what is clearable; None when there is nothing, or not enough."""
-    clearing = _plan_clearing(setup, state, over=over)
+    working, wanted, pin = state.working, setup.settings.clear, setup.settings.pin
+    if wanted is None:
+        return None
+    clearing = clear.plan_clearing(
+        working.views,
+        working.sizes,
+        wanted,
+        clear.ClearingTerms(setup.prices, over, state.request.idle_seconds),
+        count=setup.meter.text,
+        protect=lambda i: pin is not None and pin(working.messages[i]),
+    )
     if clearing is None:
         return None
-    turns, recall, working = state.turns(), setup.settings.recall, state.working
+    turns, recall = state.turns(), setup.settings.recall
     draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
     record_id = draft.identity.id
     changes = clear.build_edits(
@@ -238,20 +248,6 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     rewrite = complete_rewrite(setup, state, replace(draft, edited=edited))
     total = state.request.overhead + rewrite.result.tokens
     return rewrite if total < state.estimate - over and total <= setup.limit else None
-
-
-def _plan_clearing(setup: Setup, state: State, *, over: int) -> clear.Clearing | None:
-    wanted, pin, messages = setup.settings.clear, setup.settings.pin, state.working.messages
-    if wanted is None:
-        return None
-    return clear.plan_clearing(
-        state.working.views,
-        state.working.sizes,
-        wanted,
-        clear.ClearingTerms(setup.prices, over, state.request.idle_seconds),
-        count=setup.meter.text,
-        protect=lambda i: pin is not None and pin(messages[i]),
-    )
 
 
 def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
