@@ -311,7 +311,7 @@ class ConversationCaches:
         return ConversationCache() if known is None else known.copy()
 
     def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope | _UnnamedKey:
-        """Return the key of the thread; without a name, of the newest conversation that the list goes on, or new."""
+        """Return the thread's key; without a name, of the newest conversation that the list goes on, or a new one."""
         if scope.thread:
             return scope
         unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == scope.namespace]

@@ -106,10 +106,8 @@ def raise_budget(setup: Setup, floor: int) -> Setup:
 
 def _run_compaction(setup: Setup, state: State, reason: str) -> Steps:
     restore(setup, state)
-    force = state.request.is_by_hand
-    if not (force or state.restored.is_broken) and setup.trigger_reason(state.size) is None:
-        return ""
-    if force and _is_same_list_again(state):
+    force, needed = state.request.is_by_hand, setup.trigger_reason(state.estimate, state.working.messages)
+    if not (force or state.restored.is_broken or needed) or (force and _is_same_list_again(state)):
         return ""
     chosen = choose_compaction(setup, state)
     if isinstance(chosen, str) and state.working is state.restored.base:

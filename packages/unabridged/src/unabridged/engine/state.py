@@ -106,10 +106,10 @@ class Setup:
         """Return what a request should stay below: the trigger, in the meter's tokens."""
         return min(int(self.limits.tokens_below_trigger / self.calibration.factor), self.limit)
 
-    def trigger_reason(self, size: RequestSize) -> str | None:
-        """Return why a request of this size, in the meter's tokens, is to be compacted; None below the trigger."""
-        in_provider_tokens = size._replace(tokens=self.tokens(size.tokens))
-        return find_trigger_reason(self.limits, in_provider_tokens, is_over=size.tokens > self.limit)
+    def trigger_reason(self, estimate: int, messages: Sequence[Message]) -> str | None:
+        """Return why a request with these messages, of this estimate, is to be compacted; None below the trigger."""
+        size = RequestSize.of(self.tokens(estimate), messages)
+        return find_trigger_reason(self.limits, size, is_over=estimate > self.limit)
 
     def measure(self, format_: Format, message: Message) -> tuple[View, int]:
         """Return the view of a message, and what it takes as the meter counts."""
@@ -273,11 +273,6 @@ class State:
     def estimate(self) -> int:
         """Return what the whole request takes, as the meter counts."""
         return self.request.overhead + self.working.tokens
-
-    @property
-    def size(self) -> RequestSize:
-        """Return what the trigger is compared with."""
-        return RequestSize.of(self.estimate, self.working.messages)
 
     @property
     def lookup_scope(self) -> Scope:
