@@ -101,11 +101,9 @@ def _check_same_encryption(source: Archive, target: Archive) -> None:
 
 def _is_encrypted(archive: Archive) -> bool | None:
     """Return whether the records of the archive are encrypted, judged by its first thread; None if it has no thread."""
-    for namespace in archive.namespaces():
-        for name in archive.threads(namespace):
-            if (stored := next(archive.everything(Scope(namespace, name)), None)) is not None:
-                return "sealed" in stored.record.data
-    return None
+    scopes = (Scope(namespace, name) for namespace in archive.namespaces() for name in archive.threads(namespace))
+    stored = next((one for scope in scopes for one in archive.everything(scope)), None)
+    return None if stored is None else "sealed" in stored.record.data
 
 
 def _check_can_be_copied(archive: Archive) -> None:

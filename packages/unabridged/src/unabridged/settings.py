@@ -53,10 +53,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
-def _is_proper_fraction(value: Any) -> bool:
-    return _is_number(value) and 0 < value < 1
-
-
 def _are_texts(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(text, str) and text.strip() for text in value)
 
@@ -148,7 +144,10 @@ _CLEAR_CHECKS: FieldChecks = {
 }
 _SETTINGS_CHECKS: FieldChecks = {
     "form": (lambda value: value in ("user", "pair", "alternate"), "'user', 'pair' or 'alternate'"),
-    "background": (_allow_none(_is_proper_fraction), "a number above 0 and below 1, or None"),
+    "background": (
+        _allow_none(lambda value: _is_number(value) and 0 < value < 1),
+        "a number above 0 and below 1, or None",
+    ),
     "clear": (_allow_none(lambda value: isinstance(value, Clear)), "Clear(...) or None"),
     "preserve": (_allow_none(lambda value: _is_whole_number(value, 0)), "a whole number of at least 0, or None"),
     "reserve summary summary_reserve max_input": (_allow_none(_is_whole_number), f"{_WHOLE_NUMBER_TEXT}, or None"),
@@ -236,7 +235,8 @@ class Settings:
     def __post_init__(self) -> None:
         parse_trigger(self.trigger)
         if self.keep is not None:
-            _refuse_keep_above_trigger(dict(_find_lowest_values(parse_keep(self.keep))), parse_trigger(self.trigger))
+            lowest = dict(sorted(parse_keep(self.keep), reverse=True))  # the condition that keeps fewer counts
+            _refuse_keep_above_trigger(lowest, parse_trigger(self.trigger))
         parse_target(self.target)
         if self.target is not None and self.keep is not None:
             raise SettingsError(f"give keep or target, not both: the tail fills what target leaves; got {self.keep!r}")
@@ -278,10 +278,14 @@ class Limits:
         return self.window * 5 // 4 if self.assumed else self.window - self.reserve
 
     @property
+    def lowest_token_bound(self) -> int:
+        """Return the lowest number of tokens in any condition of the trigger, or the budget where that is lower."""
+        return min([self.budget, *(condition["tokens"] for condition in self.trigger if "tokens" in condition)])
+
+    @property
     def third_of_trigger(self) -> int:
         """Return a third of the trigger: the most that people's own words may take."""
-        bounds = [condition["tokens"] for condition in self.trigger if "tokens" in condition]
-        return min([self.budget, *bounds]) // 3
+        return self.lowest_token_bound // 3
 
     @property
     def tokens_below_trigger(self) -> int:
@@ -314,7 +318,11 @@ def resolve_limits(settings: Settings, window: int | None) -> Limits:
     limits = replace(limits, keep_at_most=settings.keep_at_most, assumed=assumed)
     if (target := parse_target(settings.target)) is not None:
         tokens = _resolve_conditions([target], window, budget, min)["tokens"]
-        _refuse_target_above_trigger(tokens, budget, trigger)
+        if tokens >= (lowest := limits.lowest_token_bound):
+            raise SettingsError(
+                f"target must be below the trigger, or every turn would compact again: {tokens:,} tokens wanted, "
+                f"trigger at {lowest:,}"
+            )
         limits = replace(limits, target_tokens=tokens, summary=min(summary, max(64, tokens // 2)))
     elif settings.keep is None:
         limits = replace(limits, keep_tokens=min(window // 10, limits.third_of_trigger))
@@ -338,9 +346,8 @@ def assume_window(settings: Settings) -> int:
 def _with_keep(limits: Limits, keep: Mapping[Measure, int]) -> Limits:
     """Return the limits with this `keep`: lowered to a third of a trigger that it does not stay below."""
     tokens, messages, note = keep.get("tokens"), keep.get("messages"), ""
-    lowest = min([limits.budget, *(one["tokens"] for one in limits.trigger if "tokens" in one)])
-    if tokens is not None and tokens >= lowest:
-        third = limits.third_of_trigger
+    if tokens is not None and tokens >= (lowest := limits.lowest_token_bound):
+        third = lowest // 3
         note = f"keep is {tokens:,} tokens in this window and the trigger {lowest:,}: {third:,} are kept"
         warn_once(f"{note}. Set a keep below the trigger.")
         tokens = third
@@ -438,23 +445,6 @@ def _check_sections(without: Any) -> None:
             raise SettingsError(f"without can't name {name!r}: it always stands in a summary turn")
         if name not in OPTIONAL_SECTIONS:
             raise SettingsError(f"without knows {', '.join(OPTIONAL_SECTIONS)}; got {name!r}")
-
-
-def _refuse_target_above_trigger(tokens: int, budget: int, trigger: Sequence[Mapping[Measure, int]]) -> None:
-    lowest = min([budget, *(condition["tokens"] for condition in trigger if "tokens" in condition)])
-    if tokens >= lowest:
-        raise SettingsError(
-            f"target must be below the trigger, or every turn would compact again: {tokens:,} tokens wanted, "
-            f"trigger at {lowest:,}"
-        )
-
-
-def _find_lowest_values(keep: Iterable[Condition]) -> Iterable[Condition]:
-    """Yield the lowest value for each measure, since the condition that keeps fewer messages counts."""
-    lowest: dict[Measure, float] = {}
-    for measure, value in keep:
-        lowest[measure] = min(value, lowest.get(measure, value))
-    return lowest.items()
 
 
 def _refuse_keep_above_trigger(keep: Mapping[Measure, float], trigger: Sequence[Mapping[Measure, float]]) -> None:

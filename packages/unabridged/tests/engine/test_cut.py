@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from conversations import anthropic_round, assistant, chat_round, responses_round, system, user
 from unabridged.engine.cut import TailLimits, count_separators, find_safe_indices, plan_cut
-from unabridged.engine.rewrite import rewrite_list
+from unabridged.engine.rewrite import Rewrite, rewrite_list
+from unabridged.engine.state import WorkingList
 from unabridged.formats import FORMATS, detect_message_format, get_format
 from unabridged.messages import View
 
@@ -172,9 +173,8 @@ def rewritten(
     read = [format_.read(message) for message in messages]
     gone = [i for i, (_, goes) in enumerate(sides) if goes] or [0]
     place = data.draw(st.integers(0, gone[0]))
-    made = rewrite_list(
-        messages, read, format_=format_, gone=gone, place=place, summary="the summary", edited={}, form=form
-    )
+    draft = Rewrite("summary", tuple(gone), place)
+    made = rewrite_list(WorkingList(messages, read), format_, draft, "the summary", form)
     return len(made) - 1 - (len(messages) - len(gone)), count_separators(read, gone, place)
 
 
@@ -203,14 +203,6 @@ def test_two_turns_of_one_side_never_meet_at_a_gap_where_they_alternate(goes: li
     place = data.draw(st.integers(0, gone[0]))
     forms: list[Literal["pair", "alternate"]] = ["pair", "alternate"]
     for form in forms:
-        made = rewrite_list(
-            messages,
-            views(messages),
-            format_=get_format("openai-chat"),
-            gone=gone,
-            place=place,
-            summary="the summary",
-            edited={},
-            form=form,
-        )
+        draft, working = Rewrite("summary", tuple(gone), place), WorkingList(messages, views(messages))
+        made = rewrite_list(working, get_format("openai-chat"), draft, "the summary", form)
         assert all(one["role"] != other["role"] for one, other in pairwise(made)), form

@@ -89,7 +89,7 @@ def test_a_fork_while_a_thread_is_being_compacted_does_not_hang_the_child() -> N
     engine = compactor(100_000)
     messages = long_chat(3)
     engine.fit(messages, thread="t")
-    held = engine._runner.caches.get(Scope("default", "t"))  # noqa: SLF001 - holds the lock as a compaction would
+    held = engine._runner.caches.find(Scope("default", "t"))  # noqa: SLF001 - holds the lock as a compaction would
     with held.lock:
         child = os.fork()
         if child == 0:

@@ -114,7 +114,7 @@ def test_a_change_deep_inside_a_message_that_was_only_measured_is_counted_before
         assert before.messages == messages[:3]
         calls["arguments"] = '{"path": "' + "elsewhere/" * 300 + '"}'
         engine.compact(messages[:3], thread="t")
-        known = engine._runner.caches.get(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
+        known = engine._runner.caches.find(Scope("default", "t"))  # noqa: SLF001 - what the engine remembers of it
         assert (
             known.measured.total
             == sum(known.measured.sizes)
@@ -155,5 +155,5 @@ def test_a_counter_that_failed_at_a_changed_message_is_asked_again() -> None:
     assert engine.compact(messages[:3], thread="t") is None
     fails = False
     assert engine.compact(messages[:3], thread="t") is None, "there is nothing to be gained"
-    measured = engine._runner.caches.get(Scope("default", "t")).measured  # noqa: SLF001 - what the engine remembers
+    measured = engine._runner.caches.find(Scope("default", "t")).measured  # noqa: SLF001 - what the engine remembers
     assert measured.total == sum(measured.sizes) == sum(count([one], None) for one in messages[:3])

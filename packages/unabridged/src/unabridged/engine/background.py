@@ -25,17 +25,16 @@ class BackgroundWork:
         self._guard = Lock()
         self._work: dict[Scope, Thread] = {}
 
-    def start(self, scope: Scope, work: Callable[[], object]) -> bool:
-        """Run this work in a thread of its own; return False where some is under way for the conversation already."""
+    def start(self, scope: Scope, work: Callable[[], object]) -> None:
+        """Run this work in a thread of its own, unless some is under way for the conversation already."""
         with self._guard:
             self._work = {key: worker for key, worker in self._work.items() if worker.is_alive()}
             if scope in self._work:
-                return False
+                return
             context = copy_context()  # a host's state may depend on the caller's context holds
             worker = Thread(target=context.run, args=(_run_and_log_errors, work), name="unabridged-early", daemon=True)
             self._work[scope] = worker
             worker.start()
-            return True
 
     def is_running(self, scope: Scope) -> bool:
         """Return whether work for the thread is under way."""

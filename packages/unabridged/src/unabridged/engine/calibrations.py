@@ -31,12 +31,13 @@ class StoredCalibration:
         self, archive: Archive, namespace: str, key: str | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._archive, self._namespace, self._key, self._clock = archive, namespace, key, clock
+        self._entry = f"calibration {key}"
         self._reports = 0
         self._saved_at: float | None = None
         self.value = Calibration()
         if key is not None:
             try:
-                self.value = Calibration.from_json(archive.remembered(namespace, _build_entry_name(key)), key)
+                self.value = Calibration.from_json(archive.remembered(namespace, self._entry), key)
             except ArchiveError as error:
                 log.debug("what earlier reports taught can't be read: %s", error)
 
@@ -63,10 +64,6 @@ class StoredCalibration:
             return
         self._saved_at, self._reports = self._clock(), 0
         try:
-            self._archive.remember(self._namespace, _build_entry_name(self._key), self.value.to_json(self._key))
+            self._archive.remember(self._namespace, self._entry, self.value.to_json(self._key))
         except ArchiveError as error:
             log.debug("what reports taught can't be kept: %s", error)
-
-
-def _build_entry_name(key: str) -> str:
-    return f"calibration {key}"

@@ -90,7 +90,7 @@ class MeasuredCall:
     @property
     def is_original_below_trigger(self) -> bool:
         """Return whether the original is below the trigger."""
-        return self.setup.trigger_reason(RequestSize.of(self.original_estimate, self.request.original)) is None
+        return self.setup.trigger_reason(self.original_estimate, self.request.original) is None
 
     @property
     def is_bound(self) -> bool:
@@ -316,7 +316,7 @@ class CallRunner:
     def _is_record_lost(self, call: MeasuredCall) -> bool:
         """Return whether a compaction is due and the archive has lost the record that made the list."""
         receipt = call.request.start_receipt
-        if receipt is None or call.setup.trigger_reason(RequestSize.of(call.estimate, call.request.start)) is None:
+        if receipt is None or call.setup.trigger_reason(call.estimate, call.request.start) is None:
             return False
         try:
             return call.setup.archive.record(Scope(receipt.namespace, receipt.thread), receipt.id) is None
@@ -362,8 +362,8 @@ class CallRunner:
             if state.working.messages is request.start:
                 return call.build_unchanged_result()
         if why and cache.attempts.failed_why != why:
-            thread, namespace = state.scope.thread, state.scope.namespace
-            setup.host.emit(Unchanged(thread, why, call.tokens_before, namespace=namespace))
+            scope = state.scope
+            setup.host.emit(Unchanged(scope.thread, why, call.tokens_before, namespace=scope.namespace))
         cache.finish(state, why)
         return call.build_compacted_result(state, why)
 
@@ -410,8 +410,8 @@ class CallRunner:
         """Return what `run_with_answer_reserve` would do, without doing, storing or remembering anything."""
         known, limits = self.caches.copy(scope, messages), self._find_limits_for_answer(answer)
         call = self._measure(known, scope, messages, fixed, limits)
-        setup, size = call.setup, RequestSize.of(call.original_estimate, messages)
-        trigger = None if self.settings.off else setup.trigger_reason(size)
+        setup = call.setup
+        trigger = None if self.settings.off else setup.trigger_reason(call.original_estimate, messages)
         outlook = partial(Outlook, call.tokens_before, setup.limits.budget, trigger)
         state = call.new_state()
         if trigger is None:
@@ -419,7 +419,7 @@ class CallRunner:
             return outlook(messages=explain_messages(setup, state, why))
         restore(setup, state, settles=False)
         chosen: Rewrite | Plan | str = "what was recorded of it is applied again"
-        if setup.trigger_reason(state.size) is not None or state.restored.is_broken:
+        if setup.trigger_reason(state.estimate, state.working.messages) is not None or state.restored.is_broken:
             chosen = self._preview_compaction(setup, state)
         outlook = partial(outlook, messages=explain_messages(setup, state, chosen))
         if isinstance(chosen, str):

@@ -282,51 +282,42 @@ class ConversationCaches:
         self._most = most
         self._guard = threading.Lock()
         self._number = 0
-        self._caches: OrderedDict[object, ConversationCache] = OrderedDict()
+        self._caches: OrderedDict[Scope | _UnnamedKey, ConversationCache] = OrderedDict()
         _live_caches.add(self)
 
-    def find(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
-        """Return the cache of the thread; without a name, of the conversation that the list goes on, else a new one."""
-        return self.get(scope) if scope.thread else self._find_unnamed(scope.namespace, messages)
+    def find(self, scope: Scope, messages: Sequence[Message] = ()) -> ConversationCache:
+        """Return the cache of the thread; without a name, of the conversation that the list goes on, else a new one.
 
-    def get(self, scope: Scope) -> ConversationCache:
-        """Return the cache of the thread; the one used longest ago makes room."""
+        For a new one, the one used longest ago makes room.
+        """
         with self._guard:
-            return self._caches[scope] if self._mark_as_used(scope) else self._add(scope, ConversationCache())
+            key = self._find_key(scope, messages)
+            if key in self._caches:
+                self._caches.move_to_end(key)
+                return self._caches[key]
+            cache = self._caches[key] = ConversationCache()
+            if isinstance(key, _UnnamedKey):
+                self._number = key.number
+                cache.background_scope = Scope(key.namespace, f"unnamed {os.getpid()} {key.number}")
+            for old in list(self._caches)[: max(0, len(self._caches) - self._most)]:
+                if not self._caches[old].lock.locked():  # one in use stays, so that its lock keeps its meaning
+                    del self._caches[old]
+            return cache
 
     def copy(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
         """Return a copy of what `find` returns; nothing is added for a conversation that is not known."""
         with self._guard:
-            key = scope if scope.thread else self._find_unnamed_key(scope.namespace, messages)
-            known = self._caches.get(key)
+            known = self._caches.get(self._find_key(scope, messages))
         return ConversationCache() if known is None else known.copy()
 
-    def _find_unnamed_key(self, namespace: str, messages: Sequence[Message]) -> _UnnamedKey | None:
-        unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == namespace]
+    def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope | _UnnamedKey:
+        """Return the thread's key; without a name, of the newest conversation that the list goes on, or a new one."""
+        if scope.thread:
+            return scope
+        unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == scope.namespace]
         newest = unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]
-        return next((key for key in newest if self._caches[key].may_be_continued_by(messages)), None)
-
-    def _find_unnamed(self, namespace: str, messages: Sequence[Message]) -> ConversationCache:
-        with self._guard:
-            known = self._find_unnamed_key(namespace, messages)
-            if known is not None and self._mark_as_used(known):
-                return self._caches[known]
-            self._number += 1
-            work_scope = Scope(namespace, f"unnamed {os.getpid()} {self._number}")
-            return self._add(_UnnamedKey(namespace, self._number), ConversationCache(background_scope=work_scope))
-
-    def _mark_as_used(self, key: object) -> bool:
-        """Mark the cache as used last; return whether there is one."""
-        if key in self._caches:
-            self._caches.move_to_end(key)
-        return key in self._caches
-
-    def _add(self, key: object, cache: ConversationCache) -> ConversationCache:
-        self._caches[key] = cache
-        for old in list(self._caches)[: max(0, len(self._caches) - self._most)]:
-            if not self._caches[old].lock.locked():  # one in use stays, so that its lock keeps its meaning
-                del self._caches[old]
-        return cache
+        known = (key for key in newest if self._caches[key].may_be_continued_by(messages))
+        return next(known, _UnnamedKey(scope.namespace, self._number + 1))
 
     def drop(self, scope: Scope) -> None:
         """Forget the thread, and what was remembered of any text: its own may be among them."""

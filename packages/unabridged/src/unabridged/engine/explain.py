@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from unabridged.asking.drivers import run_generator
-from unabridged.engine.cut import count_dropped_messages, find_safe_indices, find_staying_indices
+from unabridged.engine.cut import count_dropped_messages
 from unabridged.engine.hooks import Hooks
 from unabridged.engine.pipeline import NOT_SMALLER_REASON, build_situation, is_worth_storing, write_within_budget
 from unabridged.engine.rewrite import Rewrite
@@ -129,8 +129,8 @@ def _find_quoted_messages(setup: Setup, state: State, plan: Plan, *, beside_pros
 
 def _explain_staying_messages(setup: Setup, state: State, plan: Plan) -> list[_Reason]:
     """Return for every message why it would stay, in the order in which a cut decides it."""
-    views, pinned = state.working.views, build_situation(setup, state).pinned
-    staying = find_staying_indices(views, find_safe_indices(views), pinned)
+    views, situation = state.working.views, build_situation(setup, state)
+    staying = situation.find_fixed_indices()
     tail, dropped = len(views) - plan.tail, count_dropped_messages(views)
     tokens = setup.tokens(sum(state.working.sizes[plan.tail :]))
 
@@ -139,7 +139,7 @@ def _explain_staying_messages(setup: Setup, state: State, plan: Plan) -> list[_R
             "before a compaction of the provider's own, so it takes nothing": j < dropped,
             "a system message": view.role == "system",
             "an item of the provider's that nothing can stand for": view.opaque,
-            "pinned by the host": j in pinned,
+            "pinned by the host": j in situation.pinned,
             "in one round with a message that can't go": j in staying,
             "the newest message of a person": j in plan.kept,
             "nothing needs to go": not plan.gone,

@@ -106,10 +106,8 @@ def raise_budget(setup: Setup, floor: int) -> Setup:
 
 def _run_compaction(setup: Setup, state: State, reason: str) -> Steps:
     restore(setup, state)
-    force = state.request.is_by_hand
-    if not (force or state.restored.is_broken) and setup.trigger_reason(state.size) is None:
-        return ""
-    if force and _is_same_list_again(state):
+    force, needed = state.request.is_by_hand, setup.trigger_reason(state.estimate, state.working.messages)
+    if not (force or state.restored.is_broken or needed) or (force and _is_same_list_again(state)):
         return ""
     chosen = choose_compaction(setup, state)
     if isinstance(chosen, str) and state.working is state.restored.base:
@@ -225,10 +223,20 @@ def mend(setup: Setup, state: State) -> None:
 
 def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | None:
     """Return the list with stubs for what is clearable; None when there is nothing, or not enough."""
-    clearing = _plan_clearing(setup, state, over=over)
+    working, wanted, pin = state.working, setup.settings.clear, setup.settings.pin
+    if wanted is None:
+        return None
+    clearing = clear.plan_clearing(
+        working.views,
+        working.sizes,
+        wanted,
+        clear.ClearingTerms(setup.prices, over, state.request.idle_seconds),
+        count=setup.meter.text,
+        protect=lambda i: pin is not None and pin(working.messages[i]),
+    )
     if clearing is None:
         return None
-    turns, recall, working = state.turns(), setup.settings.recall, state.working
+    turns, recall = state.turns(), setup.settings.recall
     draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
     record_id = draft.identity.id
     changes = clear.build_edits(
@@ -238,20 +246,6 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     rewrite = complete_rewrite(setup, state, replace(draft, edited=edited))
     total = state.request.overhead + rewrite.result.tokens
     return rewrite if total < state.estimate - over and total <= setup.limit else None
-
-
-def _plan_clearing(setup: Setup, state: State, *, over: int) -> clear.Clearing | None:
-    wanted, pin, messages = setup.settings.clear, setup.settings.pin, state.working.messages
-    if wanted is None:
-        return None
-    return clear.plan_clearing(
-        state.working.views,
-        state.working.sizes,
-        wanted,
-        clear.ClearingTerms(setup.prices, over, state.request.idle_seconds),
-        count=setup.meter.text,
-        protect=lambda i: pin is not None and pin(messages[i]),
-    )
 
 
 def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:

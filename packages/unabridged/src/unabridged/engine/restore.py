@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from unabridged.archive.protocol import Record
 from unabridged.authorship import NO_TURNS, read_turn_counts
-from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.rewrite import RecordIdentity, Rewrite
 from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
@@ -88,11 +87,9 @@ def _strip_unbound_thinking(setup: Setup, state: State, record: Record, seed: st
     state.restored.set_base(state.working, replay.AppliedRecord(record, record.start))
     new = strip_thinking_from(state.working.messages, views, state.format, record.start + len(record.after), rule)
     counts = state.restored.turn_counts
-    new_views = setup.read(new, state.format, counts=counts)
-    sizes = [setup.meter.message(view, message) for view, message in zip(new_views, new, strict=True)]
     key = compute_keys(views, seed)[-1]
     identity = RecordIdentity(state.scope, key, find_free_id(setup.archive, state.scope, key), len(views))
-    result = WorkingList(new, new_views, zero_dropped_sizes(new_views, sizes))
+    result = state.measure_list(setup, new, setup.read(new, state.format, counts=counts))
     rewrite = Rewrite("repair", identity=identity, result=result, turn_counts=counts, settles=record.id)
     store(setup, state, rewrite, "thinking that the early summary left unbound")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from unabridged.archive.protocol import Scope
 from unabridged.authorship import TurnCounts, count_turn_endings
 from unabridged.engine.hooks import raise_as_hook_raised
-from unabridged.engine.state import Setup, State, WorkingList, measure_result
+from unabridged.engine.state import Setup, State, WorkingList
 from unabridged.errors import IllegalConversation
 from unabridged.events import Kind
 from unabridged.formats.base import Format, Message
@@ -93,25 +93,15 @@ def assign_identity(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
 def complete_rewrite(setup: Setup, state: State, draft: Rewrite) -> Rewrite:
     """Return the identified rewrite with its list; raise `IllegalConversation` where a provider would refuse it."""
     working, format_ = state.working, state.format
-    new = rewrite_list(
-        working.messages,
-        working.views,
-        format_=format_,
-        gone=draft.gone,
-        place=draft.place,
-        summary=_render_summary_turn(setup, state, draft, draft.written) if draft.written else None,
-        native=draft.written.native if draft.written else None,
-        edited=draft.edited,
-        form=setup.settings.form,
-        language=draft.written.ledger.language if draft.written else "",
-    )
+    summary = _render_summary_turn(setup, state, draft, draft.written) if draft.written else None
+    new = rewrite_list(working, format_, draft, summary, setup.settings.form)
     read = [format_.read(message) for message in new]
     new = strip_thinking_from(new, read, format_, draft.first, setup.find_thinking_rule(format_))
     hooks = setup.host.hooks
     new = hooks.run_finalize(working.messages, new)
     counts = count_turn_endings(working.views, draft.gone, state.restored.turn_counts)
     with raise_as_hook_raised("finalize", hooks.finalize):
-        result = measure_result(setup, state, new, setup.read(new, format_, counts=counts))
+        result = state.measure_list(setup, new, setup.read(new, format_, counts=counts))
         if findings := setup.check(result.views, state):
             raise IllegalConversation(f"compacting would make it illegal: {findings[0].message}")
     # What keeps the roles in order may stand behind system messages that follow, and a host's last touch anywhere.
@@ -138,40 +128,32 @@ def _render_summary_turn(setup: Setup, state: State, draft: Rewrite, written: Su
 
 
 def rewrite_list(
-    messages: Sequence[Message],
-    views: Sequence[View],
-    *,
-    format_: Format,
-    gone: Collection[int],
-    place: int,
-    summary: str | None,
-    native: Message | None = None,
-    edited: Mapping[int, Message],
-    form: Form = "user",
-    language: str = "",
+    working: WorkingList, format_: Format, draft: Rewrite, summary: str | None, form: Form = "user"
 ) -> list[Message]:
-    """Return the list without `gone`, the summary turn at `place`, `edited` messages exchanged, and roles alternating.
+    """Return the list without what goes, with the summary turn and the edited messages, and with roles alternating.
 
     Where the gap brings two turns of one side together, an acknowledgment (or a bridge) keeps them apart, but only if
-    the provider or the caller wants turns to alternate. A provider's own compaction, `native`, stands first
-    behind system messages.
+    the provider or the caller wants turns to alternate. A provider's own compaction stands first behind system
+    messages.
     """
-    builder = _ListBuilder(format_, get_labels(language), alternates=format_.alternates or form != "user")
-    lost, first = set(gone), next((i for i, view in enumerate(views) if view.role != "system"), 0)
-    for i, message in enumerate(messages):
-        if native is not None and i == first:
-            builder.messages.append(native)
-        if summary is not None and i == place:
+    written, views = draft.written, working.views
+    words = get_labels(written.ledger.language if written else "")
+    builder = _ListBuilder(format_, words, alternates=format_.alternates or form != "user")
+    lost, first = set(draft.gone), next((i for i, view in enumerate(views) if view.role != "system"), 0)
+    side: Literal["user", "assistant"] = "assistant" if form == "pair" else "user"
+    for i, message in enumerate(working.messages):
+        if written is not None and written.native is not None and i == first:
+            builder.messages.append(written.native)
+        if summary is not None and i == draft.place:
             builder.has_gap = True
             if form == "pair":
-                builder.add(format_.text("user", get_labels(language)["question"]), "user")
-            side: Literal["user", "assistant"] = "assistant" if form == "pair" else "user"
+                builder.add(format_.text("user", words["question"]), "user")
             builder.add(format_.text(side, summary), side)
             builder.has_gap = True
         if i in lost:
             builder.has_gap = True
         else:
-            builder.add(edited.get(i, message), _find_side(views[i]))
+            builder.add(draft.edited.get(i, message), _find_side(views[i]))
     return builder.messages
 
 

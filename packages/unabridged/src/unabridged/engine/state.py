@@ -106,10 +106,10 @@ class Setup:
         """Return what a request should stay below: the trigger, in the meter's tokens."""
         return min(int(self.limits.tokens_below_trigger / self.calibration.factor), self.limit)
 
-    def trigger_reason(self, size: RequestSize) -> str | None:
-        """Return why a request of this size, in the meter's tokens, is to be compacted; None below the trigger."""
-        in_provider_tokens = size._replace(tokens=self.tokens(size.tokens))
-        return find_trigger_reason(self.limits, in_provider_tokens, is_over=size.tokens > self.limit)
+    def trigger_reason(self, estimate: int, messages: Sequence[Message]) -> str | None:
+        """Return why a request with these messages, of this estimate, is to be compacted; None below the trigger."""
+        size = RequestSize.of(self.tokens(estimate), messages)
+        return find_trigger_reason(self.limits, size, is_over=estimate > self.limit)
 
     def measure(self, format_: Format, message: Message) -> tuple[View, int]:
         """Return the view of a message, and what it takes as the meter counts."""
@@ -197,11 +197,6 @@ class WorkingList:
         """Return what all messages take together."""
         return sum(self.sizes)
 
-    def index_by_object_id(self) -> dict[int, tuple[View, int]]:
-        """Return the view and the size of each message, by the id of the message object."""
-        rows = zip(self.messages, self.views, self.sizes, strict=True)
-        return {id(message): (view, size) for message, view, size in rows}
-
 
 @dataclass(slots=True)
 class RestoredHistory:
@@ -280,11 +275,6 @@ class State:
         return self.request.overhead + self.working.tokens
 
     @property
-    def size(self) -> RequestSize:
-        """Return what the trigger is compared with."""
-        return RequestSize.of(self.estimate, self.working.messages)
-
-    @property
     def lookup_scope(self) -> Scope:
         """Return the thread by whose name keys are made: none for a conversation that nobody named."""
         return self.scope if self.is_named else self.scope._replace(thread="")
@@ -326,20 +316,18 @@ class State:
         self.replace_list(setup, self.request.start)
         self.receipt, self.is_mended, self.report.notes = self.request.start_receipt, False, []
 
-    def measure_list(self, setup: Setup, messages: list[Message]) -> WorkingList:
-        """Return a list with its views and sizes; messages of the working list are not read or measured again."""
-        known = self.working.index_by_object_id()
-        measured = [known.get(id(message)) or setup.measure(self.format, message) for message in messages]
-        views = [view for view, _ in measured]
-        return WorkingList(messages, views, zero_dropped_sizes(views, [size for _, size in measured]))
+    def measure_list(self, setup: Setup, messages: list[Message], views: list[View] | None = None) -> WorkingList:
+        """Return a list with its sizes and its views, which are read where they are not given.
 
-
-def measure_result(setup: Setup, state: State, messages: list[Message], views: list[View]) -> WorkingList:
-    """Return the list with these views; only messages of the working list that still say the same keep their size."""
-    known = state.working.index_by_object_id()
-    sizes = []
-    for message, view in zip(messages, views, strict=True):
-        before, size = known.get(id(message), (None, 0))
-        is_same = before is not None and before.with_origin(view.origin) == view
-        sizes.append(size if is_same else setup.meter.message(view, message))
-    return WorkingList(messages, views, zero_dropped_sizes(views, sizes))
+        A message of the working list is not read again, nor measured again where it still says the same.
+        """
+        rows = zip(self.working.messages, self.working.views, self.working.sizes, strict=True)
+        known = {id(message): (view, size) for message, view, size in rows}
+        if views is None:
+            views = [known[id(one)][0] if id(one) in known else self.format.read(one) for one in messages]
+        sizes = []
+        for message, view in zip(messages, views, strict=True):
+            before, size = known.get(id(message), (None, 0))
+            is_same = before is not None and before.with_origin(view.origin) == view
+            sizes.append(size if is_same else setup.meter.message(view, message))
+        return WorkingList(messages, views, zero_dropped_sizes(views, sizes))
