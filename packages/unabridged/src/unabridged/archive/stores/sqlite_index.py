@@ -17,7 +17,6 @@ from heapq import nlargest
 from typing import Any, Final
 
 from unabridged.archive import search, words
-from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_index
 from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed, read_searched_texts
 from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
@@ -92,7 +91,7 @@ class FtsWords(SqlWords):
 
     def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not found by their longest tokens."""
-        index = FtsIndex(tx, IndexedScope(Scope("", ""), namespace, thread))
+        index = FtsIndex(tx, IndexedScope("", namespace, thread))
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
@@ -214,11 +213,11 @@ class FtsIndex(SqlIndex):
     @cached_property
     def _row_ranges(self) -> list[tuple[int, int, int]]:
         """Return each shelf that has something of the place, the newest first, and the row ids of the place."""
-        if self._place.thread is not None:
+        if self._place.thread_id is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
-            rows = self._tx.execute(standing, [self._place.thread])
+            rows = self._tx.execute(standing, [self._place.thread_id])
             return [(shelf, base, base | (1 << _NUMBER_BITS) - 1) for shelf, base in rows]
-        first = _first_row_id(self._place.namespace, 0)
+        first = _first_row_id(self._place.namespace_id, 0)
         last = first | (1 << _PLACE_BITS + _NUMBER_BITS) - 1
         having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
         rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
