@@ -78,8 +78,8 @@ class SearchIndex(Protocol):
     def count(self, each: Sequence[TokenSet]) -> Sequence[int]:
         """Return about how many messages have all of these tokens, for each of the sets."""
 
-    def read(self, keys: Sequence[MessageKey]) -> Sequence[SearchCandidate]:
-        """Return these messages, in no order."""
+    def read(self, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
+        """Yield these messages, in no order and not all at once."""
 
     def threads(self, wanted: RequiredTokens) -> Sequence[int]:
         """Return every thread with a message that may have what is wanted, by its number in the store."""
@@ -105,7 +105,7 @@ def search(query: str, limit: int, index: SearchIndex) -> list[Hit]:
             if len(found) >= limit:
                 return found
             keys = index.newest(within, MAX_SCANNED_MESSAGES)
-        return rank(wanted, limit, _read_in_batches(index, keys), totals)
+        return rank(wanted, limit, index.read(keys), totals)
     keys = index.newest(_tokens_of_any_name(wanted), most + 1)
     spread = None
     if len(keys) > most:
@@ -268,11 +268,6 @@ def _alternatives(name: QueryName) -> list[TokenSet]:
 
 def _list_terms(query: Query) -> list[str]:
     return list(dict.fromkeys(term for name in query.names for term in (name.whole, *name.parts)))
-
-
-def _read_in_batches(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
-    for at in range(0, len(keys), MAX_READ_MESSAGES):
-        yield from index.read(keys[at : at + MAX_READ_MESSAGES])
 
 
 def _choose_messages(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:

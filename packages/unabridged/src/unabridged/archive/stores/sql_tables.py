@@ -119,12 +119,6 @@ class SqlWords(ABC):
     def open_index(self, tx: Transaction, place: IndexedScope) -> search.SearchIndex:
         """Return the words of a thread, or of a namespace."""
 
-    def index_texts(self, tx: Transaction, namespace: int, thread: int, rows: Sequence[tuple[int, str | None]]) -> None:
-        """Index messages of a thread, each given by number and text."""
-        if rows:
-            prepared = self.prepare(text or "" for _, text in rows)
-            self.add(tx, namespace, thread, list(zip((number for number, _ in rows), prepared, strict=True)))
-
 
 class Transaction:
     """One transaction of a driver's cursor; statements have `?` for each value, the driver the mark of its own.
