@@ -161,7 +161,7 @@ def of_tables() -> Iterator[Found]:
 BUILDERS = {
     "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
     "unabridged.authorship.frames._load_exit_code_patterns": "below, by its own name",
-    "unabridged.archive.secrets._compile_secret_forms": "stands in `_SECRET_FORMS`",
+    "unabridged.archive.secrets._make_secret_form": "stands in `_SECRET_FORMS`",
     "unabridged.archive.words._name_pattern": "below, by its own name",
     "unabridged.archive.words._word_pattern": "below, by its own name",
     "unabridged.archive.words.separator_pattern": "below, by its own name",

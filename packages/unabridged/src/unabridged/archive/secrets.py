@@ -6,10 +6,8 @@ like `password`, unless it is plainly a placeholder. Hashes, ids and base64 by t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 
@@ -29,17 +27,53 @@ class _SecretForm(NamedTuple):
     """Group 1, where there is one, is the secret in its context; where there is none, no word goes on around it."""
 
 
-_TABLE: Final = json.loads(Path(__file__).with_name("secrets.json").read_text(encoding="utf-8"))
-"""What providers' keys look like: by kind, the patterns by their hints. Of `keys`, no word goes on around them."""
+def _make_secret_form(kind: str, hint: str, pattern: str) -> _SecretForm:
+    return _SecretForm(kind, hint, re.compile(rf"{pattern}(?![A-Za-z0-9_])"))
 
 
-def _compile_secret_forms(section: str, end: str = "") -> Iterator[_SecretForm]:
-    for kind, patterns in _TABLE[section].items():
-        for hint, pattern in patterns.items():
-            yield _SecretForm(kind, hint, re.compile(pattern + end))
-
-
-_SECRET_FORMS: Final = (*_compile_secret_forms("keys", end="(?![A-Za-z0-9_])"), *_compile_secret_forms("others"))
+_SECRET_FORMS: Final = (
+    _make_secret_form("anthropic-key", "sk-ant-", r"sk-ant-[a-z]+\d+-[\w-]{20,}"),
+    _make_secret_form(
+        "openai-key", "sk-", r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1)-)?(?=[\w-]{0,300}\d)[A-Za-z0-9][\w-]{19,}"
+    ),
+    _make_secret_form("aws-key-id", "AKIA", r"AKIA[A-Z2-7]{16}"),
+    _make_secret_form("aws-key-id", "ASIA", r"ASIA[A-Z2-7]{16}"),
+    *(_make_secret_form("github-token", f"gh{letter}_", rf"gh{letter}_[A-Za-z0-9]{{36,}}") for letter in "pousr"),
+    _make_secret_form("github-token", "github_pat_", r"github_pat_\w{22,}"),
+    _make_secret_form("gitlab-token", "glpat-", r"glpat-[\w-]{20,}"),
+    _make_secret_form("slack-token", "xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,400}"),
+    _make_secret_form("slack-token", "xapp-", r"xapp-\d-[A-Za-z0-9-]{10,400}"),
+    _make_secret_form("slack-webhook", "hooks.slack.com", r"https://hooks\.slack\.com/services/[\w/]{20,}"),
+    _make_secret_form("google-key", "AIza", r"AIza[\w-]{35}"),
+    _make_secret_form("google-token", "ya29.", r"ya29\.[\w-]{20,}"),
+    _make_secret_form("google-secret", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
+    _make_secret_form("stripe-key", "sk_", r"sk_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _make_secret_form("stripe-key", "rk_", r"rk_(?:live|test)_[A-Za-z0-9]{16,}"),
+    _make_secret_form("stripe-secret", "whsec_", r"whsec_[A-Za-z0-9]{24,}"),
+    _make_secret_form("huggingface-token", "hf_", r"hf_[A-Za-z0-9]{30,}"),
+    _make_secret_form("npm-token", "npm_", r"npm_[A-Za-z0-9]{36}"),
+    _make_secret_form("pypi-token", "pypi-", r"pypi-AgE[\w-]{50,}"),
+    _make_secret_form("digitalocean-token", "_v1_", r"do[opr]_v1_[a-f0-9]{64}"),
+    _make_secret_form("sendgrid-key", "SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    _make_secret_form("telegram-token", ":AA", r"\d{8,10}:AA[\w-]{33}"),
+    _make_secret_form("databricks-token", "dapi", r"dapi[a-f0-9]{32}"),
+    _make_secret_form("jwt", "eyJ", r"eyJ[\w-]{8,1000}\.eyJ[\w-]{8,}\.[\w-]{8,}"),
+    _SecretForm(
+        "private-key",
+        "PRIVATE KEY",
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?:-(?:--?)?)?(?!-)){0,20000}+"
+            r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+            r"|-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s\\]{40,}",
+            re.DOTALL,
+        ),
+    ),
+    _SecretForm("url-password", "://", re.compile(r"://[^\s:/@\"'<>]{0,100}:([^\s:/@\"'<>]{3,200})@")),
+    _SecretForm(
+        "authorization", "uthorization", re.compile(r"uthorization\W{1,6}(?i:bearer|basic|token)\s+([\w.~+/=-]{12,})")
+    ),
+    _SecretForm("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
+)
 _SECRET_NAMES: Final = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
 _KEY_KINDS: Final = ("api", "access", "private", "auth", "encryption", "account", "signing")
 """What stands before `key` when it is one."""
