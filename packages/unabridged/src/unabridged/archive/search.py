@@ -93,8 +93,7 @@ class SearchIndex(Protocol):
 
 def search(query: str, limit: int, index: SearchIndex) -> list[Hit]:
     """Return the best matches, best first."""
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return []
     totals, most = index.totals, min(max(MAX_READ_MESSAGES, limit), MAX_SCANNED_MESSAGES)
     if wanted.phrases:
@@ -120,8 +119,7 @@ def threads_with(query: str, index: SearchIndex) -> tuple[list[int], bool]:
 
     For words the index knows. A phrase is looked for in the messages themselves, up to `MAX_SCANNED_MESSAGES` of them.
     """
-    wanted = _parse_bounded(query)
-    if not (wanted.names or wanted.phrases):
+    if (wanted := _parse_bounded(query)) is None:
         return [], True
     broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
     waiting = [*index.threads(broad)]
@@ -176,8 +174,7 @@ def search_each(query: str, limit: int, index: SearchIndex, threads: Sequence[in
 
     `MAX_READ_PER_THREAD` messages of each are read: those with all of the words, then the rarest, then the newest.
     """
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return {}
     most = max(MAX_READ_PER_THREAD, limit)
     broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
@@ -225,8 +222,7 @@ def _tokens_inside_phrases(query: Query) -> RequiredTokens:
 
 def search_parts(query: str, limit: int, searched: SearchedThreads) -> list[Hit]:
     """Return the best of all messages of some threads: without an index, their texts are gone through."""
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return []
     messages = [SearchCandidate(scope, at, part) for scope, parts in searched for at, part in enumerate(parts)]
     return rank(wanted, limit, messages, (len(messages), sum(len(one.part.text) for one in messages)))
@@ -255,9 +251,10 @@ def search_with_context(
     return [hit._replace(live=hit.hash in in_context, ref=hit.ref if hit.hash in archived else "") for hit in ranked]
 
 
-def _parse_bounded(query: str) -> Query:
+def _parse_bounded(query: str) -> Query | None:
+    """Return what the query looks for, up to a number of words; None where there is nothing to look for."""
     names, phrases = words.parse_query(query)
-    return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS])
+    return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS]) if names or phrases else None
 
 
 def _alternatives(name: QueryName) -> list[TokenSet]:

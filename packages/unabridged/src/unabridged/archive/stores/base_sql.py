@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, protocol, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, HitsByThread, Part, Record, Scope, StoredRecord
+from unabridged.archive.search import SearchIndex
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import THREAD_ID_QUERY, THREADS_WITH_NAMESPACES, Transaction, to_text
 from unabridged.archive.stores.sql_verify import find_stored_problems
@@ -85,10 +86,7 @@ class SqlArchive(Archive):
             holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
             if (keeper := store_rules.find_key_holder(record, namesake, holder)) is not None:
                 return keeper
-            hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
-            known = sql_tables.find_known_parts(write, scope, hashes)
-            store_rules.check_references(record, parts, {digest for _, digest in known})
-            fresh = store_rules.select_new_parts(parts, known)
+            fresh = _select_new_parts(write, record, parts)
             if fresh != prepared.parts:  # the thread has some already
                 prepared = sql_tables.prepare_parts(fresh, words)
             self._write(write, record, prepared)
@@ -216,7 +214,7 @@ class SqlArchive(Archive):
             found = search.search_each(query, limit, index, list(names)) if index is not None else {}
         return {names[thread]: hits for thread, hits in found.items()}
 
-    def _open_index(self, read: Transaction, namespace: str, thread: str | None = None) -> search.SearchIndex | None:
+    def _open_index(self, read: Transaction, namespace: str, thread: str | None = None) -> SearchIndex | None:
         """Return the words of the thread, or of the whole namespace; None where nothing of it is stored."""
         statement, values = "SELECT id, NULL FROM namespaces WHERE name = ?", [namespace]
         if thread is not None:
@@ -317,10 +315,7 @@ class SqlArchive(Archive):
                 return False
             for record, live, parts in stored:
                 store_rules.check_parts(parts)
-                hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
-                known = sql_tables.find_known_parts(write, scope, hashes)
-                store_rules.check_references(record, parts, {digest for _, digest in known})
-                fresh = store_rules.select_new_parts(parts, known)
+                fresh = _select_new_parts(write, record, parts)
                 self._write(write, record, sql_tables.prepare_parts(fresh, write.words))
                 if not live:
                     write.execute(_RETIRE_STATEMENT, [*scope, record.id])
@@ -358,6 +353,14 @@ class SqlArchive(Archive):
     def close(self) -> None:
         """Let go of files and connections. Closing twice is harmless; any other use afterwards is an `ArchiveError`."""
         self._database.close()
+
+
+def _select_new_parts(write: Transaction, record: Record, parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that the thread lacks; refuse a record that refers to a message neither given nor held."""
+    hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
+    known = sql_tables.find_known_parts(write, record.scope, hashes)
+    store_rules.check_references(record, parts, {digest for _, digest in known})
+    return store_rules.select_new_parts(parts, known)
 
 
 def _next_number(tx: Transaction, table: str, thread: int) -> int:
