@@ -68,9 +68,7 @@ class EncryptedArchive:
         found = self._archive.record(scope, record_id)
         return None if found is None else self._open_record(found)
 
-    def records(self, scope: Scope) -> Sequence[Record]:
-        """Return every live record of the thread, oldest first."""
-        return [self._open_record(found) for found in self._archive.records(scope)]
+    records = Archive.records
 
     def newest(self, scope: Scope) -> Iterator[Record]:
         """Return the live records of the thread, newest first, opened as they are asked for."""
@@ -106,8 +104,9 @@ class EncryptedArchive:
 
     def threads_with(self, namespace: str, query: str) -> protocol.MatchingThreads:
         """Return every thread of the namespace in which `search` finds something, those that were used last first."""
-        below = self._archive if self._plaintext_index else None
-        return Archive.threads_with(self, namespace, query) if below is None else below.threads_with(namespace, query)
+        if self._plaintext_index:
+            return self._archive.threads_with(namespace, query)
+        return Archive.threads_with(self, namespace, query)
 
     def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads."""

@@ -63,6 +63,7 @@ class ObjectArchive:
         self.remember, self.remembered, self.close = archive.remember, archive.remembered, archive.close
         self.lease, self.release = archive.lease, archive.release
         self._place = hide_credentials(url)
+        self.url = f"{archive.url}{'&' if '?' in archive.url else '?'}bodies={self._place}"
         self._client = _load_client()
         self._failure: type[Exception] = self._client.exceptions.BaseError
         retries = {"max_retries": 3, "retry_timeout": _REQUEST_TIMEOUT}
@@ -73,11 +74,6 @@ class ObjectArchive:
         self._home: str | None = None
 
     records, shared = Archive.records, Archive.shared
-
-    @property
-    def url(self) -> str:
-        """Return where it is, for people to read."""
-        return f"{self._archive.url}{'&' if '?' in self._archive.url else '?'}bodies={self._place}"
 
     @property
     def is_encrypted(self) -> bool:
@@ -297,8 +293,7 @@ class ObjectArchive:
 def _load_client() -> Any:
     """Return the library that talks to the object store."""
     try:
-        import obstore  # noqa: PLC0415 - only with the extra
-        import obstore.exceptions  # noqa: PLC0415 - likewise
+        import obstore.exceptions  # noqa: PLC0415 - only with the extra
         import obstore.store  # noqa: PLC0415 - likewise
     except ImportError as error:
         raise NotInstalled("an archive with its messages in an object store", "unabridged[s3]", error) from error

@@ -78,14 +78,22 @@ class SearchIndex(Protocol):
     def count(self, each: Sequence[TokenSet]) -> Sequence[int]:
         """Return about how many messages have all of these tokens, for each of the sets."""
 
-    def read(self, keys: Sequence[MessageKey]) -> Sequence[SearchCandidate]:
-        """Return these messages, in no order."""
+    def read(self, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
+        """Yield these messages, in no order and not all at once."""
+
+    def threads(self, wanted: RequiredTokens) -> Sequence[int]:
+        """Return every thread with a message that may have what is wanted, by its number in the store."""
+
+    def newest_each(self, wanted: RequiredTokens, threads: Sequence[int], most: int) -> KeysByThread:
+        """Return the newest messages of each of these threads that may have what is wanted, by one query."""
+
+    def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
+        """Return how many messages each of these threads has, and how many characters."""
 
 
-def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandidate, float]]:
-    """Return the best matches and their scores, best first."""
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+def search(query: str, limit: int, index: SearchIndex) -> list[Hit]:
+    """Return the best matches, best first."""
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return []
     totals, most = index.totals, min(max(MAX_READ_MESSAGES, limit), MAX_SCANNED_MESSAGES)
     if wanted.phrases:
@@ -96,7 +104,7 @@ def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandi
             if len(found) >= limit:
                 return found
             keys = index.newest(within, MAX_SCANNED_MESSAGES)
-        return rank(wanted, limit, _read_in_batches(index, keys), totals)
+        return rank(wanted, limit, index.read(keys), totals)
     keys = index.newest(_tokens_of_any_name(wanted), most + 1)
     spread = None
     if len(keys) > most:
@@ -106,34 +114,12 @@ def search(query: str, limit: int, index: SearchIndex) -> list[tuple[SearchCandi
     return rank(wanted, limit, index.read(keys), totals, spread)
 
 
-class NamespaceIndex(SearchIndex, Protocol):
-    """What a store's own index tells of the threads of one namespace, each by its number in the store."""
-
-    def threads(self, wanted: RequiredTokens) -> Sequence[int]:
-        """Return every thread with a message that may have what is wanted."""
-
-    def newest_each(self, wanted: RequiredTokens, threads: Sequence[int], most: int) -> KeysByThread:
-        """Return the newest messages of each of these threads that may have what is wanted, by one query."""
-
-    def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
-        """Return how many messages each of these threads has, and how many characters."""
-
-
-class ThreadMatches(NamedTuple):
-    """The best matches of one thread and their scores; how many messages match, among those read; if all were read."""
-
-    best: list[tuple[SearchCandidate, float]]
-    matches: int
-    whole: bool
-
-
-def threads_with(query: str, index: NamespaceIndex) -> tuple[list[int], bool]:
+def threads_with(query: str, index: SearchIndex) -> tuple[list[int], bool]:
     """Return the threads that hold what is looked for, and whether these are all.
 
     For words the index knows. A phrase is looked for in the messages themselves, up to `MAX_SCANNED_MESSAGES` of them.
     """
-    wanted = _parse_bounded(query)
-    if not (wanted.names or wanted.phrases):
+    if (wanted := _parse_bounded(query)) is None:
         return [], True
     broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
     waiting = [*index.threads(broad)]
@@ -183,13 +169,12 @@ def _matches_query(query: Query, terms: Sequence[str], found: SearchCandidate) -
     return _match_message(query, terms, (), found) is not None
 
 
-def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence[int]) -> dict[int, ThreadMatches]:
+def search_each(query: str, limit: int, index: SearchIndex, threads: Sequence[int]) -> dict[int, ThreadHits]:
     """Return the best matches of each of these threads; a thread without any is left out.
 
     `MAX_READ_PER_THREAD` messages of each are read: those with all of the words, then the rarest, then the newest.
     """
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return {}
     most = max(MAX_READ_PER_THREAD, limit)
     broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
@@ -201,14 +186,11 @@ def search_each(query: str, limit: int, index: NamespaceIndex, threads: Sequence
     for one in index.read([key for of_thread in keys.values() for key in list(of_thread)[:most]]):
         read.setdefault(one.thread, []).append(one)
     totals = index.totals_each(list(read))
-    matches: dict[int, ThreadMatches] = {}
-    for thread, found in read.items():
-        if ranked := rank(wanted, most, found, totals[thread]):
-            matches[thread] = ThreadMatches(ranked[:limit], len(ranked), thread not in more)
-    return matches
+    ranked = {thread: rank(wanted, most, found, totals[thread]) for thread, found in read.items()}
+    return {thread: ThreadHits(hits[:limit], len(hits), thread not in more) for thread, hits in ranked.items() if hits}
 
 
-def _choose_each(query: Query, index: NamespaceIndex, threads: Sequence[int], most: int) -> dict[int, list[MessageKey]]:
+def _choose_each(query: Query, index: SearchIndex, threads: Sequence[int], most: int) -> dict[int, list[MessageKey]]:
     """Return the messages of each thread to read first: those with whole phrases, or most of the rarest words."""
     if query.phrases:
         tiers: list[RequiredTokens] = [_tokens_of_phrases(query)]
@@ -240,12 +222,10 @@ def _tokens_inside_phrases(query: Query) -> RequiredTokens:
 
 def search_parts(query: str, limit: int, searched: SearchedThreads) -> list[Hit]:
     """Return the best of all messages of some threads: without an index, their texts are gone through."""
-    wanted = _parse_bounded(query)
-    if limit < 1 or not (wanted.names or wanted.phrases):
+    if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return []
     messages = [SearchCandidate(scope, at, part) for scope, parts in searched for at, part in enumerate(parts)]
-    ranked = rank(wanted, limit, messages, (len(messages), sum(len(one.part.text) for one in messages)))
-    return [make_hit(one.scope, one.part, score) for one, score in ranked]
+    return rank(wanted, limit, messages, (len(messages), sum(len(one.part.text) for one in messages)))
 
 
 def search_each_threads_parts(query: str, limit: int, searched: SearchedThreads) -> dict[str, ThreadHits]:
@@ -271,9 +251,10 @@ def search_with_context(
     return [hit._replace(live=hit.hash in in_context, ref=hit.ref if hit.hash in archived else "") for hit in ranked]
 
 
-def _parse_bounded(query: str) -> Query:
+def _parse_bounded(query: str) -> Query | None:
+    """Return what the query looks for, up to a number of words; None where there is nothing to look for."""
     names, phrases = words.parse_query(query)
-    return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS])
+    return Query(names[:_MAX_TERMS], phrases[:_MAX_TERMS]) if names or phrases else None
 
 
 def _alternatives(name: QueryName) -> list[TokenSet]:
@@ -284,11 +265,6 @@ def _alternatives(name: QueryName) -> list[TokenSet]:
 
 def _list_terms(query: Query) -> list[str]:
     return list(dict.fromkeys(term for name in query.names for term in (name.whole, *name.parts)))
-
-
-def _read_in_batches(index: SearchIndex, keys: Sequence[MessageKey]) -> Iterable[SearchCandidate]:
-    for at in range(0, len(keys), MAX_READ_MESSAGES):
-        yield from index.read(keys[at : at + MAX_READ_MESSAGES])
 
 
 def _choose_messages(query: Query, index: SearchIndex, spread: dict[str, int], most: int) -> list[MessageKey]:
@@ -401,8 +377,8 @@ def rank(
     candidates: Iterable[SearchCandidate],
     totals: tuple[int, int],
     spread: dict[str, int] | None = None,
-) -> list[tuple[SearchCandidate, float]]:
-    """Return the best of the candidates and their scores; `totals` are all messages and their characters.
+) -> list[Hit]:
+    """Return the best of the candidates; `totals` are all messages and their characters.
 
     `spread` tells how many messages have each term, where the candidates are not all of them.
     """
@@ -416,7 +392,8 @@ def rank(
     weight = {term: rare**_RARITY_EXPONENT * (_TERM_SATURATION + 1) for term, rare in rarity.items()}
     average = length / messages if messages and length else 1.0
     scored = [(match.found, _score(query, match, weight, average)) for match in matches]
-    return nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
+    best = nsmallest(limit, scored, key=lambda one: (-one[1], -one[0].part.turn, one[0].scope, -one[0].number))
+    return [make_hit(found.scope, found.part, score) for found, score in best]
 
 
 def _match_message(query: Query, terms: Sequence[str], longer: Sequence[str], found: SearchCandidate) -> _Match | None:

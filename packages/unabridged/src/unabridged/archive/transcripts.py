@@ -8,10 +8,10 @@ archive remembers the paths, so that whoever forgets a thread removes its file, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged.archive.store_rules import describe_scope, hash_names
@@ -36,23 +36,6 @@ class TranscriptError(ArchiveError):
     """A transcript can't be kept where the settings say; the archive itself is well."""
 
 
-class Transcripts(Protocol):
-    """The transcripts of an archive's threads."""
-
-    @property
-    def key_seed(self) -> str:
-        """Return what tells these settings from others in a record's key: the same in every process."""
-
-    def name(self, scope: Scope) -> str:
-        """Return the path of a thread's transcript as a summary turn names it: one line that can't pose as another."""
-
-    def check(self, scope: Scope) -> None:
-        """Raise a `TranscriptError` if the thread's transcript can't be kept; called before a summary is paid for."""
-
-    def update(self, scope: Scope, record_id: str) -> None:
-        """Bring the thread's transcript up to date with the archive, where this record was stored last."""
-
-
 def transcripts_for(template: str | Literal[False] | None, archive: Archive) -> Transcripts | None:
     """Return the transcripts that a summary turn may name: those that the settings ask for, else the archive's own."""
     if template is False:
@@ -73,9 +56,13 @@ class ArchiveTranscripts(NamedTuple):
 
     path_of: Callable[[Scope], Path]
     key_seed: str = "transcript"
+    """What tells these settings from others in a record's key: the same in every process."""
 
     def name(self, scope: Scope) -> str:
-        """Return the path, absolute: the agent's tools may work in another folder than this process."""
+        """Return the path of a thread's transcript as a summary turn names it: one line that can't pose as another.
+
+        It is absolute: the agent's tools may work in another folder than this process.
+        """
         path = self.path_of(scope)
         folder, inside = path.parents[2], path.parts[-3:]  # what stands for namespace and thread is harmless, and exact
         return str(Path(neutralise_markup(to_one_line(str(folder))), *inside))
@@ -105,14 +92,17 @@ class TranscriptFiles:
         return _fill_in_names(neutralise_markup(to_one_line(str(Path(self.template).expanduser()))), scope)
 
     def check(self, scope: Scope) -> None:
-        """Raise if the file can't be written or is not this thread's; one that threads would share is claimed."""
+        """Raise a `TranscriptError` if the file can't be written or is not this thread's, before a summary is paid for.
+
+        One that threads would share is claimed.
+        """
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own_file(path, scope)
             if not self._place.is_per_thread and not path.exists():
                 transcript_file.write_empty_transcript(path, scope)
 
     def update(self, scope: Scope, record_id: str) -> None:
-        """Write what is new in the archive to the file."""
+        """Write what is new in the archive to the file; this record was stored last."""
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own_file(path, scope)
             _remember_path(self._archive, scope.namespace, self._place.template)
@@ -130,6 +120,10 @@ class TranscriptFiles:
         if self._place.is_per_thread:
             remedy = "Remove it, or name another path in Settings(transcript=…)."
         raise TranscriptError(f"{path} is there and is not the transcript of {describe_scope(scope)}. {remedy}")
+
+
+Transcripts = ArchiveTranscripts | TranscriptFiles
+"""The transcripts of an archive's threads."""
 
 
 class _TranscriptPath(NamedTuple):
@@ -151,26 +145,20 @@ class _TranscriptPath(NamedTuple):
         """Return the path of this thread's file."""
         return Path(_fill_in_names(self.template, scope))
 
+    def locked_folder(self) -> AbstractContextManager[None]:
+        """Keep other writers out of the folder."""
+        return files.hold_file_lock(self.folder / _LOCK_FILE, _LOCK_TIMEOUT_SECONDS, TranscriptError)
+
     @contextmanager
     def locked(self, scope: Scope, remedy: str) -> Iterator[Path]:
         """Make the folders of the thread's file and keep other writers out; an `OSError` is told with this remedy."""
         path = self.path(scope)
         try:
             _make_folders(path.parent)
-            with _lock_transcripts(self.folder / _LOCK_FILE):
+            with self.locked_folder():
                 yield path
         except OSError as error:
             raise TranscriptError(f"{path}: {error.strerror or error}. {remedy}") from error
-
-
-@contextmanager
-def _lock_transcripts(path: Path) -> Iterator[None]:
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(files.hold_file_lock(path, _LOCK_TIMEOUT_SECONDS))
-        except ArchiveError as error:
-            raise TranscriptError(str(error)) from error
-        yield
 
 
 def _make_transcript_source(archive: Archive, scope: Scope, newest: str) -> TranscriptSource:
@@ -245,7 +233,7 @@ def _remove_transcript(place: _TranscriptPath, scope: Scope) -> bool:
 
 def _remove_leftovers(folder: Path, place: _TranscriptPath) -> None:
     """Remove what a crash left half written, and folders that are empty now: their names are names of threads."""
-    with suppress(OSError, TranscriptError), _lock_transcripts(place.folder / _LOCK_FILE):
+    with suppress(OSError, TranscriptError), place.locked_folder():
         for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
         while folder != place.folder and place.folder in folder.parents:

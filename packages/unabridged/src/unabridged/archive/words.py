@@ -138,12 +138,8 @@ def prepare_for_index(text: str) -> bytes:
 def extract_tokens(prepared: bytes) -> set[bytes]:
     """Return the tokens of a prepared text, as SQLite's `ascii` tokenizer gives them; of a long one the beginning."""
     tokens = _TOKEN_PATTERN.findall(prepared.lower())
-    return {token if len(token) <= MAX_TOKEN_CHARACTERS else _shorten_token(token) for token in tokens}
-
-
-def _shorten_token(token: bytes) -> bytes:
-    """Return the beginning by which a long token is known."""
-    return token.decode("utf-8", "replace")[:MAX_TOKEN_CHARACTERS].encode()
+    most = MAX_TOKEN_CHARACTERS
+    return {token if len(token) <= most else token.decode("utf-8", "replace")[:most].encode() for token in tokens}
 
 
 def tokens_of_term(term: str) -> frozenset[str]:

@@ -25,22 +25,6 @@ SMALLEST_WINDOW_TOKENS = 64
 """No model has a smaller window."""
 
 
-class CircuitBreaker:
-    """Keeps calls away from a model for a while after it failed."""
-
-    def __init__(self) -> None:
-        self._closes_at = 0.0
-
-    def open(self, seconds: float) -> None:
-        """Let no call through for so many seconds."""
-        self._closes_at = time.monotonic() + seconds
-
-    @property
-    def seconds_left(self) -> float:
-        """Return the seconds until a call is let through; 0 where one is now."""
-        return max(0.0, self._closes_at - time.monotonic())
-
-
 class Asker:
     """Asks a model, and another one when that fails. One serves any number of threads at once.
 
@@ -69,7 +53,8 @@ class Asker:
         pairs = zip((model, fallback), windows, strict=True)
         self.models = tuple(wrap_model(one, window) for one, window in pairs if one is not None)
         self.deadline, self.retries, self.back_off, self.cool_down = deadline, retries, back_off, cool_down
-        self._breakers = [CircuitBreaker() for _ in self.models]
+        self._cool_downs_end = [0.0] * len(self.models)
+        """By index, when the cool-down of a model that failed is over."""
         self._learned_windows: dict[int, int] = {}
         """By index, what models take that refused an ask as too long."""
         self._lock = Lock()
@@ -121,12 +106,16 @@ class Asker:
     @property
     def seconds_until_ready(self) -> float:
         """Return the seconds until a model may be asked again; 0 when one may be asked now."""
-        return min((self._breakers[place].seconds_left for place in self._list_available_models()), default=0.0)
+        return min(map(self._count_cool_down_seconds, self._list_available_models()), default=0.0)
+
+    def _count_cool_down_seconds(self, place: int) -> float:
+        """Return the seconds until the model with this index may be asked again; 0 when it may be asked now."""
+        return max(0.0, self._cool_downs_end[place] - time.monotonic())
 
     def open_circuits(self, place: int | None = None) -> None:
         """Leave the model with this index alone for the cool-down; without an index, every model that is available."""
         for one in self._list_available_models() if place is None else (place,):
-            self._breakers[one].open(self.cool_down)
+            self._cool_downs_end[one] = time.monotonic() + self.cool_down
 
     def describe_cool_down(self, seconds: float) -> str:
         """Return in words that the model failed and is not asked for so many seconds."""
@@ -156,7 +145,7 @@ class Asker:
 
     def list_ready_models(self) -> list[int]:
         """Return the indices of the models that are available and not left alone."""
-        return [place for place in self._list_available_models() if not self._breakers[place].seconds_left]
+        return [place for place in self._list_available_models() if not self._count_cool_down_seconds(place)]
 
     def cancel(self) -> None:
         """End every exchange that is under way, in any thread; each fails at once as cancelled."""

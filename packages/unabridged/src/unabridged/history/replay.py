@@ -8,8 +8,9 @@ it (a repair, thinking taken out) is known by all that stands before it, or beca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
+from itertools import islice, tee
 from typing import NamedTuple, cast
 
 from unabridged.archive import codec, store_rules
@@ -69,14 +70,8 @@ class RecordCache:
     """The records of one namespace by their ids, each read once."""
 
     def __init__(self, archive: Archive, scope: Scope) -> None:
-        self._archive, self._scope = archive, scope
-        self._known: dict[str, Record | None] = {}
-
-    def find(self, record_id: str) -> Record | None:
-        """Return the record with this id, as `find_record` finds it."""
-        if record_id not in self._known:
-            self._known[record_id] = find_record(self._archive, self._scope, record_id)
-        return self._known[record_id]
+        self.find: Callable[[str], Record | None] = cache(partial(find_record, archive, scope))
+        """Returns the record with this id, as `find_record` finds it."""
 
 
 def find_applied_record(
@@ -202,9 +197,7 @@ class _RecordSearch:
         self._archive, self._scope, self._records = archive, scope, records
         self._undone_ids: set[str] = set()
         self._prior: str | None = None
-        self._unread = islice(archive.newest(scope), most)
-        self._read: list[Record] = []
-        self._undone: list[Record] | None = None
+        self._newest: Iterator[Record] = islice(archive.newest(scope), most)
 
     def mark_undone(self, record: Record) -> None:
         """Look for this record no more, which was taken back, and for the one before it first."""
@@ -226,9 +219,10 @@ class _RecordSearch:
         matches = (_match_exactly(record, rows) or _match_by_marks(record, rows, places) for record in named)
         best = next(filter(None, matches), None)
         age = _sort_key(best.record) if best else None
-        newer = self._select_newer(self._iterate_records(), age)
+        self._newest, records = tee(self._newest)  # what is read now is not read again the next time
+        newer = self._select_newer(records, age)
         unnamed = [record for record in newer if not record.data.get("named")]
-        others = (*unnamed, *self._select_newer(self._list_undone(), age))
+        others = (*unnamed, *self._select_newer(self._undone, age))
         exact = next(filter(None, (_match_exactly(record, rows) for record in others)), None)
         if exact is not None or best is not None:
             return exact or best
@@ -257,18 +251,11 @@ class _RecordSearch:
             if record.id not in self._undone_ids:
                 yield record
 
-    def _list_undone(self) -> list[Record]:
+    @cached_property
+    def _undone(self) -> list[Record]:
         """Return the records that were undone and left no name, newest first: their lists may still be used."""
-        if self._undone is None:
-            records = filter(None, map(self._records.find, read_thread_texts(self._archive, self._scope, _UNDONE_KEY)))
-            self._undone = sorted(records, key=_sort_key, reverse=True)
-        return self._undone
-
-    def _iterate_records(self) -> Iterator[Record]:
-        yield from list(self._read)
-        for record in self._unread:
-            self._read.append(record)
-            yield record
+        records = filter(None, map(self._records.find, read_thread_texts(self._archive, self._scope, _UNDONE_KEY)))
+        return sorted(records, key=_sort_key, reverse=True)
 
 
 def _index_by_meaning(rows: Sequence[ReplayedMessage]) -> dict[str, list[int]]:

@@ -47,13 +47,14 @@ class ThreadLog:
     """The parts that search sees: all but those that were put in."""
     parts: list[Part] = field(default_factory=list)
     """All of them, in the order they were stored."""
-    _known: set[tuple[int, str]] = field(default_factory=set)
+    known: set[tuple[int, str]] = field(default_factory=set)
+    """Turn and hash of each of them."""
 
     def apply_entry(self, entry: Entry) -> None:
         """Take the entry in."""
         if (record := entry.record) is not None:
-            for part in store_rules.select_new_parts(entry.parts, self._known):
-                self._known.add((part.turn, part.hash))
+            for part in store_rules.select_new_parts(entry.parts, self.known):
+                self.known.add((part.turn, part.hash))
                 if (body := self.bodies_by_hash.setdefault(part.hash, part.body)) is not part.body:
                     part = replace(part, body=body)  # noqa: PLW2901 - one message, however often it was said
                 self.parts.append(part)
@@ -64,14 +65,6 @@ class ThreadLog:
             self.live_ids_by_key[record.key] = record.id
         if entry.retired is not None and self.is_live(entry.retired):
             del self.live_ids_by_key[self.records[entry.retired].key]
-
-    def make_entry(self, record: Record, parts: Sequence[Part]) -> Entry | Record:
-        """Return the entry that stores the record, or the record that keeps its key; refuse what must not be stored."""
-        holder = self.records.get(self.live_ids_by_key.get(record.key, ""))
-        if (keeper := store_rules.find_key_holder(record, self.records.get(record.id), holder)) is not None:
-            return keeper
-        store_rules.check_references(record, parts, self.bodies_by_hash)
-        return Entry(record, store_rules.select_new_parts(parts, self._known))
 
     def is_live(self, record_id: str) -> bool:
         """Return whether the record is there and holds its key."""
@@ -163,10 +156,11 @@ class LogArchive(Archive, ABC):
         store_rules.check_names(*record.scope)
         store_rules.check_parts(parts)
         with self.locked(record.scope), self.reading(record.scope) as thread:
-            entry = thread.make_entry(record, parts)
-            if isinstance(entry, Record):
-                return entry
-            self.append(record.scope, entry, thread)
+            holder = thread.records.get(thread.live_ids_by_key.get(record.key, ""))
+            if (keeper := store_rules.find_key_holder(record, thread.records.get(record.id), holder)) is not None:
+                return keeper
+            store_rules.check_references(record, parts, thread.bodies_by_hash)
+            self.append(record.scope, Entry(record, store_rules.select_new_parts(parts, thread.known)), thread)
         return record
 
     def retire(self, scope: Scope, record_id: str) -> None:
@@ -301,7 +295,7 @@ class LogArchive(Archive, ABC):
             yield stored
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds; False when that is not `parts_by_scope` records."""
+        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
         store_rules.check_names(*scope)
         with self.locked(scope), self.reading(scope) as thread:
             if len(thread.records) != held:

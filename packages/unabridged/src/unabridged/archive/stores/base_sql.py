@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from unabridged.archive import codec, protocol, search, store_rules
 from unabridged.archive.protocol import Archive, Hit, HitsByThread, Part, Record, Scope, StoredRecord
+from unabridged.archive.search import SearchIndex
 from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import THREAD_ID_QUERY, THREADS_WITH_NAMESPACES, Transaction, to_text
 from unabridged.archive.stores.sql_verify import find_stored_problems
@@ -85,10 +86,7 @@ class SqlArchive(Archive):
             holder = sql_tables.find_record(write, scope, "AND key = ? AND live = 1", record.key)
             if (keeper := store_rules.find_key_holder(record, namesake, holder)) is not None:
                 return keeper
-            hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
-            known = sql_tables.find_known_parts(write, scope, hashes)
-            store_rules.check_references(record, parts, {digest for _, digest in known})
-            fresh = store_rules.select_new_parts(parts, known)
+            fresh = _select_new_parts(write, record, parts)
             if fresh != prepared.parts:  # the thread has some already
                 prepared = sql_tables.prepare_parts(fresh, words)
             self._write(write, record, prepared)
@@ -188,50 +186,43 @@ class SqlArchive(Archive):
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages that match best: literal words, no query syntax."""
-        place = f"SELECT n.id, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
-        return self._search(scope, query, limit, place, scope)
+        with self._database.read() as read:
+            index = self._open_index(read, *scope)
+            return search.search(query, limit, index) if index is not None else []
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages of all threads of the namespace that match best, each with its thread."""
-        place = "SELECT id, NULL FROM namespaces WHERE name = ?"
-        return self._search(Scope(namespace, ""), query, limit, place, [namespace])
+        with self._database.read() as read:
+            index = self._open_index(read, namespace)
+            return search.search(query, limit, index) if index is not None else []
 
     def threads_with(self, namespace: str, query: str) -> protocol.MatchingThreads:
         """Return every thread of the namespace in which `search` finds something, those that were used last first."""
         with self._database.read() as read:
-            for (number,) in read.execute("SELECT id FROM namespaces WHERE name = ?", [namespace]):
-                place = sql_tables.IndexedScope(Scope(namespace, ""), number, None)
-                index = self._database.words.open_index(read, place)
-                found, exact = search.threads_with(query, index)
-                rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
-                named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
-                return protocol.MatchingThreads([name for _, name in named], exact)
-        return protocol.MatchingThreads([])
+            if (index := self._open_index(read, namespace)) is None:
+                return protocol.MatchingThreads([])
+            found, exact = search.threads_with(query, index)
+            rows = read.execute_in("SELECT used, name FROM threads WHERE id IN (…)", [], found)
+        named = sorted((-(used or 0.0), to_text(name)) for used, name in rows)
+        return protocol.MatchingThreads([name for _, name in named], exact)
 
     def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads: one query for all of them."""
-        found_by_name: dict[str, protocol.ThreadHits] = {}
         with self._database.read() as read:
-            named = f"SELECT t.id, t.name, n.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
-            rows = read.execute_in(named, [namespace], threads)
-            names = {thread: to_text(name) for thread, name, _ in rows}
-            found: dict[int, search.ThreadMatches] = {}
-            for number in {number for _, _, number in rows}:
-                place = sql_tables.IndexedScope(Scope(namespace, ""), number, None)
-                index = self._database.words.open_index(read, place)
-                found = search.search_each(query, limit, index, list(names))
-        for thread, (best, count, whole) in found.items():
-            hits = [store_rules.make_hit(one.scope, one.part, score) for one, score in best]
-            found_by_name[names[thread]] = protocol.ThreadHits(hits, count, whole)
-        return found_by_name
+            names = {thread: name for name, thread in sql_tables.find_thread_ids(read, namespace, threads).items()}
+            index = self._open_index(read, namespace) if names else None
+            found = search.search_each(query, limit, index, list(names)) if index is not None else {}
+        return {names[thread]: hits for thread, hits in found.items()}
 
-    def _search(self, scope: Scope, query: str, limit: int, place: str, values: Sequence[str]) -> list[Hit]:
-        found: list[tuple[search.SearchCandidate, float]] = []
-        with self._database.read() as read:
-            for namespace, thread in read.execute(place, values):
-                index = self._database.words.open_index(read, sql_tables.IndexedScope(scope, namespace, thread))
-                found = search.search(query, limit, index)
-        return [store_rules.make_hit(one.scope, one.part, score) for one, score in found]
+    def _open_index(self, read: Transaction, namespace: str, thread: str | None = None) -> SearchIndex | None:
+        """Return the words of the thread, or of the whole namespace; None where nothing of it is stored."""
+        statement, values = "SELECT id, NULL FROM namespaces WHERE name = ?", [namespace]
+        if thread is not None:
+            statement = f"SELECT n.id, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
+            values.append(thread)
+        for ids in read.execute(statement, values):
+            return self._database.words.open_index(read, sql_tables.IndexedScope(namespace, *ids))
+        return None
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have a thread, sorted."""
@@ -240,18 +231,17 @@ class SqlArchive(Archive):
 
     def threads(self, namespace: str) -> Sequence[str]:
         """Return the names of the threads that hold anything, sorted."""
-        with self._database.read() as read:
-            return _list_thread_names(read, namespace)
+        return sorted(self.last_used(namespace))
 
     def newest_time(self, scope: Scope) -> float | None:
         """Return when the record that was stored last was made, retired or not; None when the thread has none."""
-        with self._database.read() as read:
-            return sql_tables.read_newest_time(read, scope)
+        rows = self._select(f"SELECT used FROM threads WHERE id = {THREAD_ID_QUERY}", *scope)
+        return rows[0][0] if rows else None
 
     def last_used(self, namespace: str) -> Mapping[str, float | None]:
-        """Return the `read_newest_time` of every thread, by its name, in no order: one query, and no record is read."""
-        rows = self._select(f"SELECT t.name, t.used FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", namespace)
-        return {to_text(name): used for name, used in rows}
+        """Return the `newest_time` of every thread, by its name, in no order: one query, and no record is read."""
+        with self._database.read() as read:
+            return sql_tables.read_times(read, namespace)
 
     def holdings(self, namespace: str, threads: Sequence[str]) -> Sequence[protocol.ThreadContents]:
         """Return what each of these threads holds, in this order; those that are not there are left out."""
@@ -273,23 +263,20 @@ class SqlArchive(Archive):
     def forget(self, scope: Scope) -> None:
         """Remove the thread: its records, parts, and every body only it used."""
         with self._database.write(scope.namespace) as write:
-            _remove_threads(write, [scope])
+            _remove_threads(write, scope.namespace, [scope.thread])
         self._database.purge()
 
     def forget_namespace(self, namespace: str, before: float | None = None) -> Sequence[str]:
         """Remove the whole namespace, or its threads that are older than `before`; the names of those that went."""
         with self._database.write(namespace) as write:
-            scopes = [Scope(namespace, thread) for thread in _list_thread_names(write, namespace)]
-            if before is None:
-                for table in ("leases", "notes"):
-                    write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
-            else:
-                times = {scope: sql_tables.read_newest_time(write, scope) for scope in scopes}
-                scopes = [scope for scope in scopes if store_rules.is_older(times[scope], before)]
-            _remove_threads(write, scopes)
-        if scopes or before is None:
+            for table in ("leases", "notes") if before is None else ():
+                write.execute(f"DELETE FROM {table} WHERE namespace = ?", [namespace])
+            times = sql_tables.read_times(write, namespace)
+            gone = sorted(name for name, used in times.items() if store_rules.is_older(used, before))
+            _remove_threads(write, namespace, gone)
+        if gone or before is None:
             self._database.purge()
-        return [scope.thread for scope in scopes]
+        return gone
 
     def remember(self, namespace: str, key: str, data: Mapping[str, object]) -> None:
         """Keep some plain JSON under this key, in the place of what was there."""
@@ -328,10 +315,7 @@ class SqlArchive(Archive):
                 return False
             for record, live, parts in stored:
                 store_rules.check_parts(parts)
-                hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
-                known = sql_tables.find_known_parts(write, scope, hashes)
-                store_rules.check_references(record, parts, {digest for _, digest in known})
-                fresh = store_rules.select_new_parts(parts, known)
+                fresh = _select_new_parts(write, record, parts)
                 self._write(write, record, sql_tables.prepare_parts(fresh, write.words))
                 if not live:
                     write.execute(_RETIRE_STATEMENT, [*scope, record.id])
@@ -371,29 +355,31 @@ class SqlArchive(Archive):
         self._database.close()
 
 
+def _select_new_parts(write: Transaction, record: Record, parts: Sequence[Part]) -> list[Part]:
+    """Return the parts that the thread lacks; refuse a record that refers to a message neither given nor held."""
+    hashes = store_rules.collect_hashes(record).union(part.hash for part in parts)
+    known = sql_tables.find_known_parts(write, record.scope, hashes)
+    store_rules.check_references(record, parts, {digest for _, digest in known})
+    return store_rules.select_new_parts(parts, known)
+
+
 def _next_number(tx: Transaction, table: str, thread: int) -> int:
     (row,) = tx.execute(f"SELECT COALESCE(MAX(number) + 1, 0) FROM {table} WHERE thread = ?", [thread])
     return int(row[0])
 
 
-def _list_thread_names(tx: Transaction, namespace: str) -> list[str]:
-    rows = tx.execute(f"SELECT t.name FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", [namespace])
-    return sorted(to_text(name) for (name,) in rows)
-
-
-def _remove_threads(write: Transaction, scopes: Sequence[Scope]) -> None:
+def _remove_threads(write: Transaction, namespace: str, names: Sequence[str]) -> None:
     """Remove threads: their leases, notes, words, records and parts, every body only they used."""
-    ids = {scope: thread for scope in scopes if (thread := sql_tables.find_thread_id(write, scope)) is not None}
+    ids = sql_tables.find_thread_ids(write, namespace, names)
     write.words.remove(write, list(ids.values()))
-    for scope in scopes:
-        write.execute("DELETE FROM leases WHERE namespace = ? AND thread = ?", scope)
-        key = store_rules.thread_note_key(scope.thread)
-        write.execute("DELETE FROM notes WHERE namespace = ? AND key = ?", [scope.namespace, key])
-        if scope in ids:
-            _remove_thread(write, scope, ids[scope])
+    write.execute_in("DELETE FROM leases WHERE namespace = ? AND thread IN (…)", [namespace], names)
+    keys = map(store_rules.thread_note_key, names)
+    write.execute_in("DELETE FROM notes WHERE namespace = ? AND key IN (…)", [namespace], keys)
+    for thread in ids.values():
+        _remove_thread(write, namespace, thread)
 
 
-def _remove_thread(write: Transaction, scope: Scope, thread: int) -> None:
+def _remove_thread(write: Transaction, namespace: str, thread: int) -> None:
     bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
     for table in ("parts", "records"):
         write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
@@ -401,4 +387,4 @@ def _remove_thread(write: Transaction, scope: Scope, thread: int) -> None:
     write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
     write.execute("DELETE FROM threads WHERE id = ?", [thread])
     unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
-    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [scope.namespace])
+    write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [namespace])

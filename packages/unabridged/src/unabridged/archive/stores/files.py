@@ -85,15 +85,18 @@ def sync_folder(path: Path) -> None:
 
 
 @contextmanager
-def hold_file_lock(path: Path, wait: float) -> Iterator[None]:
-    """Hold the lock file, among threads and processes alike; it is free again when its holder dies."""
+def hold_file_lock(path: Path, wait: float, error: type[ArchiveError] = ArchiveError) -> Iterator[None]:
+    """Hold the lock file, among threads and processes alike; it is free again when its holder dies.
+
+    Raise this error where another writer has held it for `wait` seconds.
+    """
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         deadline = time.monotonic() + wait
         pause = 0.0005
         while not lock_descriptor(descriptor):
             if time.monotonic() > deadline:
-                raise ArchiveError(f"{path}: another writer has held the lock for {wait:.0f} s. Try again.")
+                raise error(f"{path}: another writer has held the lock for {wait:.0f} s. Try again.")
             time.sleep(pause)
             pause = min(pause * 2, 0.02)
         yield

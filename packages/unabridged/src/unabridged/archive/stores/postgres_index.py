@@ -88,10 +88,12 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_all(most)
         condition, values = self._build_condition(narrowed)
-        if self._place.thread is not None:
+        if self._place.thread_id is not None:
             rows = f"words WHERE thread = ? AND {condition} ORDER BY number DESC"
-            return self._select_keys(rows, [self._place.thread, *values], most)
-        found = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace, *values], most)
+            return self._select_keys(rows, [self._place.thread_id, *values], most)
+        found = self._select_keys(
+            f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace_id, *values], most
+        )
         return found if len(found) >= most else self._select_keys(f"words WHERE {condition}", values, most)
 
     def threads(self, wanted: search.RequiredTokens) -> list[int]:
@@ -102,7 +104,7 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._threads_with_any()
         condition, values = self._build_condition(narrowed)
-        in_namespace = [self._place.namespace, *values]
+        in_namespace = [self._place.namespace_id, *values]
         common = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", in_namespace, ENOUGH_MATCHES)
         if len(common) < ENOUGH_MATCHES:
             rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
@@ -126,12 +128,14 @@ class GinIndex(SqlIndex):
 
     def count(self, each: Sequence[search.TokenSet]) -> list[int]:
         """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
-        if self._place.thread is not None:
+        if self._place.thread_id is not None:
             return [len(self.newest([[tokens]], sql_index.SAMPLE_SIZE)) for tokens in each]
         asked = [self._build_condition([[tokens]]) for tokens in each]
         columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
         values = [value for _, values in asked for value in values]
-        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_newest_rows_query()}", [*values, self._place.namespace])
+        (counts,) = self._tx.execute(
+            f"SELECT {columns} FROM {_newest_rows_query()}", [*values, self._place.namespace_id]
+        )
         return [
             max(found, found * self.totals[0] // MAX_SORTED_ROWS)
             if found >= ENOUGH_MATCHES
@@ -150,5 +154,5 @@ class GinIndex(SqlIndex):
     def _build_condition(self, wanted: search.RequiredTokens) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
         asked = (map(str.encode, tokens) for alternatives in wanted for tokens in alternatives)
-        values = [_hash_tokens(self._place.namespace, tokens) for tokens in asked]
+        values = [_hash_tokens(self._place.namespace_id, tokens) for tokens in asked]
         return " AND ".join(f"({one})" for one in every), values

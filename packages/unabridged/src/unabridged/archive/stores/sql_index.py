@@ -14,15 +14,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from unabridged.archive import search
-from unabridged.archive.codec import pack
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import IndexedScope, Transaction, to_text
-from unabridged.errors import ArchiveError
+from unabridged.archive.stores.sql_tables import BATCH_SIZE, IndexedScope, Transaction, to_text
 
 SAMPLE_SIZE: Final = 2_000
 """Messages with a word after which the others are not counted but estimated."""
-_BATCH_SIZE: Final = 500
 Key = tuple[int, int]
 
 
@@ -32,7 +29,7 @@ class SqlIndex:
     def __init__(self, tx: Transaction, place: IndexedScope) -> None:
         self._tx = tx
         self._place = place
-        column, value = ("namespace", place.namespace) if place.thread is None else ("id", place.thread)
+        column, value = ("id", place.thread_id) if place.thread_id is not None else ("namespace", place.namespace_id)
         self._scope_condition, self._scope_value = f"t.{column} = ?", value
 
     @cached_property
@@ -42,11 +39,10 @@ class SqlIndex:
         ((messages, length),) = self._tx.execute(f"{counts} {self._scope_condition}", [self._scope_value])
         return int(messages), int(length)
 
-    def read(self, keys: Sequence[Key]) -> Sequence[search.SearchCandidate]:
-        """Return these messages, as far as they stand in this place, in no order."""
-        found: list[search.SearchCandidate] = []
-        for at in range(0, len(keys), _BATCH_SIZE):
-            rows_of, values = self._keys_as_rows(keys[at : at + _BATCH_SIZE])
+    def read(self, keys: Sequence[Key]) -> Iterator[search.SearchCandidate]:
+        """Yield these messages, as far as they stand in this place, in no order and not all at once."""
+        for at in range(0, len(keys), BATCH_SIZE):
+            rows_of, values = self._keys_as_rows(keys[at : at + BATCH_SIZE])
             statement = (
                 f"WITH wanted (thread, number) AS ({rows_of}) "
                 "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
@@ -55,9 +51,8 @@ class SqlIndex:
             )
             rows = self._tx.execute(statement, [*values, self._scope_value])
             for thread, name, *row in rows:
-                scope, part = Scope(self._place.name.namespace, to_text(name)), sql_tables.to_part(tuple(row))
-                found.append(search.SearchCandidate(scope, row[0], part, thread))
-        return found
+                scope, part = Scope(self._place.namespace, to_text(name)), sql_tables.to_part(tuple(row))
+                yield search.SearchCandidate(scope, row[0], part, thread)
 
     def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
         """Keys as the rows of a table: its words and its values."""
@@ -98,25 +93,6 @@ def group_keys(rows: Iterable[Sequence[Any]]) -> dict[int, list[Key]]:
     for thread, number in rows:
         found.setdefault(thread, []).append((thread, number))
     return found
-
-
-def read_searched_texts(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
-    """Yield number and text of the messages that search sees, some at a time; None for what can't be read."""
-    statement = (
-        "SELECT p.number, p.turn, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body "
-        "WHERE p.thread = ? AND p.number > ? ORDER BY p.number LIMIT ?"
-    )
-    after = -1
-    while rows := tx.execute(statement, [thread, after, _BATCH_SIZE]):
-        after = rows[-1][0]
-        yield [(number, _read_part_text(body, view)) for number, turn, body, view in rows if turn >= 0]
-
-
-def _read_part_text(body: bytes, view: bytes) -> str | None:
-    try:
-        return pack.unpack_view(view, pack.unpack(body))[2]
-    except ArchiveError:
-        return None  # `verify` tells of it
 
 
 def narrow_to_indexed(wanted: search.RequiredTokens) -> list[list[search.TokenSet]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive import codec, search, store_rules
@@ -67,8 +68,8 @@ Row = tuple[Any, ...]
 MAX_TURN: Final = 2**62
 """Beyond every turn."""
 
-_BATCH_SIZE: Final = 500
-"""Values that one statement takes."""
+BATCH_SIZE: Final = 500
+"""Values that one statement takes, and rows that are read at once."""
 
 THREADS_WITH_NAMESPACES: Final = "threads t JOIN namespaces n ON n.id = t.namespace"
 
@@ -85,9 +86,9 @@ PARTS_QUERY: Final = (
 class IndexedScope(NamedTuple):
     """What is searched: one thread, or a whole namespace."""
 
-    name: Scope
-    namespace: int
-    thread: int | None
+    namespace: str
+    namespace_id: int
+    thread_id: int | None
 
 
 class SqlWords(ABC):
@@ -115,14 +116,8 @@ class SqlWords(ABC):
         """Return how many of these messages of a thread, by number and text, are not in the index as they should be."""
 
     @abstractmethod
-    def open_index(self, tx: Transaction, place: IndexedScope) -> search.NamespaceIndex:
+    def open_index(self, tx: Transaction, place: IndexedScope) -> search.SearchIndex:
         """Return the words of a thread, or of a namespace."""
-
-    def index_texts(self, tx: Transaction, namespace: int, thread: int, rows: Sequence[tuple[int, str | None]]) -> None:
-        """Index messages of a thread, each given by number and text."""
-        if rows:
-            prepared = self.prepare(text or "" for _, text in rows)
-            self.add(tx, namespace, thread, list(zip((number for number, _ in rows), prepared, strict=True)))
 
 
 class Transaction:
@@ -147,8 +142,8 @@ class Transaction:
         """Return the rows of a statement that has `IN (…)` behind its other values, for any number of items."""
         waiting = list(dict.fromkeys(items))
         found: list[Row] = []
-        for at in range(0, len(waiting), _BATCH_SIZE):
-            batch = waiting[at : at + _BATCH_SIZE]
+        for at in range(0, len(waiting), BATCH_SIZE):
+            batch = waiting[at : at + BATCH_SIZE]
             found += self.execute(statement.replace("…", ", ".join("?" * len(batch))), [*values, *batch])
         return found
 
@@ -183,9 +178,10 @@ def prepare_parts(parts: list[Part], words: SqlWords) -> PreparedParts:
     return PreparedParts(parts, rows, words.prepare(part.text for part in parts if part.turn >= 0))
 
 
-def find_thread_id(tx: Transaction, scope: Scope) -> int | None:
-    """Return the thread's id, or None when nothing of it is stored."""
-    return next((found for (found,) in tx.execute(f"SELECT {THREAD_ID_QUERY}", scope)), None)
+def find_thread_ids(tx: Transaction, namespace: str, threads: Iterable[str]) -> dict[str, int]:
+    """Return the ids of those of these threads of which anything is stored, by their names."""
+    statement = f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
+    return {to_text(name): thread for name, thread in tx.execute_in(statement, [namespace], threads)}
 
 
 def make_thread(tx: Transaction, scope: Scope) -> tuple[int, int]:
@@ -222,34 +218,33 @@ def find_record(tx: Transaction, scope: Scope, condition: str, *values: Any) -> 
 def iterate_records(tx: Transaction, scope: Scope) -> Iterator[tuple[Record, bool]]:
     """Yield the thread's records, and whether each is live, in the order they were stored."""
     statement = f"SELECT number, data, live FROM records WHERE thread = {THREAD_ID_QUERY}"
-    for _, data, live in _read_in_pages(tx, statement, "number", scope):
+    for _, data, live in chain.from_iterable(read_in_pages(tx, statement, "number", scope)):
         yield unpack_record(scope, data), bool(live)
 
 
 def iterate_parts(tx: Transaction, scope: Scope) -> Iterator[Part]:
     """Return the thread's parts, put-in ones too, in the order they were stored."""
-    return map(to_part, _read_in_pages(tx, PARTS_QUERY, "p.number", scope))
+    return map(to_part, chain.from_iterable(read_in_pages(tx, PARTS_QUERY, "p.number", scope)))
 
 
-def _read_in_pages(tx: Transaction, statement: str, number: str, scope: Scope) -> Iterator[Row]:
-    """Yield the rows of the statement, whose first column is this number, in its order and not all at once."""
+def read_in_pages(tx: Transaction, statement: str, number: str, values: Sequence[Any]) -> Iterator[list[Row]]:
+    """Yield the rows of the statement, whose first column is this number, in its order, some at a time."""
     after = -1
-    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {_BATCH_SIZE}"
-    while rows := tx.execute(page, [*scope, after]):
+    page = f"{statement} AND {number} > ? ORDER BY {number} LIMIT {BATCH_SIZE}"
+    while rows := tx.execute(page, [*values, after]):
         after = rows[-1][0]
-        yield from rows
+        yield rows
 
 
-def read_newest_time(tx: Transaction, scope: Scope) -> float | None:
-    """Return when the record that was stored last was made, retired or not; None when the thread has none."""
-    record = find_record(tx, scope, "ORDER BY number DESC")
-    return None if record is None else record.created
+def read_times(tx: Transaction, namespace: str) -> dict[str, float | None]:
+    """Return when the record that each thread stored last was made, retired or not, by the thread's name."""
+    rows = tx.execute(f"SELECT t.name, t.used FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ?", [namespace])
+    return {to_text(name): used for name, used in rows}
 
 
 def count_holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> list[ThreadContents]:
     """Return what each of these threads holds, counted in indexes: no record and no message is read."""
-    named = f"SELECT t.name, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name IN (…)"
-    ids = {to_text(name): thread for name, thread in tx.execute_in(named, [namespace], threads)}
+    ids = find_thread_ids(tx, namespace, threads)
     live = "SELECT thread, kind, COUNT(*) FROM records WHERE live = 1 AND thread IN (…) GROUP BY thread, kind"
     kinds: dict[int, dict[str, int]] = {thread: {} for thread in ids.values()}
     for thread, kind, count in tx.execute_in(live, [], ids.values()):
@@ -260,10 +255,9 @@ def count_holdings(tx: Transaction, namespace: str, threads: Sequence[str]) -> l
     )
     parts = {thread: rest for thread, *rest in tx.execute_in(held, [], ids.values())}
     found: list[ThreadContents] = []
-    for name in dict.fromkeys(threads):
-        if (at := ids.get(name)) is not None:
-            messages, last, size = parts.get(at, (0, -1, 0))
-            found.append(ThreadContents(name, kinds[at], messages, last + 1, int(size)))
+    for name in (name for name in dict.fromkeys(threads) if name in ids):
+        messages, last, size = parts.get(ids[name], (0, -1, 0))
+        found.append(ThreadContents(name, kinds[ids[name]], messages, last + 1, int(size)))
     return found
 
 

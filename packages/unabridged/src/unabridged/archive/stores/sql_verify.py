@@ -13,8 +13,6 @@ from unabridged.archive.stores import sql_tables
 from unabridged.archive.stores.sql_tables import THREAD_ID_QUERY, THREADS_WITH_NAMESPACES, Transaction, to_text
 from unabridged.errors import ArchiveError
 
-_BATCH_SIZE = 500
-
 
 def find_stored_problems(tx: Transaction, scope: Scope | None) -> Iterator[str]:
     """Yield a sentence for everything that is wrong, with one thread or with all."""
@@ -39,13 +37,11 @@ def _find_thread_problems(tx: Transaction, scope: Scope) -> Iterator[str]:
     held_hashes: set[str] = set()
     numbers: list[int] = []
     lengths: list[int] = []
-    wrong, after = 0, -1
+    wrong, where = 0, store_rules.describe_scope(scope)
     columns = "t.id, t.namespace, t.messages, t.length"
     own = tx.execute(f"SELECT {columns} FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?", scope)
     thread, namespace, *counted = next(iter(own), (None, None, 0, 0))
-    page = f"{sql_tables.PARTS_QUERY} AND p.number > ? ORDER BY p.number LIMIT {_BATCH_SIZE}"
-    while rows := tx.execute(page, [*scope, after]):
-        after = rows[-1][0]
+    for rows in sql_tables.read_in_pages(tx, sql_tables.PARTS_QUERY, "p.number", scope):
         seen: list[tuple[int, str]] = []
         for row in rows:
             numbers.append(row[0])
@@ -53,31 +49,30 @@ def _find_thread_problems(tx: Transaction, scope: Scope) -> Iterator[str]:
             try:
                 part = sql_tables.to_part(row)
             except ArchiveError as error:
-                yield f"{store_rules.describe_scope(scope)}: the message at turn {row[1]}: {error}"
+                yield f"{where}: the message at turn {row[1]}: {error}"
                 counted = []  # how long its text was nobody can say
             else:
                 seen += [(row[0], part.text)] if part.turn >= 0 else []
         lengths += [len(text) for _, text in seen]
         wrong += tx.words.count_unindexed(tx, namespace, thread, seen)
     if numbers != list(range(len(numbers))):
-        yield f"{store_rules.describe_scope(scope)}: of {max(numbers) + 1:,} parts only {len(numbers):,} are there"
+        yield f"{where}: of {max(numbers) + 1:,} parts only {len(numbers):,} are there"
     if wrong or (counted and counted != [len(lengths), sum(lengths)]):
-        where = store_rules.describe_scope(scope)
         yield f"{where}: the search index and the {len(lengths):,} messages differ in {max(wrong, 1):,} places"
     yield from _find_record_problems(tx, scope, held_hashes)
 
 
 def _find_record_problems(tx: Transaction, scope: Scope, held_hashes: set[str]) -> Iterator[str]:
     records: list[Record] = []
+    where = store_rules.describe_scope(scope)
     rows = tx.execute(f"SELECT id, key, data FROM records WHERE thread = {THREAD_ID_QUERY} ORDER BY number", scope)
     for stored_id, stored_key, data in rows:
         try:
             record = sql_tables.unpack_record(scope, data)
         except ArchiveError as error:
-            yield f"{store_rules.describe_scope(scope)}: record {to_text(stored_id)!r}: {error}"
+            yield f"{where}: record {to_text(stored_id)!r}: {error}"
             continue
         if (record.id, record.key) != (to_text(stored_id), to_text(stored_key)):
-            where = store_rules.describe_scope(scope)
             yield f"{where}: record {to_text(stored_id)!r} is filed under another id or key than it has"
         records.append(record)
     yield from store_rules.find_dangling_references(scope, records, held_hashes)

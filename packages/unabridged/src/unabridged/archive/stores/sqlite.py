@@ -276,27 +276,27 @@ def _check_header(path: Path) -> None:
     SQLite itself reads the header: a file that is opened and closed beside it loses the locks of every other
     connection of this process. `immutable` keeps it from reading the log and from making files.
     """
-    mark = version = 0
     with (
         suppress(sqlite3.Error),  # the connection that follows says what is wrong with the file
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection,
     ):
-        mark, version = _read_application_id(connection), _read_version(connection)
-    _check_version(path, mark, version)
+        _check_version(connection, path)
 
 
-def _check_version(path: Path, mark: int, version: int) -> None:
+def _check_version(connection: sqlite3.Connection, path: Path) -> int:
+    """Refuse an archive of another version; return the mark of the program whose file it is."""
+    mark, version = _read_pragma(connection, "application_id"), _read_pragma(connection, "user_version")
     if mark == _UNRELEASED_APPLICATION_ID:
         store_rules.check_version(path, None)
     if mark == APPLICATION_ID and version:
         store_rules.check_version(path, version)
+    return mark
 
 
 def _check_is_archive(connection: sqlite3.Connection, path: Path) -> None:
     # In this order: a file that another process makes meanwhile has the mark as soon as it has tables.
     tables = connection.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]
-    mark = _read_application_id(connection)
-    _check_version(path, mark, _read_version(connection))  # the header says nothing while all of it is in the log
+    mark = _check_version(connection, path)  # the header says nothing while all of it is in the log
     if tables and mark != APPLICATION_ID:
         raise ArchiveError(f"{path} is another program's database. Give the archive a file of its own.")
 
@@ -319,11 +319,11 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
 
 def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables in a file that has none."""
-    if _read_version(connection) == store_rules.ARCHIVE_VERSION:
+    if _read_pragma(connection, "user_version") == store_rules.ARCHIVE_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _read_version(connection) == 0:  # else another process has made them meanwhile
+        if _read_pragma(connection, "user_version") == 0:  # else another process has made them meanwhile
             sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _SQL_WORDS)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {store_rules.ARCHIVE_VERSION}")
@@ -334,9 +334,5 @@ def make_tables(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _read_version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _read_application_id(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA application_id").fetchone()[0])
+def _read_pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

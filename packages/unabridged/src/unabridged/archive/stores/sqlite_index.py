@@ -11,16 +11,16 @@ until then: that costs the size of one shelf, not of the archive.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
 from typing import Any, Final
 
 from unabridged.archive import search, words
-from unabridged.archive.protocol import Scope
+from unabridged.archive.codec import pack
 from unabridged.archive.stores import sql_index
-from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed, read_searched_texts
-from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
+from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed
+from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction, read_in_pages
 from unabridged.errors import ArchiveError
 
 SHELF_MESSAGES: Final = 1 << 16
@@ -75,11 +75,10 @@ class FtsWords(SqlWords):
 
     def _delete_thread(self, tx: Transaction, table: str, thread: int, base: int) -> bool:
         """Delete a thread's row ids, which takes their texts; whether all could be read."""
-        for batch in read_searched_texts(tx, thread):
+        for batch in _read_prepared_texts(tx, thread):
             if any(text is None for _, text in batch):
                 return False
-            prepared = self.prepare(text or "" for _, text in batch)
-            rows = [(base + number, text) for (number, _), text in zip(batch, prepared, strict=True)]
+            rows = [(base + number, text) for number, text in batch]
             tx.execute_many(f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)", rows)
         return True
 
@@ -87,12 +86,12 @@ class FtsWords(SqlWords):
         """Empty the shelf, and index anew what stays of it."""
         tx.execute(f"INSERT INTO words_{int(shelf)} (words_{int(shelf)}) VALUES ('delete-all')")
         for thread, namespace in tx.execute("SELECT id, namespace FROM threads WHERE shelf = ?", [shelf]):
-            for batch in read_searched_texts(tx, thread) if thread not in without else ():
-                self.index_texts(tx, namespace, thread, batch)
+            for batch in _read_prepared_texts(tx, thread) if thread not in without else ():
+                self.add(tx, namespace, thread, [(number, text or "") for number, text in batch])
 
     def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not found by their longest tokens."""
-        index = FtsIndex(tx, IndexedScope(Scope("", ""), namespace, thread))
+        index = FtsIndex(tx, IndexedScope("", namespace, thread))
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
@@ -105,6 +104,22 @@ class FtsWords(SqlWords):
     def open_index(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
         """Return the words of this place."""
         return FtsIndex(tx, place)
+
+
+def _read_prepared_texts(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
+    """Yield number and prepared text of the messages that search sees, some at a time; None for what can't be read."""
+    statement = (
+        "SELECT p.number, b.body, p.view FROM parts p JOIN bodies b ON b.id = p.body WHERE p.turn >= 0 AND p.thread = ?"
+    )
+    for rows in read_in_pages(tx, statement, "p.number", [thread]):
+        yield [(number, _prepare_stored_text(body, view)) for number, body, view in rows]
+
+
+def _prepare_stored_text(body: bytes, view: bytes) -> str | None:
+    try:
+        return words.prepare_for_index(pack.unpack_view(view, pack.unpack(body))[2]).decode()
+    except ArchiveError:
+        return None  # `verify` tells of it
 
 
 def _assign_shelf(tx: Transaction, namespace: int, thread: int) -> tuple[int, int]:
@@ -214,11 +229,11 @@ class FtsIndex(SqlIndex):
     @cached_property
     def _row_ranges(self) -> list[tuple[int, int, int]]:
         """Return each shelf that has something of the place, the newest first, and the row ids of the place."""
-        if self._place.thread is not None:
+        if self._place.thread_id is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
-            rows = self._tx.execute(standing, [self._place.thread])
+            rows = self._tx.execute(standing, [self._place.thread_id])
             return [(shelf, base, base | (1 << _NUMBER_BITS) - 1) for shelf, base in rows]
-        first = _first_row_id(self._place.namespace, 0)
+        first = _first_row_id(self._place.namespace_id, 0)
         last = first | (1 << _PLACE_BITS + _NUMBER_BITS) - 1
         having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
         rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
