@@ -69,13 +69,13 @@ def shorten_arguments(arguments: str, ref: str | None = None, names: Sequence[st
     notes = ["".join(f"; {note}" for note in _build_notes(ref, names, record))]
     try:
         value = json.loads(arguments)
+        if not isinstance(value, dict | list):
+            return arguments
+        return _to_sendable_json(map_strings(value, lambda text: _cut_to_beginning(text, notes)), arguments)
     except ValueError:
         return _cut_to_beginning(arguments, notes)  # a custom tool's free text
-    except RecursionError:
+    except RecursionError:  # nested deeper than can be followed
         return arguments
-    if not isinstance(value, dict | list):
-        return arguments
-    return _to_sendable_json(map_strings(value, lambda text: _cut_to_beginning(text, notes)), arguments)
 
 
 @cache_by_text

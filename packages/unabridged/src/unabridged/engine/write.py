@@ -289,5 +289,5 @@ def _to_text(value: object) -> str:
         return value if isinstance(value, str) else ""
     try:
         return json.dumps(value, default=str, ensure_ascii=False)
-    except (TypeError, ValueError):  # keys that JSON has no form for, or a loop
+    except (TypeError, ValueError, RecursionError):  # keys that JSON has no form for, a loop, or nested too deep
         return str(value)
