@@ -13,10 +13,10 @@ from typing import Any
 
 from unabridged.formats.anthropic import (
     MAX_CACHE_MARKS,
+    arrange_for_claude,
     find_late_thinking,
     find_misplaced_systems,
     find_prefill,
-    move_system_messages,
     must_think_first,
 )
 from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoing, Provider, Slot
@@ -198,10 +198,7 @@ class Bedrock(Provider):
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
-        if any(find_prefill(outgoing)):
-            outgoing = outgoing.with_messages([*(outgoing.messages or ()), go_on])
-        if any(find_misplaced_systems(outgoing)):
-            outgoing = outgoing.with_messages(move_system_messages(outgoing.messages or (), go_on))
+        outgoing = arrange_for_claude(outgoing)
         meeting = [finding.index for finding in _find_turns_that_meet(outgoing)]
         views = outgoing.views
         outgoing = insert_messages(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})

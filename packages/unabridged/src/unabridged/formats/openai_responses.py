@@ -183,9 +183,8 @@ class OpenAIResponses(Format):
         kind = read_word_field(message, "type") or "message"
         if kind in _SERVER_TOOL_ITEMS:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
-        field = _EDITABLE_FIELDS.get(kind)
-        old = get(message, field) if field is not None else None
-        if field is None or old is None:
+        field = _EDITABLE_FIELDS.get(kind, "")
+        if (old := get(message, field)) is None:
             return message
         role = read_word_field(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
@@ -267,8 +266,6 @@ def _read_other_item(message: Message, kind: str) -> View:
 
 def _attach_extra(content: MessageContent, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
-    if isinstance(message, dict) and message.keys().isdisjoint(_EXTRA_FIELDS):
-        return
     extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
         content.add_attached(extra)
