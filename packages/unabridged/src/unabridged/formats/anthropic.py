@@ -41,7 +41,7 @@ from unabridged.formats.rules import (
     is_silent_view,
     remove_messages,
 )
-from unabridged.messages import Call, Reasoning, View
+from unabridged.messages import Answer, Call, Reasoning, View
 
 _ROLES = {role: ROLES[role] for role in ("assistant", "system", "user")}
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
@@ -378,7 +378,10 @@ class Anthropic(BlockFormat):
         """Return the view of the message."""
         read_type(message)
         role, origin = _ROLES.get(read_text_field(message, "role"), ROLES["user"])
-        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(get(message, "content"))
+        content = get(message, "content")
+        if content is None or isinstance(content, str):  # most of a person's, and quicker without a walk
+            return View(role, origin, content or "")
+        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
         return blocks.build_view(role, "tool" if role == "user" and blocks.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
@@ -478,8 +481,12 @@ class _ClaudeBlocks(MessageContent):
             arguments = as_json(get(part, "input") or {})
             self.calls.append(Call(read_id_field(part, "id"), read_text_field(part, "name"), arguments))
         elif kind == "tool_result":
-            content = MessageContent().add_all(get(part, "content"))
-            self.add_answer(read_id_field(part, "tool_use_id"), content, is_error=bool(get(part, "is_error")))
+            id_, content = read_id_field(part, "tool_use_id"), get(part, "content")
+            is_error = bool(get(part, "is_error"))
+            if isinstance(content, str):  # most results, and quicker without a walk
+                self.answers.append(Answer(id_, content, is_error))
+            else:
+                self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
         elif kind == "thinking":
             self.reasoning.append(Reasoning(read_text_field(part, "thinking"), read_text_field(part, "signature")))
         elif kind == "redacted_thinking":

@@ -50,6 +50,11 @@ _TYPES_THAT_NEED_ID = frozenset({
 """Items that are not taken without an `id`."""
 _PLACEHOLDER_ID = "__fake_id__"
 """Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
+_REQUIRED_FIELDS = {
+    "function_call": ("name", "arguments"), "custom_tool_call": ("name", "input"), "reasoning": ("summary",),
+    **dict.fromkeys(_OUTPUT_TYPES, ("output",)),
+}  # fmt: skip
+"""Fields of an item that are not taken as missing; those of a message have a rule of their own."""
 _EDITABLE_FIELDS = {
     "message": "content", "function_call": "arguments", "custom_tool_call": "input",
     **dict.fromkeys(_OUTPUT_TYPES - {"computer_call_output"}, "output"),
@@ -166,17 +171,10 @@ class OpenAIResponses(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
-        kind = read_word_field(message, "type") or "message"
-        if kind == "message":
-            if _is_message(message):
-                yield from find_absent_fields(message, "content")
-                yield from find_fields_missing_in_parts(message)
-        elif kind in {"function_call", "custom_tool_call"}:
-            yield from find_absent_fields(message, "name", _CALL_FIELDS[kind])
-        elif kind in _OUTPUT_TYPES:
-            yield from find_absent_fields(message, "output")
-        elif kind == "reasoning":
-            yield from find_absent_fields(message, "summary")
+        if _is_message(message):
+            yield from find_absent_fields(message, "content")
+            yield from find_fields_missing_in_parts(message)
+        yield from find_absent_fields(message, *_REQUIRED_FIELDS.get(read_word_field(message, "type"), ()))
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
