@@ -510,7 +510,6 @@ class _ClaudeEditor(Editor):
             new = self.edit(Slot("call", read_id_field(part, "id")), old)
             return part if new == old else {**to_plain_dict(part), "input": json.loads(new)}
         if kind == "tool_result":
-            content, slot = get(part, "content"), Slot("answer", read_id_field(part, "tool_use_id"))
-            edited = Editor(self.edit, slot, slot).content(content)
-            return part if edited is content else {**to_plain_dict(part), "content": edited}
+            slot = Slot("answer", read_id_field(part, "tool_use_id"))
+            return with_field(part, "content", Editor(self.edit, slot, slot).content(get(part, "content")))
         return part if kind in _THINKING_TYPES | _OPAQUE_TYPES else super().edit_part(part)

@@ -69,17 +69,13 @@ class BlockFormat(Format, Protocol):
 
     def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:
         """Return messages with results in a row in one; the rest of the messages they came from follows them there."""
-        joined: list[Message] = []
-        group: list[RepairUnit] = []
+        groups: list[list[RepairUnit]] = []
         for unit in units:
-            if group and not _belongs_to_group(unit, group):
-                joined.append(self._join_parts(group, messages))
-                group = []
-            if unit.part:
-                group.append(unit)
+            if groups and _belongs_to_group(unit, groups[-1]):
+                groups[-1].append(unit)
             else:
-                joined.append(unit.raw)
-        return [*joined, self._join_parts(group, messages)] if group else joined
+                groups.append([unit])
+        return [self._join_parts(group, messages) if group[0].part else group[0].raw for group in groups]
 
     def _join_parts(self, group: Sequence[RepairUnit], messages: Sequence[Message]) -> Message:
         blocks = [block for unit in group for block in unit.raw]
@@ -106,7 +102,7 @@ class BlockFormat(Format, Protocol):
 
 
 def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
-    """Return whether the part belongs into one message with these: a result after results, or the same message."""
+    """Return whether the unit is a part of one message with these: a result after results, or the same message."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None

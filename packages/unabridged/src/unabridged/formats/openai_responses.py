@@ -17,6 +17,7 @@ from unabridged.formats.fields import (
     read_type,
     read_word_field,
     to_plain_dict,
+    with_field,
 )
 from unabridged.formats.parts import (
     ROLES,
@@ -192,8 +193,7 @@ class OpenAIResponses(Format):
         elif kind in _OUTPUT_TYPES:
             slot = Slot("answer", _read_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
-        new = editor.content(old)
-        return message if new is old else {**to_plain_dict(message), field: new}
+        return with_field(message, field, editor.content(old))
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return None for a reasoning item, every other item as it is."""
