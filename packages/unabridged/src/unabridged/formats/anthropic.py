@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -339,9 +339,8 @@ def _ends_in_own_space(message: Message) -> bool:
     return get(message, "role") == "assistant" and ends_in_space(_FORMAT, message)
 
 
-def _drop_early_marks(messages: Iterable[Message]) -> list[Message]:
+def _drop_early_marks(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with the last four cache marks and no others."""
-    messages = list(messages)
     marked = sum(bool(get(block, "cache_control")) for message in messages for block in _list_all_blocks(message))
     surplus = iter(range(marked - MAX_CACHE_MARKS))
 
@@ -373,6 +372,7 @@ class Anthropic(BlockFormat):
     thinking = "signed"
     family = "claude"
     roles = frozenset(_ROLES)
+    text_block: Mapping[str, str] = {"type": "text"}
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
@@ -414,13 +414,6 @@ class Anthropic(BlockFormat):
         """Return a tool as a request offers it to the model."""
         return {"name": name, "description": description, "input_schema": parameters}
 
-    def blocks(self, message: Message) -> list[Any]:
-        """Return the blocks of the message; a string is one text block."""
-        content = get(message, "content")
-        if isinstance(content, str):
-            return [{"type": "text", "text": content}] if content else []
-        return list(content or ())
-
     def with_blocks(self, message: Message, blocks: Any) -> Message:
         """Return a copy with this content; a response object, with fields no request takes, becomes a plain message."""
         if isinstance(message, dict):
@@ -461,7 +454,7 @@ def _list_inner_blocks(block: Any) -> Sequence[Any]:
 def _list_all_blocks(message: Message) -> list[Any]:
     """Return the message's blocks and those inside its results."""
     blocks = _blocks(message)
-    return blocks + [inside for block in blocks for inside in _list_inner_blocks(block)]
+    return [*blocks, *(inside for block in blocks for inside in _list_inner_blocks(block))]
 
 
 def is_provider_compaction(block: Any) -> bool:

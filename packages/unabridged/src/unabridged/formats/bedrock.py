@@ -292,17 +292,6 @@ class BedrockConverse(BlockFormat):
         """Return a tool as a request offers it to the model."""
         return {"toolSpec": {"name": name, "description": description, "inputSchema": {"json": parameters}}}
 
-    def blocks(self, message: Message) -> list[Any]:
-        """Return the blocks of the message; a string is one text block."""
-        content = get(message, "content")
-        if isinstance(content, str):
-            return [{"text": content}] if content else []
-        return list(content or ())
-
-    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
-        """Return a copy with these blocks."""
-        return {**message, "content": blocks}
-
     def is_call(self, block: Any) -> bool:
         """Return whether the caller runs the tool: a provider's own stands, result and all, in the model's turn."""
         return _find_block_kind(block) == "toolUse" and read_word_field(block["toolUse"], "type") != "server_tool_use"

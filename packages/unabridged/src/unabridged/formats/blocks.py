@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unabridged.formats.base import Finding, Format, Message, Outgoing, RepairUnit
-from unabridged.formats.fields import are_same_objects
+from unabridged.formats.fields import are_same_objects, get
 from unabridged.messages import View
 
 
@@ -17,12 +17,19 @@ class BlockFormat(Format, Protocol):
     """The field of a message in which its blocks stand."""
     results_role: str = "user"
     """The role of a message that holds results."""
+    text_block: Mapping[str, str] = {}
+    """The fields of a text block besides its text."""
 
     def blocks(self, message: Message) -> Sequence[Any]:
-        """Return the blocks of the message."""
+        """Return the blocks of the message; a string is one text block."""
+        content = get(message, self.blocks_field)
+        if isinstance(content, str):
+            return [{**self.text_block, "text": content}] if content else []
+        return list(content or ())
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy of the message with these blocks."""
+        return {**message, self.blocks_field: blocks}
 
     def is_call(self, block: Any) -> bool:
         """Return whether the block is a call of a tool that the caller runs."""

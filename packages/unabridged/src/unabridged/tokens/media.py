@@ -90,10 +90,9 @@ def _count_image_tokens(media: Media, model: str, family: Family) -> int:
 
 
 def _find_openai_rule(media: Media, model: str) -> PatchRule | _TileRule:
-    known = next((rule for pattern, rule in _OPENAI_RULES.items() if re.search(pattern, model)), None)
     # GPT-5.4 and later see an image as it is unless told otherwise.
-    most = {"low": 256, "high": 2_500}.get(media.detail, 10_000)
-    return known or PatchRule(32, most, each=1.2, longest=6_000)
+    newest = PatchRule(32, {"low": 256, "high": 2_500}.get(media.detail, 10_000), each=1.2, longest=6_000)
+    return next((rule for pattern, rule in _OPENAI_RULES.items() if re.search(pattern, model)), newest)
 
 
 _OPENAI_RULES: dict[str, PatchRule | _TileRule] = {
