@@ -89,7 +89,7 @@ class Outgoing:
         if messages is self.messages:
             return self
         known = {id(message): view for message, view in zip(self.messages or (), self.views, strict=False)}
-        views = [known.get(id(m)) or read_message_at(i, m, self.format) for i, m in enumerate(messages)]
+        views = [known.get(id(one)) or read_message_at(i, one, self.format) for i, one in enumerate(messages)]
         return replace(self, messages=messages, views=views)
 
 

@@ -182,8 +182,8 @@ class OpenAIResponses(Format):
         kind = read_word_field(message, "type") or "message"
         if kind in _SERVER_TOOL_ITEMS:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
-        field = _EDITABLE_FIELDS.get(kind, "")
-        if (old := get(message, field)) is None:
+        field = _EDITABLE_FIELDS.get(kind)
+        if field is None or (old := get(message, field)) is None:
             return message
         role = read_word_field(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
