@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
@@ -31,7 +32,7 @@ from unabridged.formats.fields import (
     to_plain_dict,
     with_field,
 )
-from unabridged.formats.parts import Editor, MessageContent
+from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.formats.rules import (
     CONTINUE_TEXT,
     begin_with_user,
@@ -40,10 +41,9 @@ from unabridged.formats.rules import (
     is_silent_view,
     remove_messages,
 )
-from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Reasoning, View
 
-_ROLES: dict[str, Role] = {"assistant": "assistant", "system": "system"}
-_ORIGINS: dict[Role, Origin] = {"assistant": "model", "system": "host", "user": "person"}
+_ROLES = {role: ROLES[role] for role in ("assistant", "system", "user")}
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
 _OPAQUE_TYPES = frozenset({
     "compaction", "container_upload", "mid_conversation_system", "fallback", "tool_addition", "tool_removal",
@@ -147,32 +147,33 @@ def find_prefill(outgoing: Outgoing) -> Iterator[Finding]:
         yield Finding("prefill", last, f"message {last}, {fault}")
 
 
-def move_system_messages(messages: Iterable[Message], filler: Message) -> list[Message]:
+def arrange_for_claude(outgoing: Outgoing) -> Outgoing:
+    """Put a user's turn last where the model demands it, and system messages in place."""
+    go_on, messages = outgoing.format.text("user", CONTINUE_TEXT), outgoing.messages or ()
+    if any(find_prefill(outgoing)):
+        is_silent = is_silent_view(outgoing.views[-1])
+        outgoing = outgoing.with_messages([*messages[: -1 if is_silent else None], go_on])
+    if any(find_misplaced_systems(outgoing)):
+        outgoing = outgoing.with_messages(_move_system_messages(outgoing.messages or (), go_on))
+    return outgoing
+
+
+def _move_system_messages(messages: Iterable[Message], filler: Message) -> list[Message]:
     """Move system messages to the end of the user's turn that they stand in or before, and join two that meet."""
     placed: list[Message] = []
-    users: list[Message] = []
-    systems: list[Message] = []
-
-    def close_turn() -> None:
-        if systems and not users and not (placed and _ends_in_server_tool(placed[-1])):
-            users.append(filler)
-        placed.extend(users)
-        if systems:
-            placed.append(systems[0] if len(systems) == 1 else _join_systems(systems))
-        users.clear()
-        systems.clear()
-
-    for message in messages:
-        if get(message, "role") == "assistant":
-            close_turn()
-            placed.append(message)
-        else:
-            (systems if get(message, "role") == "system" else users).append(message)
-    close_turn()
+    for _, side in groupby(messages, lambda message: bool(get(message, "role") == "assistant")):
+        turn = list(side)
+        systems = [message for message in turn if get(message, "role") == "system"]
+        others = [message for message in turn if get(message, "role") != "system"]
+        if systems and not others and not (placed and _ends_in_server_tool(placed[-1])):
+            others = [filler]
+        placed += [*others, _join_systems(systems)] if systems else others
     return placed
 
 
 def _join_systems(systems: Sequence[Message]) -> Message:
+    if len(systems) == 1:
+        return systems[0]
     joined = _with_blocks(systems[0], [block for message in systems for block in _blocks(message)])
     return {**to_plain_dict(systems[-1]), **joined}
 
@@ -289,15 +290,10 @@ class Claude(Provider):
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Put a user's turn first and, where the model demands it, last; system messages and cache marks in place."""
         outgoing = begin_with_user(outgoing)
-        go_on = outgoing.format.text("user", CONTINUE_TEXT)
         if outgoing.is_own_format:
             messages = [message for _, message in outgoing.list_sent_messages()]
             outgoing = outgoing.with_messages(_trim_end(messages, more=outgoing.pending))
-        if any(find_prefill(outgoing)):
-            is_silent = is_silent_view(outgoing.views[-1])
-            outgoing = outgoing.with_messages([*(outgoing.messages or ())[: -1 if is_silent else None], go_on])
-        if any(find_misplaced_systems(outgoing)):
-            outgoing = outgoing.with_messages(move_system_messages(outgoing.messages or (), go_on))
+        outgoing = arrange_for_claude(outgoing)
         if any(_find_surplus_cache_marks(outgoing)):
             outgoing = outgoing.with_messages(_drop_early_marks(outgoing.messages or ()))
         return outgoing
@@ -343,9 +339,8 @@ def _ends_in_own_space(message: Message) -> bool:
     return get(message, "role") == "assistant" and ends_in_space(_FORMAT, message)
 
 
-def _drop_early_marks(messages: Iterable[Message]) -> list[Message]:
+def _drop_early_marks(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with the last four cache marks and no others."""
-    messages = list(messages)
     marked = sum(bool(get(block, "cache_control")) for message in messages for block in _list_all_blocks(message))
     surplus = iter(range(marked - MAX_CACHE_MARKS))
 
@@ -376,14 +371,15 @@ class Anthropic(BlockFormat):
     lone_system = True
     thinking = "signed"
     family = "claude"
-    roles = frozenset(_ORIGINS)
+    roles = frozenset(_ROLES)
+    text_block: Mapping[str, str] = {"type": "text"}
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
         read_type(message)
-        role = _ROLES.get(read_text_field(message, "role"), "user")
-        origin, content = _ORIGINS[role], get(message, "content")
-        if content is None or isinstance(content, str):
+        role, origin = _ROLES.get(read_text_field(message, "role"), ROLES["user"])
+        content = get(message, "content")
+        if content is None or isinstance(content, str):  # most of a person's, and quicker without a walk
             return View(role, origin, content or "")
         blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
         return blocks.build_view(role, "tool" if role == "user" and blocks.has_only_answers else origin)
@@ -411,22 +407,12 @@ class Anthropic(BlockFormat):
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         content = get(message, "content")
-        if content is None or isinstance(content, str):
-            new = Editor(edit).content(content)
-            return message if new is content else _with_blocks(message, new)
-        blocks = [_edit_block(block, edit) for block in content]
-        return message if are_same_objects(blocks, content) else _with_blocks(message, blocks)
+        new = _ClaudeEditor(edit, spoken=_SPOKEN_TYPES).content(content)
+        return message if new is content else _with_blocks(message, new)
 
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return a tool as a request offers it to the model."""
         return {"name": name, "description": description, "input_schema": parameters}
-
-    def blocks(self, message: Message) -> list[Any]:
-        """Return the blocks of the message; a string is one text block."""
-        content = get(message, "content")
-        if isinstance(content, str):
-            return [{"type": "text", "text": content}] if content else []
-        return list(content or ())
 
     def with_blocks(self, message: Message, blocks: Any) -> Message:
         """Return a copy with this content; a response object, with fields no request takes, becomes a plain message."""
@@ -468,7 +454,7 @@ def _list_inner_blocks(block: Any) -> Sequence[Any]:
 def _list_all_blocks(message: Message) -> list[Any]:
     """Return the message's blocks and those inside its results."""
     blocks = _blocks(message)
-    return blocks + [inside for block in blocks for inside in _list_inner_blocks(block)]
+    return [*blocks, *(inside for block in blocks for inside in _list_inner_blocks(block))]
 
 
 def is_provider_compaction(block: Any) -> bool:
@@ -490,7 +476,7 @@ class _ClaudeBlocks(MessageContent):
         elif kind == "tool_result":
             id_, content = read_id_field(part, "tool_use_id"), get(part, "content")
             is_error = bool(get(part, "is_error"))
-            if isinstance(content, str):
+            if isinstance(content, str):  # most results, and quicker without a walk
                 self.answers.append(Answer(id_, content, is_error))
             else:
                 self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
@@ -506,16 +492,17 @@ class _ClaudeBlocks(MessageContent):
             super().add(part)
 
 
-def _edit_block(block: Any, edit: Edit) -> Any:
-    kind = read_word_field(block, "type")
-    if kind == "tool_use":
-        old = as_json(get(block, "input") or {})
-        new = edit(Slot("call", read_id_field(block, "id")), old)
-        return block if new == old else {**to_plain_dict(block), "input": json.loads(new)}
-    if kind == "tool_result":
-        content, slot = get(block, "content"), Slot("answer", read_id_field(block, "tool_use_id"))
-        edited = Editor(edit, slot, slot).content(content)
-        return block if edited is content else {**to_plain_dict(block), "content": edited}
-    if kind in _THINKING_TYPES or kind in _OPAQUE_TYPES:
-        return block
-    return Editor(edit, spoken=_SPOKEN_TYPES).edit_part(block)
+class _ClaudeEditor(Editor):
+    """Runs the blocks of one message through an edit."""
+
+    def edit_part(self, part: Any) -> Any:
+        """Return one block, edited."""
+        kind = read_word_field(part, "type")
+        if kind == "tool_use":
+            old = as_json(get(part, "input") or {})
+            new = self.edit(Slot("call", read_id_field(part, "id")), old)
+            return part if new == old else {**to_plain_dict(part), "input": json.loads(new)}
+        if kind == "tool_result":
+            slot = Slot("answer", read_id_field(part, "tool_use_id"))
+            return with_field(part, "content", Editor(self.edit, slot, slot).content(get(part, "content")))
+        return part if kind in _THINKING_TYPES | _OPAQUE_TYPES else super().edit_part(part)

@@ -61,18 +61,13 @@ class Outgoing:
 
     views: Sequence[View]
     messages: Sequence[Message] | None
-    reader: MessageReader
+    format: Format
     provider: Provider
     model: str | None = None
     pending: bool = False
     """The last round is still running: its missing answers, or the user's next turn, are yet to come."""
     strict: bool = False
     """User and assistant must take turns, besides what the provider demands."""
-
-    @property
-    def format(self) -> Format:
-        """Return the format of the messages."""
-        return self.reader.format
 
     @property
     def is_own_format(self) -> bool:
@@ -91,7 +86,11 @@ class Outgoing:
 
     def with_messages(self, messages: Sequence[Message]) -> Outgoing:
         """Return the same conversation with these messages; those that were read before are not read again."""
-        return self if messages is self.messages else replace(self, messages=messages, views=self.reader.read(messages))
+        if messages is self.messages:
+            return self
+        known = {id(message): view for message, view in zip(self.messages or (), self.views, strict=False)}
+        views = [known.get(id(one)) or read_message_at(i, one, self.format) for i, one in enumerate(messages)]
+        return replace(self, messages=messages, views=views)
 
 
 LegalityRule = Callable[[Outgoing], Iterator[Finding]]
@@ -235,22 +234,6 @@ def read_all_messages(messages: Sequence[Message], format_: Format, first: int =
         return list(map(format_.read, messages))
     except Exception:  # noqa: BLE001 - read one by one, to say which it is
         return [read_message_at(i, message, format_) for i, message in enumerate(messages, first)]
-
-
-class MessageReader:
-    """Reads messages of one format, each only once."""
-
-    def __init__(self, format_: Format, known: Iterable[tuple[Message, View]] = ()) -> None:
-        self.format = format_
-        # Kept with its message: an id is good only as long as its object lives.
-        self._known: dict[int, tuple[Message, View]] = {id(pair[0]): pair for pair in known}
-
-    def read(self, messages: Sequence[Message]) -> list[View]:
-        """Return the view of each message; one that can't be read is refused by its index."""
-        for index, message in enumerate(messages):
-            if id(message) not in self._known:
-                self._known[id(message)] = (message, read_message_at(index, message, self.format))
-        return [self._known[id(message)][1] for message in messages]
 
 
 def require_list(messages: Any) -> Sequence[Message]:

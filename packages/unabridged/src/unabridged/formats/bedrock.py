@@ -13,10 +13,10 @@ from typing import Any
 
 from unabridged.formats.anthropic import (
     MAX_CACHE_MARKS,
+    arrange_for_claude,
     find_late_thinking,
     find_misplaced_systems,
     find_prefill,
-    move_system_messages,
     must_think_first,
 )
 from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoing, Provider, Slot
@@ -198,10 +198,7 @@ class Bedrock(Provider):
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
-        if any(find_prefill(outgoing)):
-            outgoing = outgoing.with_messages([*(outgoing.messages or ()), go_on])
-        if any(find_misplaced_systems(outgoing)):
-            outgoing = outgoing.with_messages(move_system_messages(outgoing.messages or (), go_on))
+        outgoing = arrange_for_claude(outgoing)
         meeting = [finding.index for finding in _find_turns_that_meet(outgoing)]
         views = outgoing.views
         outgoing = insert_messages(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})
@@ -294,17 +291,6 @@ class BedrockConverse(BlockFormat):
     def tool_schema(self, name: str, description: str, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return a tool as a request offers it to the model."""
         return {"toolSpec": {"name": name, "description": description, "inputSchema": {"json": parameters}}}
-
-    def blocks(self, message: Message) -> list[Any]:
-        """Return the blocks of the message; a string is one text block."""
-        content = get(message, "content")
-        if isinstance(content, str):
-            return [{"text": content}] if content else []
-        return list(content or ())
-
-    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
-        """Return a copy with these blocks."""
-        return {**message, "content": blocks}
 
     def is_call(self, block: Any) -> bool:
         """Return whether the caller runs the tool: a provider's own stands, result and all, in the model's turn."""

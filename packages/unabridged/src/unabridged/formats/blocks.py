@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from unabridged.formats.base import Finding, Format, Message, Outgoing, RepairUnit
-from unabridged.formats.fields import are_same_objects
+from unabridged.formats.fields import are_same_objects, get
 from unabridged.messages import View
 
 
@@ -17,12 +17,19 @@ class BlockFormat(Format, Protocol):
     """The field of a message in which its blocks stand."""
     results_role: str = "user"
     """The role of a message that holds results."""
+    text_block: Mapping[str, str] = {}
+    """The fields of a text block besides its text."""
 
     def blocks(self, message: Message) -> Sequence[Any]:
-        """Return the blocks of the message."""
+        """Return the blocks of the message; a string is one text block."""
+        content = get(message, self.blocks_field)
+        if isinstance(content, str):
+            return [{**self.text_block, "text": content}] if content else []
+        return list(content or ())
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy of the message with these blocks."""
+        return {**message, self.blocks_field: blocks}
 
     def is_call(self, block: Any) -> bool:
         """Return whether the block is a call of a tool that the caller runs."""
@@ -69,17 +76,13 @@ class BlockFormat(Format, Protocol):
 
     def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:
         """Return messages with results in a row in one; the rest of the messages they came from follows them there."""
-        joined: list[Message] = []
-        group: list[RepairUnit] = []
+        groups: list[list[RepairUnit]] = []
         for unit in units:
-            if group and not _belongs_to_group(unit, group):
-                joined.append(self._join_parts(group, messages))
-                group = []
-            if unit.part:
-                group.append(unit)
+            if groups and _belongs_to_group(unit, groups[-1]):
+                groups[-1].append(unit)
             else:
-                joined.append(unit.raw)
-        return [*joined, self._join_parts(group, messages)] if group else joined
+                groups.append([unit])
+        return [self._join_parts(group, messages) if group[0].part else group[0].raw for group in groups]
 
     def _join_parts(self, group: Sequence[RepairUnit], messages: Sequence[Message]) -> Message:
         blocks = [block for unit in group for block in unit.raw]
@@ -106,7 +109,7 @@ class BlockFormat(Format, Protocol):
 
 
 def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
-    """Return whether the part belongs into one message with these: a result after results, or the same message."""
+    """Return whether the unit is a part of one message with these: a result after results, or the same message."""
     if not unit.part or unit.answer is None:
         return unit.part and unit.source in {one.source for one in group}
     return group[-1].answer is not None

@@ -15,6 +15,7 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
@@ -69,17 +70,14 @@ _STAND_IN_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini takes in place of a signature that is not to be had."""
 
 
-_CAMEL_CASE_NAMES = {
-    name: name.split("_")[0] + "".join(word.title() for word in name.split("_")[1:])
-    for name in (
-        "function_call", "function_response", "inline_data", "file_data", "file_uri", "mime_type", "display_name",
-        "executable_code", "code_execution_result", "tool_call", "tool_response", "thought_signature",
-    )
-}  # fmt: skip
-"""Fields with two names in dicts: as the SDK has them, as REST sends them."""
-
-
 # -- fields ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _to_camel_case(name: str) -> str:
+    """Return the name of a field as REST sends it; `name` is as the SDK has it."""
+    first, *words = name.split("_")
+    return first + "".join(map(str.title, words))
 
 
 def get_either_name(holder: Any, key: str) -> Any:
@@ -87,7 +85,7 @@ def get_either_name(holder: Any, key: str) -> Any:
     if not isinstance(holder, Mapping):
         return getattr(holder, key, None)
     value = holder.get(key)
-    return holder.get(_CAMEL_CASE_NAMES.get(key, key)) if value is None else value
+    return holder.get(_to_camel_case(key)) if value is None else value
 
 
 def replace_fields(holder: Any, **fields: Any) -> Any:
@@ -98,7 +96,7 @@ def replace_fields(holder: Any, **fields: Any) -> Any:
         return holder.model_copy(update=fields)
     new = dict(holder)
     for key, value in fields.items():
-        name = key if key in new or any("_" in other for other in new) else _CAMEL_CASE_NAMES.get(key, key)
+        name = key if key in new or any("_" in other for other in new) else _to_camel_case(key)
         new[name] = value
         if value is None:
             del new[name]
@@ -254,7 +252,7 @@ class GeminiContents(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the content."""
-        parts = _list_parts(message)
+        parts = self.blocks(message)
         role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
         content = _GeminiParts().add_all(parts, "parts")
         return content.build_view(role, "tool" if content.has_only_answers else origin)
@@ -288,13 +286,13 @@ class GeminiContents(BlockFormat):
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        parts, editor = _list_parts(message), _PartEditor(edit)
+        parts, editor = self.blocks(message), _PartEditor(edit)
         edited = [editor.edit_part(part) for part in parts]
         return message if are_same_objects(edited, parts) else replace_fields(message, parts=edited)
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without thoughts and signatures; itself where it has none, None if nothing is left."""
-        parts = _list_parts(message)
+        parts = self.blocks(message)
         kept = [_remove_signature(part) for part in parts if not get_either_name(part, "thought")]
         kept = [part for part in kept if _says_something(part)]
         if are_same_objects(kept, parts):
@@ -306,8 +304,12 @@ class GeminiContents(BlockFormat):
         return {"name": name, "description": description, "parametersJsonSchema": parameters}
 
     def blocks(self, message: Message) -> Sequence[Any]:
-        """Return the parts of the turn."""
-        return _list_parts(message)
+        """Return the parts of a turn; a turn of another format is refused, one that was left empty is not."""
+        if not isinstance(message, Mapping) and not hasattr(message, "parts"):
+            raise Unreadable("", message, "a dict with parts or an SDK's Content")
+        if isinstance(message, Mapping) and "content" in message:
+            raise Unreadable("content", message["content"], "`parts`, a list,")
+        return read_list_field(message, "parts", "a list of parts")
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy with these parts, of the class that it is."""
@@ -342,15 +344,6 @@ class GeminiContents(BlockFormat):
 # -- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _list_parts(message: Message) -> Sequence[Any]:
-    """Return the parts of a turn; a turn of another format is refused, one that was left empty is not."""
-    if not isinstance(message, Mapping) and not hasattr(message, "parts"):
-        raise Unreadable("", message, "a dict with parts or an SDK's Content")
-    if isinstance(message, Mapping) and "content" in message:
-        raise Unreadable("content", message["content"], "`parts`, a list,")
-    return read_list_field(message, "parts", "a list of parts")
-
-
 def _says_something(part: Any) -> bool:
     """Return whether the part is more than an empty text or a thought."""
     if isinstance(part, str) or get_either_name(part, "thought"):
@@ -368,18 +361,15 @@ def _remove_signature(part: Any) -> Any:
 # -- which call a response is to ---------------------------------------------------------------------------------------
 
 
-class _PlaceCounter:
-    """A count of the calls of a turn, or of its responses, by their names."""
+def _identify_next(function: Any, seen: Counter[str]) -> tuple[str, str, str]:
+    """Return the id and the name of a turn's next call or response, and what it is known by without an id.
 
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def identify_next(self, function: Any) -> tuple[str, str, str]:
-        """Return the id and the name of the next call or response, and what it is known by without an id."""
-        name = read_text_field(function, "name")
-        self._seen[name] += 1
-        place = f"{name}#{self._seen[name]}"
-        return read_id_field(function, "id") or place, name, place
+    `seen` counts those before it, by their names.
+    """
+    name = read_text_field(function, "name")
+    seen[name] += 1
+    place = f"{name}#{seen[name]}"
+    return read_id_field(function, "id") or place, name, place
 
 
 def _is_place_id(id_: str, name: str) -> bool:
@@ -426,7 +416,7 @@ class _GeminiParts(MessageContent):
 
     def __init__(self) -> None:
         super().__init__(frozenset())
-        self._called, self._answered = _PlaceCounter(), _PlaceCounter()
+        self._called, self._answered = Counter[str](), Counter[str]()
 
     def add(self, part: Any) -> None:
         """Take one part in."""
@@ -443,7 +433,7 @@ class _GeminiParts(MessageContent):
             if signature:
                 self.reasoning.append(Reasoning("", signature))
         if call := get_either_name(part, "function_call"):
-            id_, name, place = self._called.identify_next(call)
+            id_, name, place = _identify_next(call, self._called)
             self.calls.append(Call(id_, name, as_json(_read_object_field(call, "args")), place))
         elif response := get_either_name(part, "function_response"):
             self._add_response(response)
@@ -454,7 +444,7 @@ class _GeminiParts(MessageContent):
 
     def _add_response(self, response: Any) -> None:
         result = _ResponseText.from_response(get_either_name(response, "response"))
-        id_, _, _ = self._answered.identify_next(response)
+        id_, _, _ = _identify_next(response, self._answered)
         self.answers.append(Answer(id_, result.text, result.is_error))
         media = map(_read_media, read_list_field(response, "parts", "a list of parts"))
         self.media += [one for one in media if one is not None]
@@ -504,7 +494,7 @@ class _PartEditor:
 
     def __init__(self, edit: Edit) -> None:
         self._edit = edit
-        self._called, self._answered = _PlaceCounter(), _PlaceCounter()
+        self._called, self._answered = Counter[str](), Counter[str]()
 
     def edit_part(self, part: Any) -> Any:
         """Return one part, edited; a media part whose source was replaced becomes a text part."""
@@ -525,14 +515,14 @@ class _PartEditor:
         return new if isinstance(part, str) else replace_fields(part, text=new)
 
     def _edit_call(self, part: Any, call: Any) -> Any:
-        id_, _, _ = self._called.identify_next(call)
+        id_, _, _ = _identify_next(call, self._called)
         old = as_json(_read_object_field(call, "args"))
         new = self._edit(Slot("call", id_), old)
         return part if new == old else replace_fields(part, function_call=replace_fields(call, args=json.loads(new)))
 
     def _edit_response(self, part: Any, response: Any) -> Any:
         """Return the response with its text edited; media that were replaced leave it for a line in its text."""
-        id_, _, _ = self._answered.identify_next(response)
+        id_, _, _ = _identify_next(response, self._answered)
         old = _ResponseText.from_response(get_either_name(response, "response"))
         texts, kept = [self._edit(Slot("answer", id_), old.text) if old.text else ""], []
         shown = read_list_field(response, "parts")

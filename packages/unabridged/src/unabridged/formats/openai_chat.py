@@ -132,18 +132,14 @@ class OpenAIChat(Format):
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        role, changed = read_word_field(message, "role"), {}
-        content, calls = get(message, "content"), read_list_field(message, "tool_calls")
+        role, calls = read_word_field(message, "role"), read_list_field(message, "tool_calls")
         editor = Editor(edit, spoken=find_spoken_types(role))
         if role in {"tool", "function"}:
             slot = Slot("answer", _read_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
-        if (new := editor.content(content)) is not content:
-            changed["content"] = new
+        new = with_field(message, "content", editor.content(get(message, "content")))
         edited = [_edit_call(call, edit) for call in calls]
-        if not are_same_objects(edited, calls):
-            changed["tool_calls"] = edited
-        return {**to_plain_dict(message), **changed} if changed else message
+        return new if are_same_objects(edited, calls) else {**to_plain_dict(new), "tool_calls": edited}
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return a copy without `reasoning_content` and its kin; the same object when it has none."""

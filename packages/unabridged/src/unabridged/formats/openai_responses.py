@@ -17,6 +17,7 @@ from unabridged.formats.fields import (
     read_type,
     read_word_field,
     to_plain_dict,
+    with_field,
 )
 from unabridged.formats.parts import (
     ROLES,
@@ -50,6 +51,11 @@ _TYPES_THAT_NEED_ID = frozenset({
 """Items that are not taken without an `id`."""
 _PLACEHOLDER_ID = "__fake_id__"
 """Stands for an id in items of the Agents SDK that another provider wrote; it is taken out before they are sent."""
+_REQUIRED_FIELDS = {
+    "function_call": ("name", "arguments"), "custom_tool_call": ("name", "input"), "reasoning": ("summary",),
+    **dict.fromkeys(_OUTPUT_TYPES, ("output",)),
+}  # fmt: skip
+"""Fields of an item that are not taken as missing; those of a message have a rule of their own."""
 _EDITABLE_FIELDS = {
     "message": "content", "function_call": "arguments", "custom_tool_call": "input",
     **dict.fromkeys(_OUTPUT_TYPES - {"computer_call_output"}, "output"),
@@ -166,17 +172,10 @@ class OpenAIResponses(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
-        kind = read_word_field(message, "type") or "message"
-        if kind == "message":
-            if _is_message(message):
-                yield from find_absent_fields(message, "content")
-                yield from find_fields_missing_in_parts(message)
-        elif kind in {"function_call", "custom_tool_call"}:
-            yield from find_absent_fields(message, "name", _CALL_FIELDS[kind])
-        elif kind in _OUTPUT_TYPES:
-            yield from find_absent_fields(message, "output")
-        elif kind == "reasoning":
-            yield from find_absent_fields(message, "summary")
+        if _is_message(message):
+            yield from find_absent_fields(message, "content")
+            yield from find_fields_missing_in_parts(message)
+        yield from find_absent_fields(message, *_REQUIRED_FIELDS.get(read_word_field(message, "type"), ()))
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -184,8 +183,7 @@ class OpenAIResponses(Format):
         if kind in _SERVER_TOOL_ITEMS:
             return edit_leaves(message, lambda text: edit(Slot("attached"), text))
         field = _EDITABLE_FIELDS.get(kind)
-        old = get(message, field) if field is not None else None
-        if field is None or old is None:
+        if field is None or (old := get(message, field)) is None:
             return message
         role = read_word_field(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
@@ -195,8 +193,7 @@ class OpenAIResponses(Format):
         elif kind in _OUTPUT_TYPES:
             slot = Slot("answer", _read_call_id(message))
             editor = editor._replace(text=slot, attached=slot)
-        new = editor.content(old)
-        return message if new is old else {**to_plain_dict(message), field: new}
+        return with_field(message, field, editor.content(old))
 
     def without_reasoning(self, message: Message) -> Message | None:
         """Return None for a reasoning item, every other item as it is."""
@@ -267,8 +264,6 @@ def _read_other_item(message: Message, kind: str) -> View:
 
 def _attach_extra(content: MessageContent, message: Message) -> None:
     """Take in what stands in a call or an output besides what was called and what came of it."""
-    if isinstance(message, dict) and message.keys().isdisjoint(_EXTRA_FIELDS):
-        return
     extra = {key: value for key in _EXTRA_FIELDS if (value := get(message, key))}
     if extra:
         content.add_attached(extra)

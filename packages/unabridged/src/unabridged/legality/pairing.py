@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Finding, Outgoing
-from unabridged.messages import Answer, Call, View
+from unabridged.messages import Answer, Call, Role, View
 
 
 class CallRound(NamedTuple):
@@ -37,21 +37,22 @@ def find_rounds(views: Sequence[View], *, items: bool) -> Iterator[CallRound]:
 
 
 def _find_calls_end(views: Sequence[View], start: int, *, items: bool) -> int:
-    if not items:
-        return start + 1 if views[start].calls else start
-    while start < len(views) and views[start].role == "assistant":
-        start += 1
-    return start
+    if items:
+        return _find_role_end(views, start, "assistant")
+    return start + 1 if views[start].calls else start
 
 
 def _find_answers_end(views: Sequence[View], start: int) -> int:
     """Return where the answers end: tool messages in a row together, a user message with results alone."""
-    stop = start
-    while stop < len(views) and views[stop].role == "tool":
-        stop += 1
+    stop = _find_role_end(views, start, "tool")
     if stop == start and start < len(views) and views[start].answers:
         return start + 1
     return stop
+
+
+def _find_role_end(views: Sequence[View], start: int, role: Role) -> int:
+    """Return where the messages of this role in a row end."""
+    return next((i for i in range(start, len(views)) if views[i].role != role), len(views))
 
 
 def find_unanswered_round(views: Sequence[View], *, items: bool = True) -> int | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect_message_format, get_format
 from unabridged.formats import PROVIDERS as KNOWN
-from unabridged.formats.base import Finding, MessageReader, Outgoing, RepairUnit, ThinkingRule
+from unabridged.formats.base import Finding, Outgoing, RepairUnit, ThinkingRule
 from unabridged.formats.fields import get
 from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert_messages
 from unabridged.legality.pairing import find_alternation_faults, find_missing_turns, find_unpaired
@@ -44,8 +44,8 @@ def check(
     The provider is the format's own unless another one is named, for which a client then translates. `pending` says
     that the last round is still running, so that its missing results are no fault.
     """
-    reader = MessageReader(detect_message_format(messages) if format is None else get_format(format))
-    outgoing = _build_outgoing(reader, provider, model, pending=pending, messages=messages)
+    fmt = detect_message_format(messages) if format is None else get_format(format)
+    outgoing = _build_outgoing(fmt, provider, model, pending=pending, messages=messages)
     return sorted([*find_faults(outgoing), *find_malformed(outgoing)], key=lambda finding: finding.index)
 
 
@@ -59,7 +59,7 @@ def check_views(
 ) -> list[Finding]:
     """Return the faults that can be seen in views alone: pairing, order and empty turns, not single blocks."""
     fmt = FORMATS.get(provider or "", DEFAULT) if format is None else get_format(format)
-    return find_faults(_build_outgoing(MessageReader(fmt), provider, model, pending=pending, views=views))
+    return find_faults(_build_outgoing(fmt, provider, model, pending=pending, views=views))
 
 
 def repair(
@@ -81,8 +81,7 @@ def repair(
     with an unknown role or without a required field, which nobody can mend, are left as they are.
     """
     fmt = detect_message_format(messages) if format is None else get_format(format)
-    reader = MessageReader(fmt, zip(messages, views, strict=False))
-    outgoing = _build_outgoing(reader, provider, model, pending=pending, messages=messages)
+    outgoing = _build_outgoing(fmt, provider, model, pending=pending, messages=messages, views=views)
     if form and (malformed := next(find_malformed(outgoing), None)) is not None:
         raise IllegalConversation(malformed.message)
     findings = find_faults(outgoing)
@@ -107,7 +106,7 @@ def repair(
 
 
 def _build_outgoing(
-    reader: MessageReader,
+    fmt: Format,
     provider: str | None,
     model: str | None,
     *,
@@ -117,9 +116,10 @@ def _build_outgoing(
 ) -> Outgoing:
     if provider is not None and provider not in PROVIDERS:
         raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
-    whose = KNOWN.get(provider or "", reader.format.provider)
-    views = views if messages is None else reader.read(messages)
-    return Outgoing(views, messages, reader, whose, model, pending, strict=provider == STRICT)
+    whose = KNOWN.get(provider or "", fmt.provider)
+    known = None if messages is None else list(messages)[: len(views)]
+    outgoing = Outgoing(views, known, fmt, whose, model, pending, strict=provider == STRICT)
+    return outgoing if messages is None else outgoing.with_messages(messages)
 
 
 def find_faults(outgoing: Outgoing) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 from unabridged.formats.fields import get
@@ -73,12 +74,6 @@ def parse_usage(report: Any) -> Usage | None:
     return Usage(total, read, write, _read_number(report, shape.output) or 0) if total > 0 else None
 
 
-def _read_path(report: Any, path: str) -> Any:
-    for key in path.split("."):
-        report = get(report, key) if report is not None else None
-    return report
-
-
 def _has_field(report: Any, path: str) -> bool:
     """Return whether the report has such a field at all, even if it says None (Anthropic's cache fields may)."""
     outer, _, _ = path.partition(".")
@@ -87,7 +82,7 @@ def _has_field(report: Any, path: str) -> bool:
 
 def _read_number(report: Any, path: str) -> int | None:
     """Return the number at `path`; the sum where `+` joins several; None where there is none."""
-    values = [_read_path(report, part) for part in path.split("+") if part]
+    values = [reduce(get, part.split("."), report) for part in path.split("+") if part]
     numbers = [int(value) for value in values if type(value) in (int, float) and 0 <= value < _MAX_TOKENS]
     return sum(numbers) if numbers else None
 

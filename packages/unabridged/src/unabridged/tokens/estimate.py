@@ -55,26 +55,21 @@ class _Prices(NamedTuple):
     """A piece of blanks and line ends."""
 
 
-_FAMILIES: tuple[Family, ...] = get_args(Family)[:-1]
-_EVERY_PRICE = (
+_EVERY_PRICE = (  # in the order of the families, which only `formats` and the table of models name
     _Prices(0.98, 0.02, 1.00, 0.98, 0.03, 0.98, 0.00, 0.98, 0.98),
     _Prices(1.04, 0.00, 1.00, 0.98, 0.02, 0.98, 0.00, 0.98, 0.98),
     _Prices(1.08, 1.24, 1.10, 0.87, 0.95, 1.28, 0.00, 1.18, 0.86),
     _Prices(1.06, 0.19, 1.10, 1.04, 0.43, 1.16, 0.00, 1.04, 0.94),
     _Prices(1.03, 0.00, 0.99, 0.98, 0.00, 0.00, 0.98, 0.98, 0.98),
 )
-_PRICES = dict(zip(_FAMILIES, _EVERY_PRICE, strict=True))
+_PRICES: dict[Family, _Prices] = dict(zip(get_args(Family)[:-1], _EVERY_PRICE, strict=True))
 
 _FAMILIES_PRICED_AT_START: tuple[Family, ...] = ("claude", "claude-3")
 """Families to which a word begins alike whether a space stands before it or not."""
 
 # Words with the mark or blank before them, groups of digits, marks with the line end behind them, blanks. A run is cut
 # at 24 characters, so that none takes long; where nothing shorter could match, nothing shorter is tried.
-_ASCII_PIECE_PATTERN = re.compile(
-    r"[^\r\nA-Za-z0-9]?+(?:[a-z]{1,24}+|[A-Z]{1,24}+[a-z]{0,24}+)|[0-9]{1,3}+| ?+[^\sA-Za-z0-9]{1,24}+[\r\n/]{0,8}+"
-    r"|\s{0,24}[\r\n]{1,24}+|\s{1,48}(?=\s)|\s"
-)
-_WIDE_PIECE_PATTERN = re.compile(
+_PIECE_PATTERN = re.compile(
     r"[^\r\nA-Za-z0-9\x80-\U0010ffff]?+(?:[a-z\x80-\U0010ffff]{1,24}+|[A-Z]{1,24}+[a-z\x80-\U0010ffff]{0,24}+)"
     r"|[0-9]{1,3}+| ?+[^ \t-\r\x1c-\x1fA-Za-z0-9\x80-\U0010ffff]{1,24}+[\r\n/]{0,8}+"
     r"|[ \t-\r\x1c-\x1f]{0,24}[\r\n]{1,24}+|[ \t-\r\x1c-\x1f]{1,48}(?=[ \t-\r\x1c-\x1f])|[ \t-\r\x1c-\x1f]"
@@ -114,7 +109,7 @@ def get_estimator(family: Family) -> Callable[[str], int]:
 
     def estimate_any(text: str) -> int:
         if "  " in text:
-            return ceil(sum(map(pieces.__getitem__, _split_text(text))))
+            return ceil(sum(map(pieces.__getitem__, _PIECE_PATTERN.findall(text))))
         return ceil(sum(map(words.__getitem__, text.split(" "))))
 
     estimate_short = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(estimate_any)
@@ -127,10 +122,6 @@ def get_estimator(family: Family) -> Callable[[str], int]:
     return estimate_cached
 
 
-def _split_text(text: str) -> list[str]:
-    return (_ASCII_PIECE_PATTERN if text.isascii() else _WIDE_PIECE_PATTERN).findall(text)
-
-
 @cache
 def _build_cost_caches(family: Family) -> tuple[_CostCache, _CostCache]:
     """Return the remembered costs of one family: of pieces, and of what stands behind a space up to the next.
@@ -138,12 +129,12 @@ def _build_cost_caches(family: Family) -> tuple[_CostCache, _CostCache]:
     No piece goes on behind a single space, so a text can be cut there first, which is many times as quick.
     """
     if family == "unknown":
-        every = [_build_cost_caches(known)[0] for known in _FAMILIES]
+        every = [_build_cost_caches(known)[0] for known in _PRICES]
         pieces = _CostCache(lambda piece: max(costs[piece] for costs in every))
     else:
         known, prices = _KnownPieces(family), _PRICES[family]
         pieces = _CostCache(lambda piece: _compute_cost(piece, prices, known))
-    return pieces, _CostCache(lambda word: sum(map(pieces.__getitem__, _split_text(" " + word))))
+    return pieces, _CostCache(lambda word: sum(map(pieces.__getitem__, _PIECE_PATTERN.findall(f" {word}"))))
 
 
 class _KnownPieces:

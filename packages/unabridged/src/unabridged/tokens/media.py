@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from math import ceil, sqrt
+from struct import unpack
 from typing import NamedTuple
 
 from unabridged.formats.base import Family
@@ -59,11 +60,16 @@ def count_media_tokens(media: Media, model: str, family: Family) -> int:
 def read_image_size(source: str) -> PixelSize | None:
     """Return width and height of a PNG, JPEG, GIF or WebP, from the head of its base64; None for anything else."""
     data = _decode_head(source, _IMAGE_HEADER_BYTES)
-    for read in (_read_png_size, _read_gif_size, _read_webp_size, _read_jpeg_size):
-        size = read(data)
-        if size is not None and min(size) > 0:
-            return size
-    return None
+    size: PixelSize | None = None
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
+        size = unpack(">II", data[16:24])
+    elif data.startswith((b"GIF87a", b"GIF89a")) and len(data) >= 10:
+        size = unpack("<HH", data[6:10])
+    elif data.startswith(b"RIFF") and data[8:12] == b"WEBP" and len(data) >= 30:
+        size = _read_webp_size(data)
+    elif data.startswith(b"\xff\xd8"):
+        size = _read_jpeg_size(data)
+    return size if size is not None and min(size) > 0 else None
 
 
 # -- images --------------------------------------------------------------------------------------------------------
@@ -84,26 +90,23 @@ def _count_image_tokens(media: Media, model: str, family: Family) -> int:
 
 
 def _find_openai_rule(media: Media, model: str) -> PatchRule | _TileRule:
-    known = next((rule for pattern, rule in _OPENAI_RULES if pattern.search(model)), None)
     # GPT-5.4 and later see an image as it is unless told otherwise.
-    most = {"low": 256, "high": 2_500}.get(media.detail, 10_000)
-    return known or PatchRule(32, most, each=1.2, longest=6_000)
+    newest = PatchRule(32, {"low": 256, "high": 2_500}.get(media.detail, 10_000), each=1.2, longest=6_000)
+    return next((rule for pattern, rule in _OPENAI_RULES.items() if re.search(pattern, model)), newest)
 
 
-_OPENAI_RULES: tuple[tuple[re.Pattern[str], PatchRule | _TileRule], ...] = tuple(
-    (re.compile(pattern), rule)
-    for pattern, rule in (
-        (r"gpt-4o-mini", _TileRule(2_833, 5_667)),
-        (r"gpt-(4\.1|5(\.\d+)?)-mini", PatchRule(32, 1_536, each=1.62)),
-        (r"gpt-(4\.1|5(\.\d+)?)-nano", PatchRule(32, 1_536, each=2.46)),
-        (r"o4-mini", PatchRule(32, 1_536, each=1.72)),
-        (r"gpt-4|chatgpt", _TileRule(85, 170)),
-        (r"\bo[13]\b", _TileRule(75, 150)),
-        (r"computer-use", _TileRule(65, 129)),
-        (r"gpt-5(\.1)?(?![.\d])", _TileRule(70, 140)),
-        (r"gpt-5\.[23](?!\d)", PatchRule(32, 1_536, each=1.2)),
-    )
-)
+_OPENAI_RULES: dict[str, PatchRule | _TileRule] = {
+    r"gpt-4o-mini": _TileRule(2_833, 5_667),
+    r"gpt-(4\.1|5(\.\d+)?)-mini": PatchRule(32, 1_536, each=1.62),
+    r"gpt-(4\.1|5(\.\d+)?)-nano": PatchRule(32, 1_536, each=2.46),
+    r"o4-mini": PatchRule(32, 1_536, each=1.72),
+    r"gpt-4|chatgpt": _TileRule(85, 170),
+    r"\bo[13]\b": _TileRule(75, 150),
+    r"computer-use": _TileRule(65, 129),
+    r"gpt-5(\.1)?(?![.\d])": _TileRule(70, 140),
+    r"gpt-5\.[23](?!\d)": PatchRule(32, 1_536, each=1.2),
+}
+"""Patterns of names, and how their models see images; the first that fits counts."""
 
 
 def _count_patch_tokens(size: PixelSize | None, rule: PatchRule) -> int:
@@ -192,36 +195,24 @@ def _decode_head(source: str, size: int) -> bytes:
         return b""
 
 
-def _read_png_size(data: bytes) -> PixelSize | None:
-    is_png = data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24
-    return (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])) if is_png else None
-
-
-def _read_gif_size(data: bytes) -> PixelSize | None:
-    is_gif = data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10
-    return (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")) if is_gif else None
-
-
-def _read_webp_size(data: bytes) -> PixelSize | None:
-    if data[:4] != b"RIFF" or data[8:12] != b"WEBP" or len(data) < 30:
-        return None
+def _read_webp_size(data: bytes) -> PixelSize:
     if data[12:16] == b"VP8X":
         return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
     if data[12:16] == b"VP8L":
         bits = int.from_bytes(data[21:25], "little")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
+    width, height = unpack("<HH", data[26:30])
+    return width & 0x3FFF, height & 0x3FFF
 
 
 def _read_jpeg_size(data: bytes) -> PixelSize | None:
     """Return the size in a JPEG's frame header; None where there is none."""
-    if data[:2] != b"\xff\xd8":
-        return None
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            return int.from_bytes(data[at + 7 : at + 9]), int.from_bytes(data[at + 5 : at + 7])
+            height, width = unpack(">HH", data[at + 5 : at + 9])
+            return width, height
         alone = marker == 0xFF or 0xD0 <= marker <= 0xD7 or marker == 0x01
         at += 1 if marker == 0xFF else 2 if alone else 2 + int.from_bytes(data[at + 2 : at + 4])
     return None

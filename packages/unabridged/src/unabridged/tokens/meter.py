@@ -125,13 +125,10 @@ def _load_exact_tokenizer(model: str | None, family: Family) -> Callable[[str], 
         raise NotInstalled("exact=True", "unabridged[exact]", error) from error
 
     def count(text: str) -> int:
-        if not text:
-            return 0
         try:
             return int(batch_count([text], vocabulary, threads=1)[0])
         except UnicodeEncodeError:  # half a surrogate pair: the provider sees a replacement character
-            whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            return int(batch_count([whole], vocabulary, threads=1)[0])
+            return count(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
     return count
 
