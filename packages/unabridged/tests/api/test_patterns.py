@@ -155,12 +155,10 @@ def of_tables() -> Iterator[Found]:
         if (pattern := excerpts._compile_query(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
     yield Found("texts._sentence_end", text_tools._sentence_end_pattern(), "search")
-    yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._load_exit_code_patterns())
 
 
 BUILDERS = {
     "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
-    "unabridged.authorship.frames._load_exit_code_patterns": "below, by its own name",
     "unabridged.archive.secrets._make_secret_form": "stands in `_SECRET_FORMS`",
     "unabridged.archive.words._name_pattern": "below, by its own name",
     "unabridged.archive.words._word_pattern": "below, by its own name",
