@@ -21,7 +21,7 @@ from unabridged.languages import get_language_name
 from unabridged.summary import verify
 from unabridged.summary.brief import Brief, Summariser
 from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
-from unabridged.summary.citations import PeopleWords, check_prose
+from unabridged.summary.citations import check_prose
 from unabridged.summary.prompt import Prompt, load_prompt_parts
 from unabridged.summary.rules import split_off_rules
 from unabridged.summary.verify import ExpectedReply, Problem
@@ -204,7 +204,7 @@ class _AskRun:
 
     def accept_draft(self, draft: str) -> None:
         """Check the draft and keep what may stand in a summary; raise `Rejected` when nothing is left."""
-        checked = check_prose(draft, self.brief, PeopleWords.from_brief(self.brief))
+        checked = check_prose(draft, self.brief)
         if not checked.text:
             raise self._build_final_rejection([Problem("unfaithful", "nothing in the reply may stand in a summary")])
         self.summary.text, self.summary.mended = checked.text, checked.left_out
