@@ -20,8 +20,7 @@ class SectionLayout(NamedTuple):
     """One section of the summary turn."""
 
     name: str
-    heading: str = ""
-    """The label of its heading in the language files."""
+    """Its name, and the label of its heading in the language files."""
     write: Callable[[Sections, int], str] | None = None
     """The method that writes it within so many tokens; None where it comes as a whole."""
     share: float = 0.0
@@ -32,13 +31,13 @@ class SectionLayout(NamedTuple):
 
 LAYOUT = (
     SectionLayout("prose"),
-    SectionLayout("rules", "rules", Sections.rules, beside=0.3),
-    SectionLayout("people", "people", Sections.people, beside=1.0),
-    SectionLayout("done", "done", Sections.write_story, 1.0),
-    SectionLayout("todo", "todo", Sections.todo, 0.15, 0.3),
-    SectionLayout("checks", "checks", Sections.write_checks, 0.08),
-    SectionLayout("files", "files", Sections.files, 0.1, 0.15),
-    SectionLayout("names", "names", Sections.names, 0.1, 0.05),
+    SectionLayout("rules", Sections.rules, beside=0.3),
+    SectionLayout("people", Sections.people, beside=1.0),
+    SectionLayout("done", Sections.write_story, 1.0),
+    SectionLayout("todo", Sections.todo, 0.15, 0.3),
+    SectionLayout("checks", Sections.write_checks, 0.08),
+    SectionLayout("files", Sections.files, 0.1, 0.15),
+    SectionLayout("names", Sections.names, 0.1, 0.05),
     SectionLayout("host_state"),
     SectionLayout("newest"),
 )
@@ -99,7 +98,7 @@ def render_within_budget(
     rendered = _drop_sections_to_fit(rendered, most, count)
     if "people" in rendered.sections or "done" in rendered.sections:
         return rendered
-    sections.drop_all_people()
+    sections.quote_people(0)
     return rendered._replace(left_out=sections.left_out(), quoted=sections.quoted)
 
 
@@ -126,7 +125,7 @@ def _render_sections(sections: Sections, budget: int, count: Count, without: Col
         row = rows[name]
         if name in without or row.write is None or not shares[name]:
             continue
-        heading = f"## {sections.heading(row.heading)}\n"
+        heading = f"## {sections.heading(name)}\n"
         room = min(int(budget * shares[name]), left - (saved if name == "done" else 0)) - count(heading) - 1
         if text := row.write(sections, max(room, 0)):  # without any room, what is left out is counted
             texts[name] = heading + text
