@@ -23,12 +23,12 @@ from unabridged import languages, text_tools
 from unabridged.archive import words
 from unabridged.authorship import (
     assign_origins,
-    ends_in_action,
     find_exit_code,
     find_other_summary,
     find_rejection,
     frames,
 )
+from unabridged.authorship.origin import ends_in_action
 from unabridged.errors import NotInstalled
 from unabridged.languages import language_files
 from unabridged.messages import View

@@ -12,9 +12,9 @@ from rows import rows
 from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import assign_origins, ends_in_action
+from unabridged.authorship import assign_origins
 from unabridged.authorship.frames import FRAME_TABLE
-from unabridged.authorship.origin import ends_in_fence
+from unabridged.authorship.origin import ends_in_action, ends_in_fence
 from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import detect_message_format
 from unabridged.messages import Origin
