@@ -210,7 +210,7 @@ def _parse_action_line(line: str, given: str | None) -> tuple[str, str]:
     name, _, rest = line.partition(" ")
     if not rest:
         return line, ""
-    named = not shell.is_program(name) and _find_tool_deed(name, {}) not in {"call", "run"}
+    named = name not in shell.PROGRAM_DEEDS and _find_tool_deed(name, {}) not in {"call", "run"}
     return (name, rest.strip()) if named else ("shell", line)
 
 
