@@ -95,7 +95,10 @@ def render_within_budget(
         if over <= 0:
             return rendered
         people = max(0, people - over - _SLACK_TOKENS)  # marks around quotations take more than was set aside
-    rendered = _drop_sections_to_fit(rendered, most, count)
+    for name in DROP_ORDER:
+        if count(rendered.text()) > most:
+            left = {key: text for key, text in rendered.sections.items() if key != name}
+            rendered = rendered._replace(sections=left)
     if "people" in rendered.sections or "done" in rendered.sections:
         return rendered
     sections.quote_people(0)
@@ -133,12 +136,3 @@ def _render_sections(sections: Sections, budget: int, count: Count, without: Col
             quoted = count(sections.people()) if name in {"people", "done"} else 0
             left -= max(count(texts[name]) + 1 - quoted, 0)
     return RenderedLedger(texts, sections.left_out(), sections.quoted)
-
-
-def _drop_sections_to_fit(rendered: RenderedLedger, budget: int, count: Count) -> RenderedLedger:
-    """Return it within the budget; sections are dropped as long as the whole is too long."""
-    texts = dict(rendered.sections)
-    while texts and count(rendered.text()) > budget:
-        texts.pop(next(name for name in DROP_ORDER if name in texts))
-        rendered = rendered._replace(sections=texts)
-    return rendered
