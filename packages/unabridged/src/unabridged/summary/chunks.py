@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from unabridged.asking.ask import AskFailed
 from unabridged.authorship import find_block_author
-from unabridged.languages import detect_certain_language
+from unabridged.languages.detection import detect_certain_language
 from unabridged.messages import Media, View
 from unabridged.summary.brief import DEFAULT_RESERVE_TOKENS, SPARE_DIVISOR, Brief, LivePrompt, Summariser
 from unabridged.summary.prompt import KEY_FIELD, Wording, remove_unsendable

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import detect_certain_language, fold_case, get_language_name, measure_phrase_match
+from unabridged.languages import fold_case, get_language_name, measure_phrase_match
+from unabridged.languages.detection import detect_certain_language
 from unabridged.text_tools import Count
 
 SHINGLE_WORDS = 12
