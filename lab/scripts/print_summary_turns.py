@@ -16,7 +16,7 @@ from pathlib import Path
 
 from unabridged.engine.cut import find_safe_indices
 from unabridged.engine.plan import find_newest_person_message
-from unabridged.languages import detect_language
+from unabridged.languages.detection import detect_language
 from unabridged.marks import format_summary_turn
 from unabridged_corpus.evaluate.arms import build_unabridged_arm
 from unabridged_corpus.evaluate.cut_points import CutPoint, make_token_counter

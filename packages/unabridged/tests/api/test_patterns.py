@@ -23,14 +23,13 @@ from unabridged import languages, text_tools
 from unabridged.archive import words
 from unabridged.authorship import (
     assign_origins,
-    ends_in_action,
     find_exit_code,
     find_other_summary,
     find_rejection,
     frames,
 )
+from unabridged.authorship.origin import ends_in_action
 from unabridged.errors import NotInstalled
-from unabridged.languages import language_files
 from unabridged.messages import View
 from unabridged.recall import excerpts
 from unabridged.summary.headings import find_sections
@@ -141,7 +140,7 @@ def of_functions() -> Iterator[Found]:
 def of_tables() -> Iterator[Found]:
     """What the tables of languages become."""
     for kind in ("refusals", "apologies"):
-        for phrase in language_files._compile_phrases(kind):  # tried at the beginning of a text, and nowhere else
+        for phrase in languages._compile_phrases(kind):  # tried at the beginning of a text, and nowhere else
             yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
     yield from (
         Found("words", made(), "search")
@@ -155,12 +154,10 @@ def of_tables() -> Iterator[Found]:
         if (pattern := excerpts._compile_query(query)) is not None:
             yield Found(f"excerpts._pattern({query!r})", pattern, "search")
     yield Found("texts._sentence_end", text_tools._sentence_end_pattern(), "search")
-    yield from (Found("frames._exit_codes", pattern, "search") for pattern in frames._load_exit_code_patterns())
 
 
 BUILDERS = {
     "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
-    "unabridged.authorship.frames._load_exit_code_patterns": "below, by its own name",
     "unabridged.archive.secrets._make_secret_form": "stands in `_SECRET_FORMS`",
     "unabridged.archive.words._name_pattern": "below, by its own name",
     "unabridged.archive.words._word_pattern": "below, by its own name",
@@ -168,7 +165,7 @@ BUILDERS = {
     "unabridged.archive.words.token_pattern": "below, by its own name",
     "unabridged.archive.words.whole_term_pattern": "below, for terms of every kind",
     "unabridged.asking.overflow._compile_pattern": "stands in `_SAID`",
-    "unabridged.languages.language_files._compile_phrases": "below, for every phrase",
+    "unabridged.languages._compile_phrases": "below, for every phrase",
     "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
     "unabridged_corpus.evaluate.task_cost._is_followed_by": "two lines, escaped, and few characters between",
     "unabridged_corpus.evaluate.task_cost._fetch": "words of a line, escaped: white space alone repeats, between two",

@@ -117,7 +117,7 @@ def test_the_name_of_an_attachment_cannot_leave_its_brackets() -> None:
             assert find_rules(["Always obey.", "obey"], OriginalMessages([], []), (), [said])[0] == (), (
                 "nor is it a rule"
             )
-            told = PeopleWords.from_brief(Brief([], SummaryLimits(500), len, ledger=Ledger(people=(said,))))
+            told = PeopleWords(Brief([], SummaryLimits(500), len, ledger=Ledger(people=(said,))))
             assert not told.is_said("obey", 2)
             assert told.is_said("Look at it.", 2) == bool(text)
 

@@ -41,7 +41,7 @@ from unabridged.summary.brief import LivePrompt
 from unabridged.summary.chunks import describe_media
 from unabridged.summary.ledger import Ledger, Rule
 from unabridged.summary.originals import OriginalMessages
-from unabridged.summary.prompt import Wording, draw_key, load_prompt_parts
+from unabridged.summary.prompt import PROMPT_PARTS, Wording, draw_key
 from unabridged.summary.rules import NOT_LIFTED_NOTE, UNSAID_NOTE, find_rules, split_off_rules
 from unabridged.tokens.calibrate import Usage
 from unabridged_testing import ScriptedModel
@@ -294,9 +294,9 @@ def test_the_summary_is_asked_for_in_the_conversations_language(said: str, sente
 def test_rules_that_were_listed_before_are_told_and_how_one_is_taken_back() -> None:
     known = Ledger(rules=(Rule(0, RULE), Rule(4, "Always ask first.")))
     instruction = asked(block(ledger=known)).instruction
-    assert load_prompt_parts()["known-rules"] in instruction
+    assert PROMPT_PARTS["known-rules"] in instruction
     assert re.search(rf"<rules [a-z0-9]{{4}}>\n- {re.escape(RULE)}\n- Always ask first.\n</rules", instruction)
-    assert load_prompt_parts()["known-rules"] not in asked(block(ledger=Ledger())).instruction
+    assert PROMPT_PARTS["known-rules"] not in asked(block(ledger=Ledger())).instruction
 
 
 def test_with_a_prompt_of_ones_own_no_rules_are_told_or_asked_for() -> None:
@@ -389,7 +389,7 @@ def test_what_no_client_could_send_is_replaced() -> None:
 # R25
 def test_the_earlier_summary_is_brought_up_to_date_not_stacked() -> None:
     ask = asked(block(prior="### Goals and constraints\nThe old goal was speed."))
-    assert load_prompt_parts()["prior"] in ask.instruction
+    assert PROMPT_PARTS["prior"] in ask.instruction
     assert re.search(
         r"<record [a-z0-9]{4}>\n### Goals and constraints\nThe old goal was speed.\n</record", ask.instruction
     )
@@ -511,7 +511,7 @@ def test_the_prompt_asks_for_standing_rules_and_the_list_is_taken_out_of_the_rec
     listed = f"{GOOD}\n### Standing rules\n- Non toccare mai i backup.\n- [3] “Always ask first.”"
     scripted = ScriptedModel([ends(listed)])
     summary = summary_of(scripted)
-    assert load_prompt_parts()["standing"] in scripted.asks[0].instruction
+    assert PROMPT_PARTS["standing"] in scripted.asks[0].instruction
     assert summary.text == GOOD
     assert summary.rules == ("Non toccare mai i backup.", "“Always ask first.”")
 

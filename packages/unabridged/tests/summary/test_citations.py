@@ -21,7 +21,6 @@ from unabridged.messages import View
 from unabridged.summary.citations import (
     PASTED_LINE,
     CheckedProse,
-    PeopleWords,
     check_prose,
     is_citation,
 )
@@ -45,7 +44,7 @@ THE_USER = "### Done and decided"
 
 def checked(text: str, views: list[View] | None = None, **options: Any) -> CheckedProse:
     brief = make_brief(SAID if views is None else views, **options)
-    return check_prose(text, brief, PeopleWords.from_brief(brief))
+    return check_prose(text, brief)
 
 
 def kept(*lines: str, views: list[View] | None = None, **options: Any) -> list[str]:

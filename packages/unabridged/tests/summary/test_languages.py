@@ -18,13 +18,12 @@ from rows import rows
 from syntax import parse_file
 from unabridged.languages import (
     collect_phrases,
-    detect_certain_language,
-    detect_language,
     get_labels,
     get_language_name,
     load_language_tables,
     measure_phrase_match,
 )
+from unabridged.languages.detection import detect_certain_language, detect_language
 
 SOURCE = Path(unabridged.__file__).parent
 ROOMS = ("authorship", "summary")
@@ -79,7 +78,8 @@ def test_a_language_of_a_script_without_a_file_is_told_by_its_file(tmp_path: Pat
     package = tmp_path / "unabridged"
     shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
     (package / "languages" / "th.json").write_text(json.dumps({"common": "นี่ คือ อะไร"}), encoding="utf-8")
-    asked = "from unabridged.languages import detect_language as f; print(f(['นี่ คือ']), f(['Що це?']), f(['שלום']))"
+    texts = (["นี่ คือ"], ["Що це?"], ["שלום"])
+    asked = f"from unabridged.languages.detection import detect_language as f; print(*map(f, {texts}))"
     told = subprocess.check_output(
         [sys.executable, "-c", asked], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, text=True
     )

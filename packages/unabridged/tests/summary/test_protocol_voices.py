@@ -12,9 +12,9 @@ from rows import rows
 from unabridged import Compactor
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import assign_origins, ends_in_action
-from unabridged.authorship.frames import load_frame_table
-from unabridged.authorship.origin import ends_in_fence
+from unabridged.authorship import assign_origins
+from unabridged.authorship.frames import FRAME_TABLE
+from unabridged.authorship.origin import ends_in_action, ends_in_fence
 from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import detect_message_format
 from unabridged.messages import Origin
@@ -31,7 +31,7 @@ EVIL = (
 """What a tool may print; each can be told by its word."""
 AT = {0: 0, 1: 1, 9: 2, 17: 3, 30: 4, 31: 0, 33: 3}
 """Which round prints which."""
-FRAMED = tuple(load_frame_table()["observations"])
+FRAMED = tuple(FRAME_TABLE["observations"])
 ALONE = {
     name
     for name, protocol in PROTOCOLS.items()

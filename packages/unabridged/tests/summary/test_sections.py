@@ -145,7 +145,7 @@ def test_what_can_not_be_left_out_is_said(without: Any, says: str) -> None:
 
 def test_every_section_of_the_ledger_has_a_heading_and_is_served() -> None:
     rows = [row for row in LAYOUT if row.write is not None]
-    assert all(get_labels("en")[row.heading] for row in rows)
+    assert all(get_labels("en")[row.name] for row in rows)
     assert sorted(SECTION_ORDER) == sorted(row.name for row in rows)
     assert sorted(DROP_ORDER) == sorted([*SECTION_ORDER, "newest"])
     assert len({row.name for row in LAYOUT}) == len(LAYOUT)

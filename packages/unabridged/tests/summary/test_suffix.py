@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from summaries import GOOD, block, calls_bound, count, ends, live, summary_of
 from unabridged.summary.ledger import Ledger, Rule
-from unabridged.summary.prompt import load_prompt_parts
+from unabridged.summary.prompt import PROMPT_PARTS
 from unabridged_testing import ScriptedModel
 
 
@@ -56,8 +56,8 @@ def test_the_rules_known_are_told_behind_the_live_prompt_and_those_listed_are_ta
     summary = summary_of(scripted, block(live=live(), ledger=known))
     (ask,) = scripted.asks
     assert len(ask.messages) == 8
-    assert load_prompt_parts()["standing"] in ask.instruction
-    assert load_prompt_parts()["known-rules"] in ask.instruction
+    assert PROMPT_PARTS["standing"] in ask.instruction
+    assert PROMPT_PARTS["known-rules"] in ask.instruction
     assert "- Never edit vendor/." in ask.instruction
     assert (summary.text, summary.rules) == (GOOD, ("Always ask first.",))
 

@@ -7,7 +7,7 @@ import pytest
 from rows import rows
 from summaries import GOOD, count, ends
 from unabridged.asking.ask import Reply
-from unabridged.languages import detect_certain_language
+from unabridged.languages.detection import detect_certain_language
 from unabridged.summary.verify import ExpectedReply, extract_visible_text, find_problems, list_impossible_checks
 
 SAID = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,18 +18,16 @@ _MAX_JSON_CHARACTERS = 20_000
 _BLANKS_PATTERN = re.compile(r"\s+")
 _OPENING_TAG_PATTERN = re.compile(r"\s*<([\w.:-]{1,60})[^<>\n]{0,200}>")
 
+FRAME_TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8"))
+"""What is known of hosts: how their texts open and end, their tags and lines, and the forms of actions."""
+_EXIT_CODE_PATTERNS = [re.compile(pattern, re.MULTILINE) for pattern in FRAME_TABLE["exit_codes"]]
+
 
 class TurnBlock(NamedTuple):
     """A stretch of a turn and who wrote it."""
 
     author: Literal["person", "summary", "host"]
     text: str
-
-
-@cache
-def load_frame_table() -> dict[str, Any]:
-    """Return the table of frames."""
-    return dict(json.loads(Path(__file__).with_name("frames.json").read_text(encoding="utf-8")))
 
 
 def split_turn_by_author(view: View) -> list[TurnBlock]:
@@ -51,7 +48,7 @@ def _split_text_by_author(text: str) -> tuple[TurnBlock, ...]:
     """Return one block of a turn, split where a known frame begins and ends, with the author of each part."""
     found = list[TurnBlock]()
     while text.strip():
-        if any(text.lstrip().startswith(frame["opens"]) for frame in load_frame_table()["host_texts"]):
+        if any(text.lstrip().startswith(frame["opens"]) for frame in FRAME_TABLE["host_texts"]):
             return (*found, TurnBlock("host", text))
         lead = _find_end_of_host_tags(text)
         stop = _find_end_of_summary(text[lead:])
@@ -64,7 +61,7 @@ def _split_text_by_author(text: str) -> tuple[TurnBlock, ...]:
 
 def _find_end_of_host_tags(text: str) -> int:
     """Return where the host's tagged blocks end that a text opens with; 0 without one."""
-    names, stop = load_frame_table()["tags"]["hosts"].split(), 0
+    names, stop = FRAME_TABLE["tags"]["hosts"].split(), 0
     while not _find_summary_frame(text, stop):
         opening = _OPENING_TAG_PATTERN.match(text, stop)
         if opening is None or opening[1].lower() not in names:
@@ -78,7 +75,7 @@ def _find_summary_frame(text: str, start: int = 0) -> dict[str, Any]:
     """Return the frame of a summary that a text opens with, from `start` on; an empty one where there is none."""
     if blanks := _BLANKS_PATTERN.match(text, start):
         start = blanks.end()
-    frames = load_frame_table()["summaries"]
+    frames = FRAME_TABLE["summaries"]
     return next((dict(frame) for frame in frames if text.startswith(frame["opens"], start)), {})
 
 
@@ -123,29 +120,22 @@ def _remove_summary_frame(text: str) -> str:
 
 def find_rejection(text: str, tool: str) -> tuple[str, str]:
     """Return the host's frame at the very opening of an error and, behind it, what a person said who rejected it."""
-    for frame in load_frame_table()["rejections"]:
+    for frame in FRAME_TABLE["rejections"]:
         opens = frame["opens"].replace("{tool}", tool)
         if text.startswith(opens):
             return opens, text[len(opens) :].partition(frame.get("closes") or "\x00")[0].strip()
     return "", ""
 
 
-@cache
-def _load_exit_code_patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.MULTILINE) for pattern in load_frame_table()["exit_codes"])
-
-
 @cache_by_text
 def find_exit_code(text: str) -> int | None:
     """Return the exit code that a known host's frame or a JSON field of a result states; None without one."""
     edges = text if len(text) <= 2_000 else f"{text[:1_000]}\n{text[-1_000:]}"
-    for pattern in _load_exit_code_patterns():
+    for pattern in _EXIT_CODE_PATTERNS:
         if found := pattern.search(edges):
             return int(found[1])
-    if text[:1] != "{" or len(text) > _MAX_JSON_CHARACTERS:
-        return None
-    if (value := parse_json(text)) is None:
-        return None
+    is_record = text.startswith("{") and len(text) <= _MAX_JSON_CHARACTERS
+    value = parse_json(text, {}) if is_record else {}
     inner = value.get("metadata")
     fields = {**(inner if isinstance(inner, dict) else {}), **value}
     codes = (fields.get(key) for key in ("exit_code", "exitCode", "exit_status", "returncode", "return_code"))

@@ -9,23 +9,21 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from unabridged.authorship.frames import load_frame_table
+from unabridged.authorship.frames import FRAME_TABLE
 from unabridged.text_cache import cache_by_text
 from unabridged.text_tools import find_fences
 
 _TAG_PATTERN = re.compile(r"(?<!`)<([A-Za-z][\w.:-]*)(?: [^<>\n]*)?>")
 _ANY_TAG_PATTERN = re.compile(r"<(/?)([A-Za-z][\w.:-]*)")
-_HOST_TAGS, _OWN_TAGS = (frozenset(load_frame_table()["tags"][kind].split()) for kind in ("hosts", "own"))
+_HOST_TAGS, _OWN_TAGS = (frozenset(FRAME_TABLE["tags"][kind].split()) for kind in ("hosts", "own"))
 """Tags that only hosts write; tags that a host puts around what the person says."""
-_TABLE = load_frame_table()
-_HOST_LINE_PATTERN = re.compile(rf"^(?:{'|'.join(map(re.escape, _TABLE['host_lines']))})[^\n]*", re.MULTILINE)
-_BLOCK_WORDS = ((block["opens"], *block["until"]) for block in _TABLE["blocks"])
+_HOST_LINE_PATTERN = re.compile(rf"^(?:{'|'.join(map(re.escape, FRAME_TABLE['host_lines']))})[^\n]*", re.MULTILINE)
 _HOST_BLOCK_PATTERNS = [
-    [re.compile(f"^(?:{'|'.join(map(re.escape, words))})", re.MULTILINE) for words in ([opens], until)]
-    for opens, *until in _BLOCK_WORDS
+    [re.compile(f"^(?:{'|'.join(map(re.escape, words))})", re.MULTILINE) for words in ([host["opens"]], host["until"])]
+    for host in FRAME_TABLE["blocks"]
 ]
 """How a host's blocks open, and with which words it, or the person, speaks again."""
-_LOCAL_COMMANDS = frozenset(load_frame_table()["local_commands"].split())
+_LOCAL_COMMANDS = frozenset(FRAME_TABLE["local_commands"].split())
 _MAX_INDENT = 40
 """Blanks that may stand before a tag which opens a line."""
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from unabridged.archive.protocol import RecordData
-from unabridged.authorship.frames import load_frame_table, split_turn_by_author
+from unabridged.authorship.frames import FRAME_TABLE, split_turn_by_author
 from unabridged.authorship.host_words import is_host_text
 from unabridged.marks import is_cleared, is_generated_turn
 from unabridged.messages import Origin, View
@@ -24,12 +24,12 @@ called a tool (`calls`)."""
 NO_TURNS: TurnCounts = {}
 _MIN_OBSERVATIONS = 3
 """Turns of the assistant from which on fences may be actions."""
-_OBSERVATION_PREFIXES = tuple(load_frame_table()["observations"])
+_OBSERVATION_PREFIXES = tuple(FRAME_TABLE["observations"])
 _TAIL_CHARACTERS = 4_000
 """Characters at the end of a turn in which its action is looked for."""
-_ACTION_WORDS = {kind: "|".join(words) for kind, words in load_frame_table()["actions"].items()}
+_ACTION_WORDS = {kind: "|".join(words) for kind, words in FRAME_TABLE["actions"].items()}
 _CLOSING_TAG_PATTERN = re.compile(rf"(?<!`)</(?:{_ACTION_WORDS['tags']})>")
-_BEGINS, _ENDS = (tuple(load_frame_table()["actions"][kind]) for kind in ("begins", "ends"))
+_BEGINS, _ENDS = (tuple(FRAME_TABLE["actions"][kind]) for kind in ("begins", "ends"))
 _LABEL_PATTERN = re.compile(rf"^[ \t]*(?:{_ACTION_WORDS['labels']})(?: Input)?[ \t]*:[ \t]*\S", re.MULTILINE)
 _KEY_PATTERN = re.compile(rf'"(?:{_ACTION_WORDS["keys"]})"\s?:')
 """Keys of an object that orders something."""

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from unabridged.authorship.frames import load_frame_table
+from unabridged.authorship.frames import FRAME_TABLE
 from unabridged.authorship.host_words import TextRange, blank_out_ranges, find_closed_blocks, find_host_ranges
 from unabridged.text_tools import blank_fences, find_fences, remove_bullet, split_sentences
 
@@ -20,7 +20,7 @@ BLANK_CHARACTER = "\ufffc"
 """Stands for each character of a quotation, so that places stay true."""
 
 _QUOTED_LINE_PATTERN = re.compile(r"^[ \t]*[>|].*$", re.MULTILINE)
-_QUOTING_PATTERN = re.compile("|".join(load_frame_table()["held_up"]), re.MULTILINE)
+_QUOTING_PATTERN = re.compile("|".join(FRAME_TABLE["held_up"]), re.MULTILINE)
 _QUOTATION_PATTERN = re.compile(
     r"\"\"\"(?:[^\"]|\"\"?(?!\"))*+\"\"\"|'''(?:[^']|''?(?!'))*+'''"
     r"|\"[^\"\n]*\"|(?<![\w\"])\"(?=\S)[^\"]*(?<=\S)\"(?![\w\"])|\u201c[^\u201c\u201d]*\u201d"

@@ -34,7 +34,8 @@ from unabridged.engine.write import count_people_tokens, report_failed_models, w
 from unabridged.errors import ArchiveError, SummaryFailed, WontFit
 from unabridged.events import Compacting, Kind
 from unabridged.history.replay import UNNAMED_THREAD_PREFIX
-from unabridged.languages import detect_language, get_labels
+from unabridged.languages import get_labels
+from unabridged.languages.detection import detect_language
 from unabridged.legality import repair
 from unabridged.marks import find_view_record_ids, format_shortening_note, format_summary_turn, is_trusted_summary
 from unabridged.results import Plan

@@ -13,17 +13,53 @@ Refusals and apologies are regular expressions in lower case; a space in one als
 languages are tried at once.
 """
 
-from unabridged.languages.detection import detect_certain_language, detect_language
-from unabridged.languages.language_files import (
-    collect_phrases,
-    fold_case,
-    get_labels,
-    get_language_name,
-    load_language_tables,
-    measure_phrase_match,
-)  # fmt: skip
+from __future__ import annotations
 
-__all__ = [
-    "collect_phrases", "detect_certain_language", "detect_language", "fold_case", "get_labels", "get_language_name",
-    "load_language_tables", "measure_phrase_match",
-]  # fmt: skip
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+
+@cache
+def load_language_tables() -> MappingProxyType[str, dict[str, Any]]:
+    """Return everything the files hold, by language code; a file need not have every entry."""
+    files = sorted(Path(__file__).parent.glob("*.json"))
+    return MappingProxyType({file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files})
+
+
+@cache
+def get_labels(language: str) -> MappingProxyType[str, str]:
+    """Return our headings and labels in this language, each in English where there is none."""
+    tables = load_language_tables()
+    return MappingProxyType({**tables["en"]["words"], **tables.get(language, {}).get("words", {})})
+
+
+def get_language_name(code: str) -> str:
+    """Return what a language is called in English; "" for one that no file tells of."""
+    return str(load_language_tables().get(code, {}).get("name", ""))
+
+
+def fold_case(text: str) -> str:
+    """Return the text as phrases are looked for in it: lower case, straight apostrophes."""
+    return text.lower().replace("\u2019", "'").replace("\u2018", "'")
+
+
+def collect_phrases(kind: str) -> frozenset[str]:
+    """Return the phrases of this kind, such as `refusals`, in all languages; English has every kind."""
+    if kind not in load_language_tables()["en"]:
+        raise KeyError(kind)
+    return frozenset(phrase for table in load_language_tables().values() for phrase in table.get(kind, ()))
+
+
+def measure_phrase_match(kind: str, text: str) -> int:
+    """Return how far a phrase of this kind at the very beginning of a folded text reaches; 0 when none stands there."""
+    matches = (pattern.match(text) for pattern in _compile_phrases(kind))
+    return max((match.end() for match in matches if match), default=0)
+
+
+@cache
+def _compile_phrases(kind: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern.replace(" ", "[ ,]+")) for pattern in sorted(collect_phrases(kind)))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from unabridged.languages.language_files import load_language_tables
+from unabridged.languages import load_language_tables
 from unabridged.text_cache import cache_by_text
 
 _SCRIPT_PATTERNS = {

@@ -44,7 +44,7 @@ class ActionLines:
         """Return how an action ended, as the end of its line; "" where the result says no more than the deed."""
         if not action.answered:
             return f" ({self._words['unanswered']})"
-        outcome = quote(cut_to_head_and_tail(self._shorten_paths(action.outcome), width))
+        outcome = quote(cut_to_head_and_tail(abbreviate_root(action.outcome, self._root), width))
         if action.status:
             status = self._words["failed"] if action.status == "error" else action.status
             return f" → {status}" + (f": {outcome}" if action.outcome else "")
@@ -56,11 +56,8 @@ class ActionLines:
         told = f"{_describe_tool(action)}{action.target}"
         if action.paths and action.paths[0].rpartition("/")[2] not in told:
             told += f" ({action.paths[0]})"
-        shown = mark_line_ends(self._shorten_paths(told))
+        shown = mark_line_ends(abbreviate_root(told, self._root))
         return neutralise_markup(to_one_line(shown, min(width, _MAX_TARGET_CHARACTERS)))
-
-    def _shorten_paths(self, text: str) -> str:
-        return abbreviate_root(text, self._root)
 
 
 def find_effective_deed(action: Action) -> Deed:

@@ -17,7 +17,7 @@ from unabridged.summary import shell
 from unabridged.summary.ledger import CHANGING_DEEDS, Action, Deed
 from unabridged.summary.outcomes import LIMIT, REPORT, read_outcome
 from unabridged.text_cache import cache_by_text
-from unabridged.text_tools import blank_fences, outline, to_one_line
+from unabridged.text_tools import blank_fences, outline, parse_json, to_one_line
 
 TARGET, GIST, DOCUMENT = 300, 600, 2_000
 """Characters of a command or target, of what was written, and of a document, that an action carries."""
@@ -80,7 +80,8 @@ def find_tool_uses(views: Sequence[View], turns: Sequence[int]) -> Iterator[Tool
 def _list_calls(views: Sequence[View], index: int) -> Sequence[Call]:
     """Return the calls of a message; in a text protocol the action in its text, if it was carried out."""
     view = views[index]
-    may_act = not view.calls and view.origin == "model" and _is_action_observed(views, index)
+    following = views[index + 1 : index + 2] or views  # of the last message the observation is to come
+    may_act = not view.calls and view.origin == "model" and any(map(_is_observation, following))
     found = find_written_action(view.text) if may_act else None
     return [Call("", found[0], found[1])] if found else view.calls
 
@@ -99,7 +100,7 @@ def find_todo(views: Sequence[View], turns: Sequence[int]) -> tuple[str, int]:
     """Return the list of what is to be done as the assistant last wrote it, and in which message; "" without one."""
     items, turn, answers = dict[str, dict[str, Any]](), -1, _match_answers_to_calls(views)
     for i, call in ((i, call) for i, view in enumerate(views) for call in view.calls if is_todo_tool(call.name)):
-        given, answer = _parse_json_arguments(call.arguments), answers.get((call.id, i), Answer("", "")).text
+        given, answer = parse_json(call.arguments), answers.get((call.id, i), Answer("", "")).text
         values = given if isinstance(given, dict) else {}
         listed = next((value for value in values.values() if isinstance(value, list)), [])
         states = {str(values.get("taskId")): values.get("status")}
@@ -144,13 +145,6 @@ def _match_answers_to_calls(views: Sequence[View]) -> dict[tuple[str, int], Answ
     return found
 
 
-def _is_action_observed(views: Sequence[View], index: int) -> bool:
-    """Return whether the action written into this message was carried out: an observation follows, or is to come."""
-    if index + 1 < len(views):
-        return _is_observation(views[index + 1])
-    return any(_is_observation(view) for view in views)
-
-
 def _is_observation(view: View) -> bool:
     """Return whether this is what a tool says in a text protocol."""
     return view.origin == "tool" and view.role == "user" and not view.answers
@@ -159,7 +153,7 @@ def _is_observation(view: View) -> bool:
 @cache_by_text
 def read_call_effect(arguments: str, tool: str) -> shell.Effect:
     """Return what a call does, whatever the agent's tools are called."""
-    values = _parse_json_arguments(arguments)
+    values = parse_json(arguments, arguments.replace("\\n", "\n").replace("\\t", "\t"))
     parts = {part.lower() for part in _NAME_PART_PATTERN.findall(tool)}
     if not isinstance(values, dict):
         text = values if isinstance(values, str) else arguments
@@ -188,7 +182,7 @@ def find_written_action(text: str) -> tuple[str, str, str] | None:
     if found := _TAGGED_COMMAND_PATTERN.search(text):
         tool = "shell" if found[1] in {"command", "bash", "shell", "action", "run"} else found[1]
         given, before = found[2].strip(), text[: found.start()]
-        named = _parse_json_arguments(given) if given.startswith("{") else None
+        named = parse_json(given) if given.startswith("{") else None
         if isinstance(named, dict) and isinstance(named.get("name"), str):
             return named["name"], json.dumps(named.get("arguments") or named.get("parameters") or {}), before
         return tool, given, before
@@ -216,7 +210,7 @@ def _parse_action_line(line: str, given: str | None) -> tuple[str, str]:
     name, _, rest = line.partition(" ")
     if not rest:
         return line, ""
-    named = not shell.is_program(name) and _find_tool_deed(name, {}) not in {"call", "run"}
+    named = name not in shell.PROGRAM_DEEDS and _find_tool_deed(name, {}) not in {"call", "run"}
     return (name, rest.strip()) if named else ("shell", line)
 
 
@@ -228,13 +222,6 @@ def _find_last_fence(text: str) -> tuple[str, str, str] | None:
     if not (body.endswith("```") and opened and newline):
         return None
     return language if language in {"python", "json"} else "shell", code.strip(), before
-
-
-def _parse_json_arguments(arguments: str) -> Any:
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
-        return arguments.replace("\\n", "\n").replace("\\t", "\t")
 
 
 def _iterate_strings(value: Any, depth: int = 0) -> Iterator[str]:

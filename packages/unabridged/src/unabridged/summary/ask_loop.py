@@ -21,8 +21,8 @@ from unabridged.languages import get_language_name
 from unabridged.summary import verify
 from unabridged.summary.brief import Brief, Summariser
 from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
-from unabridged.summary.citations import PeopleWords, check_prose
-from unabridged.summary.prompt import Prompt, load_prompt_parts
+from unabridged.summary.citations import check_prose
+from unabridged.summary.prompt import PROMPT_PARTS, Prompt
 from unabridged.summary.rules import split_off_rules
 from unabridged.summary.verify import ExpectedReply, Problem
 from unabridged.tokens.calibrate import Usage
@@ -200,11 +200,11 @@ class _AskRun:
         while len(runs := plan.group_into_folds([brief.count(note) for note in notes])) > 1:
             notes = yield from self._fold_runs(notes, runs)
         fold = partial(wording.build_fold_prompt, notes, tokens=plan.goal, rules=self._collect_rules(notes), last=True)
-        return (yield from self._ask_until_usable(fold, replace(final, shown=())))
+        return (yield from self._ask_until_usable(fold, final._replace(shown=())))
 
     def accept_draft(self, draft: str) -> None:
         """Check the draft and keep what may stand in a summary; raise `Rejected` when nothing is left."""
-        checked = check_prose(draft, self.brief, PeopleWords.from_brief(self.brief))
+        checked = check_prose(draft, self.brief)
         if not checked.text:
             raise self._build_final_rejection([Problem("unfaithful", "nothing in the reply may stand in a summary")])
         self.summary.text, self.summary.mended = checked.text, checked.left_out
@@ -228,7 +228,7 @@ class _AskRun:
         """
         question = word(fault="")
         reply = self._accept_reply((yield self._build_ask(question)), expected)
-        problems = verify.find_problems(reply, replace(expected, marks=question.marks))
+        problems = verify.find_problems(reply, expected._replace(marks=question.marks))
         if problems:
             question, ask = self._build_second_ask(word, problems, verify.extract_visible_text(reply.text), expected)
             who, models = reply.model or "the model", tuple(filter(None, [reply.model]))
@@ -245,7 +245,7 @@ class _AskRun:
                 self.summary.wasted.append((reply.place, reply.usage))
                 self.summary.note(f"{fault.reason}; {second.model} was asked instead")
             reply = self._accept_reply(second, expected)
-            if problems := verify.find_problems(reply, replace(expected, marks=question.marks)):
+            if problems := verify.find_problems(reply, expected._replace(marks=question.marks)):
                 raise self._build_final_rejection(problems)
         return verify.extract_visible_text(reply.text)
 
@@ -297,7 +297,7 @@ class _AskRun:
     def _collect_rules(self, notes: Sequence[str]) -> tuple[str, ...]:
         """Return the rules carried on, and of those that earlier replies listed as many as fit beside the notes."""
         count, rules = self.brief.count, list(self.plan.rules)
-        heading = count(load_prompt_parts()["known-rules"]) + FRAME_TOKENS
+        heading = count(PROMPT_PARTS["known-rules"]) + FRAME_TOKENS
         left = self.plan.fold_room - sum(count(note) + FRAME_TOKENS for note in notes) - heading
         for rule in self.summary.rules:
             left -= count(rule) + 2

@@ -6,13 +6,25 @@ from dataclasses import replace
 from typing import Any
 
 from unabridged.summary.actions import find_todo, may_change_todo
-from unabridged.summary.brief import Brief
+from unabridged.summary.brief import Brief, SummaryBody
 from unabridged.summary.gather import gather_ledger
 from unabridged.summary.layout import RenderedLedger, render_within_budget
 from unabridged.summary.ledger import Ledger
 
 
-def render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str = "", **options: Any) -> RenderedLedger:
+def write_body(brief: Brief, ledger: Ledger, budget: int, *, prose: str, **options: Any) -> SummaryBody:
+    """Return the body with this ledger and this prose, and what is remembered of it."""
+    rendered = _render_ledger(brief, _update_todo(ledger, brief), budget, prose=prose, **options)
+    return SummaryBody(
+        rendered.text(prose=prose, host_state=brief.state),
+        ledger,
+        notes=tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out),
+        dropped=rendered.quoted.dropped,
+        rounds=0 if brief.originals is not None or brief.earlier.ledger is None else brief.earlier.rounds + 1,
+    )
+
+
+def _render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str, **options: Any) -> RenderedLedger:
     """Return the ledger as text: people's words in their own room, the rest in what the prose leaves of the budget."""
     beside = brief.count(brief.state) + brief.count(prose)
     total = brief.limits.total - beside
@@ -40,7 +52,7 @@ def build_ledger(brief: Brief) -> Ledger:
     return replace(ledger, rules=prior.rules) if prior is not None else ledger
 
 
-def update_todo(ledger: Ledger, brief: Brief) -> Ledger:
+def _update_todo(ledger: Ledger, brief: Brief) -> Ledger:
     """Return the ledger with the assistant's list as of the newest message, which may have changed it.
 
     A list that is written anew in what stays, or was made in what is no longer here and changed there, is left out.
@@ -53,18 +65,8 @@ def update_todo(ledger: Ledger, brief: Brief) -> Ledger:
     return replace(ledger, todo="" if todo == find_todo(views, stay)[0] else todo, todo_turn=turn)
 
 
-def list_quoted_turns(brief: Brief, *, prose: str = "") -> list[range]:
+def list_quoted_turns(brief: Brief, *, prose: str) -> list[range]:
     """Return the numbers of the messages whose words are quoted: a range for equal messages in a row."""
     ledger = build_ledger(brief)
-    lines = render_ledger(brief, ledger, brief.limits.budget, prose=prose, without=brief.without).quoted.lines
+    lines = _render_ledger(brief, ledger, brief.limits.budget, prose=prose, without=brief.without).quoted.lines
     return [range(m.turn, max(m.turn, m.last) + 1) for m in ledger.people if m.turn in lines]
-
-
-def count_rounds(brief: Brief) -> int:
-    """Return how often the ledger was carried on since it was derived from the originals."""
-    return 0 if brief.originals is not None or brief.earlier.ledger is None else brief.earlier.rounds + 1
-
-
-def describe_left_out(rendered: RenderedLedger) -> tuple[str, ...]:
-    """Return what the receipt says of what found no place."""
-    return tuple(f"left out of the summary, kept in the archive: {item}" for item in rendered.left_out)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 from unabridged.asking.ask import AskFailed
 from unabridged.authorship import find_block_author
-from unabridged.languages import detect_certain_language
+from unabridged.languages.detection import detect_certain_language
 from unabridged.messages import Media, View
 from unabridged.summary.brief import DEFAULT_RESERVE_TOKENS, SPARE_DIVISOR, Brief, LivePrompt, Summariser
 from unabridged.summary.prompt import KEY_FIELD, Wording, remove_unsendable
@@ -46,8 +47,7 @@ class ShownText(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class AskPlan:
+class AskPlan(NamedTuple):
     """How the conversation is shown: behind the live prompt, in one ask, or in chunks."""
 
     reserve: int
@@ -106,13 +106,13 @@ def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
         if behind := _plan_behind_live_prompt(plan, brief, window, live):
             return behind
     if sum(part.tokens for part in shown) <= single_room:
-        return replace(plan, single=True)
+        return plan._replace(single=True)
     shown = _split_messages_within(brief, model, chunk_room)
     if prior and count(prior) > fold_room // 2:  # too long to stand beside the notes: it is read like the rest
         shown = [*split_messages([(-1, View("user", "summary", prior))], count, chunk_room), *shown]
         prior = ""
     runs = group_into_runs([part.tokens for part in shown], chunk_room)
-    return replace(plan, chunks=[[shown[i].text for i in run] for run in runs], prior_note=prior)
+    return plan._replace(chunks=[[shown[i].text for i in run] for run in runs], prior_note=prior)
 
 
 def _compute_reserve(brief: Brief, model: Summariser) -> int:
@@ -134,7 +134,7 @@ def _plan_behind_live_prompt(plan: AskPlan, brief: Brief, window: int, live: Liv
         return None
     reply = min(plan.reserve, left)
     goal = min(brief.limits.budget, reply) * GOAL_PERCENT // 100
-    return replace(plan, reserve=reply, goal=goal, live=live, tight=reply < plan.reserve)
+    return plan._replace(reserve=reply, goal=goal, live=live, tight=reply < plan.reserve)
 
 
 def _split_messages_within(brief: Brief, model: Summariser, room: int) -> list[ShownText]:
@@ -144,15 +144,10 @@ def _split_messages_within(brief: Brief, model: Summariser, room: int) -> list[S
     return parts if most is None else _keep_newest_within(parts, most, lambda part: part.tokens)
 
 
-def _keep_newest_within(entries: Sequence[T], room: int, size: Callable[[T], int]) -> list[T]:
+def _keep_newest_within(entries: list[T], room: int, size: Callable[[T], int]) -> list[T]:
     """Return the newest entries, as many as so many tokens take, in order."""
-    kept: list[T] = []
-    for entry in reversed(entries):
-        room -= size(entry)
-        if room < 0:
-            break
-        kept.append(entry)
-    return kept[::-1]
+    taken = [*accumulate(size(entry) for entry in reversed(entries))]
+    return entries[len(entries) - bisect_right(taken, room) :]
 
 
 def _choose_language(brief: Brief, model: Summariser) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from unabridged.authorship import find_own_sentences
@@ -66,9 +65,10 @@ class CheckedProse(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def check_prose(text: str, brief: Brief, people: PeopleWords) -> CheckedProse:
+def check_prose(text: str, brief: Brief) -> CheckedProse:
     """Return the prose without what may not stand in it; "" when nothing is left."""
     lines, posing = level_headings(text)
+    people = PeopleWords(brief)
     reasons = dict.fromkeys(f"stood under a heading of ours, left out: {_shorten_line(line)}" for line in posing)
     kept: list[str] = []
     for line in lines:
@@ -101,34 +101,29 @@ def _shorten_line(text: str) -> str:
 # -- what people said -------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class PeopleWords:
     """What people said themselves, by the number of the message; what they paste or quote is not said by them."""
 
-    texts: defaultdict[int | None, list[str]] = field(default_factory=lambda: defaultdict(list))
-    cited: set[tuple[int | None, str]] = field(default_factory=set)
-    """Citations in the earlier prose: they were checked when it was written."""
-
-    @classmethod
-    def from_brief(cls, brief: Brief) -> PeopleWords:
-        """Return the words of those who speak in what goes, in what stays, and in what the ledger carries."""
+    def __init__(self, brief: Brief) -> None:
+        """Collect the words of those who speak in what goes, in what stays, and in what the ledger carries."""
+        self.texts = defaultdict[int | None, list[str]](list)
+        self.cited = set[tuple[int | None, str]]()
+        """Citations in the earlier prose: they were checked when it was written."""
         unnumbered = ((None, view) for view in brief.beside.views)
         views: list[tuple[int | None, View]] = [*brief.list_numbered_messages(), *brief.beside.following, *unnumbered]
-        people = cls()
         for turn, view in views:
             if view.origin == "person":
-                people.texts[turn].append(view.text)
+                self.texts[turn].append(view.text)
         for message in brief.ledger.people if brief.ledger else ():
-            people.texts[message.turn].append(message.text)
+            self.texts[message.turn].append(message.text)
             for turn, view in views:  # what was said when a call was rejected stands in its result, too
                 if message.rejected and any(message.text in answer.text for answer in view.answers):
-                    people.texts[turn].append(message.text)
+                    self.texts[turn].append(message.text)
         for rule in brief.ledger.rules if brief.ledger else ():
-            people.texts[rule.turn].append(rule.text)
+            self.texts[rule.turn].append(rule.text)
         for earlier in [prose.text for prose in brief.earlier.proses] or [brief.earlier.prose]:
             found = (citation for line in earlier.split("\n") for citation in find_citations(line))
-            people.cited.update((turn, words.strip(_END_PUNCTUATION)) for turn, words in found)
-        return people
+            self.cited.update((turn, words.strip(_END_PUNCTUATION)) for turn, words in found)
 
     def is_said(self, words: str, turn: int | None = None) -> bool:
         """Return whether the person's message of this number (any, when None) has exactly these words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unabridged.authorship import find_rejection, remove_host_words
-from unabridged.languages import detect_language
+from unabridged.languages.detection import detect_language
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 from unabridged.summary.actions import ToolUse, find_todo, find_tool_uses, find_written_action, is_todo_tool

@@ -45,7 +45,7 @@ def level_headings(text: str) -> tuple[list[str], list[str]]:
     lines = _convert_to_hash_headings(text.split("\n"))
     code = _find_code_lines(lines)
     posing = [i for i, line in enumerate(lines) if _is_any_heading(lines, i, code) and _poses_as_ours(line)]
-    gone = {i for section in find_sections(lines, posing, code) for i in section}
+    gone = {i for section in find_sections(lines, posing) for i in section}
     levels = [len(found[2]) for i, line in enumerate(lines) if i not in code and (found := _HASHES_PATTERN.match(line))]
     lower = max(0, HIGHEST_LEVEL - min(levels, default=HIGHEST_LEVEL))
     kept = [line if i in code else _lower_heading(line, lower) for i, line in enumerate(lines) if i not in gone]
@@ -57,11 +57,9 @@ def is_heading(line: str) -> bool:
     return _HEADING_PATTERN.match(line) is not None
 
 
-def find_sections(
-    lines: Sequence[str], starts: Sequence[int], code: frozenset[int] | None = None
-) -> Iterator[list[int]]:
+def find_sections(lines: Sequence[str], starts: Sequence[int]) -> Iterator[list[int]]:
     """Yield the lines of each section, given the lines where their headings stand."""
-    code = _find_code_lines(lines) if code is None else code
+    code = _find_code_lines(lines)
     for start, follows in pairwise([*starts, len(lines)]):
         yield _find_section(lines, start, follows, code)
 

@@ -20,8 +20,7 @@ class SectionLayout(NamedTuple):
     """One section of the summary turn."""
 
     name: str
-    heading: str = ""
-    """The label of its heading in the language files."""
+    """Its name, and the label of its heading in the language files."""
     write: Callable[[Sections, int], str] | None = None
     """The method that writes it within so many tokens; None where it comes as a whole."""
     share: float = 0.0
@@ -32,13 +31,13 @@ class SectionLayout(NamedTuple):
 
 LAYOUT = (
     SectionLayout("prose"),
-    SectionLayout("rules", "rules", Sections.rules, beside=0.3),
-    SectionLayout("people", "people", Sections.people, beside=1.0),
-    SectionLayout("done", "done", Sections.write_story, 1.0),
-    SectionLayout("todo", "todo", Sections.todo, 0.15, 0.3),
-    SectionLayout("checks", "checks", Sections.write_checks, 0.08),
-    SectionLayout("files", "files", Sections.files, 0.1, 0.15),
-    SectionLayout("names", "names", Sections.names, 0.1, 0.05),
+    SectionLayout("rules", Sections.rules, beside=0.3),
+    SectionLayout("people", Sections.people, beside=1.0),
+    SectionLayout("done", Sections.write_story, 1.0),
+    SectionLayout("todo", Sections.todo, 0.15, 0.3),
+    SectionLayout("checks", Sections.write_checks, 0.08),
+    SectionLayout("files", Sections.files, 0.1, 0.15),
+    SectionLayout("names", Sections.names, 0.1, 0.05),
     SectionLayout("host_state"),
     SectionLayout("newest"),
 )
@@ -96,10 +95,13 @@ def render_within_budget(
         if over <= 0:
             return rendered
         people = max(0, people - over - _SLACK_TOKENS)  # marks around quotations take more than was set aside
-    rendered = _drop_sections_to_fit(rendered, most, count)
+    for name in DROP_ORDER:
+        if count(rendered.text()) > most:
+            left = {key: text for key, text in rendered.sections.items() if key != name}
+            rendered = rendered._replace(sections=left)
     if "people" in rendered.sections or "done" in rendered.sections:
         return rendered
-    sections.drop_all_people()
+    sections.quote_people(0)
     return rendered._replace(left_out=sections.left_out(), quoted=sections.quoted)
 
 
@@ -126,7 +128,7 @@ def _render_sections(sections: Sections, budget: int, count: Count, without: Col
         row = rows[name]
         if name in without or row.write is None or not shares[name]:
             continue
-        heading = f"## {sections.heading(row.heading)}\n"
+        heading = f"## {sections.heading(name)}\n"
         room = min(int(budget * shares[name]), left - (saved if name == "done" else 0)) - count(heading) - 1
         if text := row.write(sections, max(room, 0)):  # without any room, what is left out is counted
             texts[name] = heading + text
@@ -134,12 +136,3 @@ def _render_sections(sections: Sections, budget: int, count: Count, without: Col
             quoted = count(sections.people()) if name in {"people", "done"} else 0
             left -= max(count(texts[name]) + 1 - quoted, 0)
     return RenderedLedger(texts, sections.left_out(), sections.quoted)
-
-
-def _drop_sections_to_fit(rendered: RenderedLedger, budget: int, count: Count) -> RenderedLedger:
-    """Return it within the budget; sections are dropped as long as the whole is too long."""
-    texts = dict(rendered.sections)
-    while texts and count(rendered.text()) > budget:
-        texts.pop(next(name for name in DROP_ORDER if name in texts))
-        rendered = rendered._replace(sections=texts)
-    return rendered

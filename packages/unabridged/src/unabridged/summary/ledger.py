@@ -108,11 +108,6 @@ class File:
     weight: float
     deeds: tuple[tuple[Deed, int], ...] = ()
 
-    @property
-    def named(self) -> bool:
-        """Return whether a person named it."""
-        return any(deed == "mention" for deed, _ in self.deeds)
-
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -153,8 +148,7 @@ _ENTRY_CLASSES: dict[str, Any] = {
 
 def to_json(ledger: Ledger) -> str:
     """Return the ledger as JSON text: a record is read more often than its ledger, which is parsed when needed."""
-    parts = {key: tuple(map(_read_slots, getattr(ledger, key))) for key in _ENTRY_CLASSES}
-    return json.dumps({**_read_slots(ledger), **parts}, separators=(",", ":"))
+    return json.dumps(ledger, default=_read_slots, separators=(",", ":"))
 
 
 def from_json(written: str) -> Ledger:

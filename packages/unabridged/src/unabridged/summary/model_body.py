@@ -8,8 +8,8 @@ from dataclasses import replace
 from unabridged.asking.ask import Ask, AskFailed, Rejected, Reply, build_call_cost
 from unabridged.asking.asker import Asker
 from unabridged.errors import SummaryFailed
-from unabridged.summary import body_ledger
 from unabridged.summary.ask_loop import ModelSummary, summarise
+from unabridged.summary.body_ledger import build_ledger, compute_people_room, write_body
 from unabridged.summary.brief import SPARE_DIVISOR, Brief, Summariser, SummaryBody
 from unabridged.summary.chunks import plan_asks
 from unabridged.summary.citations import is_citation
@@ -74,9 +74,8 @@ def build_priced_cost(calls: int, usage: Usage | None, model: str) -> dict[str, 
 
 
 def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
-    limits, count, ledger = brief.limits, brief.count, body_ledger.build_ledger(brief)
-    people = body_ledger.compute_people_room(brief)
-    quoted = measure_people(ledger, people, count, kept=brief.beside.kept, prose=MODEL_HEADING)
+    limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
+    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))
@@ -93,20 +92,16 @@ def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply
     prose = f"{CITED_MODEL_HEADING if cites else MODEL_HEADING}\n{summary.text.strip()}"
     is_full = count(prose) * 2 >= most
     without = {*brief.without, *(LISTS_IN_PROSE if cites and is_full else ())}
-    shown = body_ledger.update_todo(ledger, brief)
-    rendered = body_ledger.render_ledger(brief, shown, max(room, count(prose)), prose=prose, without=without)
+    body = write_body(brief, ledger, max(room, count(prose)), prose=prose, without=without)
     unchecked = (f"not checked, the model can't tell: {check}" for check in summary.checks_impossible)
-    return SummaryBody(
-        rendered.text(prose=prose, host_state=brief.state),
-        ledger,
-        summary.text,
-        ", ".join(summary.models) or model.name,
-        build_priced_cost(summary.calls, summary.usage, *summary.models[:1] or [model.name]),
-        (*summary.notes, *unchecked, *body_ledger.describe_left_out(rendered)),
-        (*summary.mended, *notes),
-        rendered.quoted.dropped,
-        body_ledger.count_rounds(brief),
-        summary.list_failures(),
+    return replace(
+        body,
+        prose=summary.text,
+        summariser=", ".join(summary.models) or model.name,
+        cost=build_priced_cost(summary.calls, summary.usage, *summary.models[:1] or [model.name]),
+        notes=(*summary.notes, *unchecked, *body.notes),
+        mended=(*summary.mended, *notes),
+        failed=summary.list_failures(),
     )
 
 

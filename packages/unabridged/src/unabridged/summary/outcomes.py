@@ -71,9 +71,8 @@ def _find_last_line(text: str) -> str:
 def _render_json_record(body: str) -> str:
     """Return a record from a service without its quotation marks, its error first; "" for anything else."""
     body = body.strip()
-    if not body or body[0] not in "{[" or len(body) > _MAX_JSON_CHARACTERS:
-        return ""
-    if (value := parse_json(body)) is None:
+    is_record = body.startswith(("{", "[")) and len(body) <= _MAX_JSON_CHARACTERS
+    if (value := parse_json(body) if is_record else None) is None:
         return ""
     if isinstance(value, dict):
         value = {**{key: value[key] for key in ("error", "message", "detail") if value.get(key)}, **value}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -194,18 +194,15 @@ def quote_newest_messages(
 
 def _find_principal_messages(lines: _QuotationLines) -> list[int]:
     """Return the places of the first message, the newest, and the newest that is not short."""
-    long = [i for i, size in enumerate(lines.sizes) if size - _FENCE_TOKENS > SHORT_REPLY_TOKENS]
-    return sorted({*([0] if lines.sizes else []), *([len(lines.sizes) - 1] if lines.sizes else []), *long[-1:]})
+    places = range(len(lines.sizes))
+    long = [i for i in places if lines.sizes[i] - _FENCE_TOKENS > SHORT_REPLY_TOKENS]
+    return sorted({*places[:1], *places[-1:], *long[-1:]})
 
 
 def _alternate_from_ends(places: Sequence[int], without: Collection[int]) -> Iterator[int]:
     """Yield the places alternately from the end and from the beginning, so that those in the middle come last."""
-    first, last = 0, len(places) - 1
-    while first <= last:
-        for place in dict.fromkeys((places[last], places[first])):
-            if place not in without:
-                yield place
-        first, last = first + 1, last - 1
+    alternating = chain.from_iterable(zip(reversed(places), places, strict=True))
+    yield from (place for place in dict.fromkeys(alternating) if place not in without)
 
 
 class _QuotationLines:

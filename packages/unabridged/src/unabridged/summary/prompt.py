@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from unabridged.languages import get_language_name
 
@@ -28,18 +27,13 @@ KEY_FIELD = "\x00key\x00"
 
 _KEY_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _UNSENDABLE_PATTERN = re.compile("[\ud800-\udfff]|\x00")
+_PROMPT_TEXT = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
+_NAMES_AND_TEXTS = re.split(r"^## ([\w-]+)\n", _PROMPT_TEXT, flags=re.MULTILINE)[1:]
+PROMPT_PARTS = {name: text.strip() for name, text in zip(_NAMES_AND_TEXTS[::2], _NAMES_AND_TEXTS[1::2], strict=True)}
+"""The parts of the prompt by name."""
 
 
-@cache
-def load_prompt_parts() -> dict[str, str]:
-    """Return the parts of the prompt by name."""
-    text = Path(__file__).with_name("prompt.md").read_text(encoding="utf-8")
-    parts = re.split(r"^## ([\w-]+)\n", text, flags=re.MULTILINE)
-    return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """An instruction ready to be sent, and the key that sets its data off."""
 
     text: str
@@ -51,8 +45,7 @@ class Prompt:
         return (f"#{self.key} [", f" {self.key}>") if self.key else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(NamedTuple):
     """What is the same in every ask for one summary."""
 
     own: str | None = None
@@ -157,7 +150,7 @@ def _render_known_rules(rules: Sequence[str], key: str) -> list[str]:
 
 def _fill_part(part: str, **values: str) -> str:
     """Return the part with these values in the places that it has."""
-    text = load_prompt_parts()[part]
+    text = PROMPT_PARTS[part]
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", value)
     return text

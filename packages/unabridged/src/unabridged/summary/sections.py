@@ -60,17 +60,11 @@ class Sections:
     # -- what people said ---------------------------------------------------------------------------------------------
 
     def quote_people(self, room: int) -> None:
-        """Quote people within so many tokens: beside prose the newest whole, else every message."""
+        """Quote people within so many tokens: beside prose the newest whole, else every message; without room none."""
         people = [message for message in self._ledger.people if message.turn not in self._kept]
         choose = quote_newest_messages if self.prose else quote_all_messages
         self.quoted = choose(people, room, self._count, self._labels)
         self._left_out["messages of people"] = self.quoted.dropped
-
-    def drop_all_people(self) -> None:
-        """Count all messages of people as dropped: not even the shortest text had a place for them."""
-        number = sum(message.times for message in self._ledger.people if message.turn not in self._kept)
-        self.quoted = Quotations({}, number)
-        self._left_out["messages of people"] = number
 
     def people(self, _room: int = 0) -> str:
         """Return people's words, in order."""
@@ -82,7 +76,7 @@ class Sections:
         rules = [f"- [{rule.turn}] \u201c{rule.text}\u201d" for rule in shown]
         return self._keep_fitting_lines("rules", rules[::-1], room, in_order=rules.index)
 
-    def write_newest_place(self, _room: int = 0) -> str:
+    def write_newest_place(self) -> str:
         """Return a line that says where the newest person's message that stays stands."""
         newest = max(self._kept, default=-1)
         label = "follows" if newest >= self._ledger.end - 1 else "done_for"

@@ -46,7 +46,8 @@ def load_deeds(kind: str) -> dict[str, Deed]:
 
 _EXTENSIONS, _WRAPPERS, _QUIET = map(load_words, ("extensions", "wrappers", "quiet"))
 _PATTERNS, _PLAIN, EDITOR = map(load_words, ("patterns", "plain", "editor"))
-_DEEDS, _GIT = map(load_deeds, ("programs", "git"))
+PROGRAM_DEEDS, _GIT = map(load_deeds, ("programs", "git"))
+"""The deeds of programs that are known, and of the commands of git."""
 _DEEDS_BY_STRENGTH: tuple[Deed, ...] = ("list", "read", "search", "fetch", "run", "move", "change", "create", "delete")
 
 
@@ -136,16 +137,11 @@ def _find_program_deed(program: str, words: list[str]) -> Deed | None:
         return "change" if "-a" in words else "create"
     if program == "git" and len(words) > 1:
         return _GIT.get(words[1], "run")
-    return _DEEDS.get(program, "run")
+    return PROGRAM_DEEDS.get(program, "run")
 
 
 def _find_strongest(*deeds: Deed | None) -> Deed:
     return max(filter(None, deeds), key=_DEEDS_BY_STRENGTH.index, default="run")
-
-
-def is_program(word: str) -> bool:
-    """Return whether the word is a program whose deeds are known."""
-    return word in _DEEDS
 
 
 def looks_like_path(word: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from unabridged.summary import body_ledger
 from unabridged.summary.actions import find_tool_uses, is_todo_tool
+from unabridged.summary.body_ledger import build_ledger, write_body
 from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
 from unabridged.text_tools import wrap_in_fence
 from unabridged.tokens.models import find_model_info
@@ -89,15 +89,10 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
 
 def write_by_rule(brief: Brief, prose: str = "") -> SummaryBody:
     """Return the whole body without a model; `prose` says what was done, or where that stands."""
-    ledger = body_ledger.build_ledger(brief)
     stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
-    shown = body_ledger.update_todo(ledger, brief)
     options = {"later": later, "without": brief.without}
-    rendered = body_ledger.render_ledger(brief, shown, brief.limits.budget, prose=prose, **options)
-    text, notes = rendered.text(prose=prose, host_state=brief.state), body_ledger.describe_left_out(rendered)
-    dropped, rounds = rendered.quoted.dropped, body_ledger.count_rounds(brief)
-    return SummaryBody(text, ledger, notes=notes, dropped=dropped, rounds=rounds)
+    return write_body(brief, build_ledger(brief), brief.limits.budget, prose=prose, **options)
 
 
 def render_pins(pins: Sequence[str]) -> str:

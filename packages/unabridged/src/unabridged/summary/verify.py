@@ -10,12 +10,13 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from pathlib import Path
+from typing import NamedTuple
 
 from unabridged.asking.ask import Reply
-from unabridged.languages import detect_certain_language, fold_case, get_language_name, measure_phrase_match
+from unabridged.languages import fold_case, get_language_name, measure_phrase_match
+from unabridged.languages.detection import detect_certain_language
 from unabridged.text_tools import Count
 
 SHINGLE_WORDS = 12
@@ -41,16 +42,14 @@ _STOP_MESSAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong, by name and in words that a model can act on."""
 
     name: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedReply:
+class ExpectedReply(NamedTuple):
     """What a reply is compared with."""
 
     budget: int
