@@ -185,8 +185,8 @@ class Settings:
     reserve: int | None = None
     """Tokens left free for the model's answer; by default min(4,096, window / 10)."""
     summary: int | None = None
-    """The most tokens of a summary turn besides people's words; by default a third of the window or the trigger, at
-    most 4,096."""
+    """The most tokens of a summary turn besides people's words; by default a third of the window or of a
+    lower trigger, at most 4,096; without a model, in a large window an eighth of it, at most 6,144."""
     summary_reserve: int | None = None
     """Tokens for the summariser's reply: its output limit, left free in its window. At most half of that window; by
     default 4,096 or what `summary` needs, at most a quarter of it."""

@@ -164,7 +164,7 @@ BUILDERS = {
     "unabridged.archive.words.separator_pattern": "below, by its own name",
     "unabridged.archive.words.token_pattern": "below, by its own name",
     "unabridged.archive.words.whole_term_pattern": "below, for terms of every kind",
-    "unabridged.asking.overflow._compile_pattern": "stands in `_SAID`",
+    "unabridged.asking.overflow._compile_pattern": "stands in `_OVERFLOW_PATTERNS`",
     "unabridged.languages._compile_phrases": "below, for every phrase",
     "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
     "unabridged_corpus.evaluate.task_cost._is_followed_by": "two lines, escaped, and few characters between",

@@ -426,6 +426,7 @@ REPLIES: dict[str, Reply] = {
     "whitespace": ends(" \n "),
     "tool-call": ends("", stop="tool", calls=2),
     "reasoning-only": ends("", reasoning="thinking …"),
+    "thinking-in-tags": ends("<think>The user wants a summary, so I</think>"),
     "refusal": ends("I'm sorry, but I can't help with that."),
     "refusal-stop": ends("Partly", stop="refusal"),
     "cut-off": ends(GOOD, stop="length"),
@@ -434,7 +435,7 @@ REPLIES: dict[str, Reply] = {
     "wrong-language": ends(GERMAN),
     "error-text": ends("Error generating summary: 503"),
 }
-NAMED = {"whitespace": "empty", "refusal-stop": "refusal"}
+NAMED = {"whitespace": "empty", "thinking-in-tags": "reasoning-only", "refusal-stop": "refusal"}
 
 
 # R33 R36

@@ -63,7 +63,8 @@ class ModelSummary:
 
     def add_reply(self, reply: Reply, *, has_rules: bool = True) -> Reply:
         """Count the reply and return it without the rules that it lists; where none were asked for, as it is."""
-        text, rules = split_off_rules(verify.extract_visible_text(reply.text)) if has_rules else (reply.text, ())
+        visible = verify.extract_visible_text(reply.text) if has_rules else ""
+        text, rules = split_off_rules(visible) if visible else (reply.text, ())  # thinking alone is a fault of its own
         self.record_failures(*reply.failed)
         self.used.append((reply.place, reply.usage))
         self.calls += 1

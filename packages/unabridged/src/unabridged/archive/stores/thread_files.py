@@ -46,7 +46,7 @@ def encode_entry(scope: Scope, entry: Entry, held_hashes: Collection[str]) -> by
 def decode_entry(data: bytes, name: str, scope: Scope, held_bodies: Mapping[str, bytes]) -> Entry:
     """Return the entry of the file; raise an `ArchiveError` with its name if it can't be read or is another thread's.
 
-    `held_hashes` has the earlier messages.
+    `held_bodies` has the earlier messages.
     """
     if not data.endswith(b"\n"):
         raise ArchiveError(f"{name} was cut off. Restore it from a backup.")
