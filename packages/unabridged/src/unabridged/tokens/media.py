@@ -92,20 +92,20 @@ def _count_image_tokens(media: Media, model: str, family: Family) -> int:
 def _find_openai_rule(media: Media, model: str) -> PatchRule | _TileRule:
     # GPT-5.4 and later see an image as it is unless told otherwise.
     newest = PatchRule(32, {"low": 256, "high": 2_500}.get(media.detail, 10_000), each=1.2, longest=6_000)
-    return next((rule for pattern, rule in _OPENAI_RULES.items() if re.search(pattern, model)), newest)
+    return next((rule for pattern, rule in _OPENAI_RULES if pattern.search(model)), newest)
 
 
-_OPENAI_RULES: dict[str, PatchRule | _TileRule] = {
-    r"gpt-4o-mini": _TileRule(2_833, 5_667),
-    r"gpt-(4\.1|5(\.\d+)?)-mini": PatchRule(32, 1_536, each=1.62),
-    r"gpt-(4\.1|5(\.\d+)?)-nano": PatchRule(32, 1_536, each=2.46),
-    r"o4-mini": PatchRule(32, 1_536, each=1.72),
-    r"gpt-4|chatgpt": _TileRule(85, 170),
-    r"\bo[13]\b": _TileRule(75, 150),
-    r"computer-use": _TileRule(65, 129),
-    r"gpt-5(\.1)?(?![.\d])": _TileRule(70, 140),
-    r"gpt-5\.[23](?!\d)": PatchRule(32, 1_536, each=1.2),
-}
+_OPENAI_RULES: tuple[tuple[re.Pattern[str], PatchRule | _TileRule], ...] = (
+    (re.compile(r"gpt-4o-mini"), _TileRule(2_833, 5_667)),
+    (re.compile(r"gpt-(4\.1|5(\.\d+)?)-mini"), PatchRule(32, 1_536, each=1.62)),
+    (re.compile(r"gpt-(4\.1|5(\.\d+)?)-nano"), PatchRule(32, 1_536, each=2.46)),
+    (re.compile(r"o4-mini"), PatchRule(32, 1_536, each=1.72)),
+    (re.compile(r"gpt-4|chatgpt"), _TileRule(85, 170)),
+    (re.compile(r"\bo[13]\b"), _TileRule(75, 150)),
+    (re.compile(r"computer-use"), _TileRule(65, 129)),
+    (re.compile(r"gpt-5(\.1)?(?![.\d])"), _TileRule(70, 140)),
+    (re.compile(r"gpt-5\.[23](?!\d)"), PatchRule(32, 1_536, each=1.2)),
+)
 """Patterns of names, and how their models see images; the first that fits counts."""
 
 

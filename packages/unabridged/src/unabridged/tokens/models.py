@@ -159,22 +159,22 @@ def find_family(model: str | None, unnamed: Family = "unknown") -> Family:
         if "claude" in spelling:
             version = parse_claude_version(spelling)
             return "claude" if version is None or version >= (4, 7) else "claude-3"
-        for family, pattern in _FAMILY_PATTERNS.items():
-            if pattern.match(spelling):
-                return family
+        if _O200K_MODELS.match(spelling):
+            return "openai"
+        if _CL100K_MODELS.match(spelling):
+            return "gpt-4"
+        if _OTHER_MODELS.match(spelling):
+            return "other"
     return "other" if _find_known_name(model or "") else unnamed
 
 
 # o200k: GPT-4o, GPT-4.1, GPT-4.5, GPT-5 and later, o1 and later, gpt-oss. GPT-4 and GPT-3.5 cut text more finely.
-_FAMILY_PATTERNS: dict[Family, re.Pattern[str]] = {
-    "openai": re.compile(r"gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-[1-9]\d|gpt-oss|chatgpt|codex|computer-use|o[1-9]\b"),
-    "gpt-4": re.compile(r"gpt-4(?!\d)|gpt-3\.5"),
-    "other": re.compile(
-        r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
-        r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
-    ),
-}
-"""How the names of a family begin; the first that fits counts."""
+_O200K_MODELS = re.compile(r"gpt-4o|gpt-4\.[1-9]|gpt-[5-9]|gpt-[1-9]\d|gpt-oss|chatgpt|codex|computer-use|o[1-9]\b")
+_CL100K_MODELS = re.compile(r"gpt-4(?!\d)|gpt-3\.5")
+_OTHER_MODELS = re.compile(
+    r"gpt-|gemini|gemma|llama|qwen|qwq|[a-z]*stral|mixtral|deepseek|kimi|moonshot|glm|grok|command|nova|phi|minimax|"
+    r"sonar|jamba|granite|hermes|nemotron|ernie|doubao|step|yi-|olmo|mimo"
+)
 
 _REASONING_MODELS = re.compile(r"gpt-(?:[5-9]|\d\d)")
 _SHARED_WINDOW = 128_000
