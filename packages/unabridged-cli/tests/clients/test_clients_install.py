@@ -162,6 +162,7 @@ def test_the_mcp_server_stands_where_each_client_looks_for_it() -> None:
     entry = tomllib.loads(install(path_of("codex", "config.toml"), "codex"))["mcp_servers"]["unabridged"]
     assert [entry["command"], *entry["args"]] == [PROGRAM, "mcp"]
     assert "UNABRIDGED_ARCHIVE" in entry["env_vars"], "Codex hands on no variable that is not named"
+    assert entry["startup_timeout_sec"] > 10, "Codex waits ten seconds by default, which a busy machine may need"
 
 
 @clients

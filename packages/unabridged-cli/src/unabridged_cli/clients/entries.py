@@ -37,6 +37,8 @@ HOOK_EVENTS = tuple(dict.fromkeys(hook.event for hook in HOOKS))
 SERVER_NAME = "unabridged"
 _PASSED_VARIABLES = ["UNABRIDGED_ARCHIVE", "UNABRIDGED_NAMESPACE", "CODEX_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"]
 """Codex hands on no variables but those that are named."""
+_START_SECONDS = 60
+"""How long Codex waits for the server to start; by default ten seconds, which a busy machine may need."""
 
 
 class _JsonEntry(ConfigEntry):
@@ -253,7 +255,8 @@ class CodexServerEntry(ConfigEntry):
         return toml_tables.value_at(toml_tables.parse_document(text), self._TABLE)
 
     def _build(self, program: str) -> dict[str, Any]:
-        return {"command": program, "args": ["mcp"], "env_vars": _PASSED_VARIABLES}
+        limits = {"startup_timeout_sec": _START_SECONDS}
+        return {"command": program, "args": ["mcp"], "env_vars": _PASSED_VARIABLES, **limits}
 
 
 def _read_server_program(entry: Any) -> str | None:
