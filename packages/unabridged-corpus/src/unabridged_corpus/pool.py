@@ -120,7 +120,7 @@ def _read_marker(job: CorpusJob, shard: Shard) -> str:
 
 
 def _initialise_worker(environment: dict[str, str]) -> None:
-    """Give a worker the environment of its parent; have it end with that one, and leave interruptions to it."""
+    """Set up a worker: the environment of its parent, its end with that one, and no handling of interrupts."""
     os.environ.clear()
     os.environ.update(environment)
     logging.getLogger("unabridged").setLevel(logging.ERROR)  # failures of a model are in the receipts, and counted

@@ -40,7 +40,7 @@ def run(
     shard: int = SHARD_BYTES,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
-    """Do the work with every session of the corpus and return the report; called again, do what is left.
+    """Process every session of the corpus and return the report; called again, process the rest.
 
     `source` is a file, a folder or a pattern; `out` a folder that is made. `jobs` processes do it on this machine, or,
     with `ray`, the cluster at that address. Processes load the main module of a program anew: where `jobs` is above 1,

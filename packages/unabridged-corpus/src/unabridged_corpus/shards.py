@@ -39,7 +39,7 @@ class _InputChanged(Exception):  # noqa: N818 - no error: it is tried again
 
 
 def process_shard(job: CorpusJob, shard: Shard, purse: PurseLike | None = None) -> ShardRecord:
-    """Do every session of the shard, write its part, and return its record."""
+    """Process every session of the shard, write its part, and return its record."""
     if not (Path(job.out) / RECORDS_FOLDER).is_dir():
         need = "every node needs IN and OUT at the same paths"
         raise SettingsError(f"there is no folder {job.out} on this machine: {need}")

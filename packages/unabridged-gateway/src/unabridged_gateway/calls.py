@@ -75,8 +75,8 @@ class GatewayCall:
         """Start the timer for the next byte; with `soon` false, wait without a limit."""
         self.waiting_since = time.monotonic() if soon else None
 
-    async def hand_over(self, app: Callable[[Any, Any, Any], Awaitable[None]]) -> None:
-        """Have another ASGI application answer."""
+    async def forward_to_app(self, app: Callable[[Any, Any, Any], Awaitable[None]]) -> None:
+        """Pass the request to another ASGI application, which answers."""
 
         async def send(message: dict[str, Any]) -> None:
             self.status = message.get("status", self.status)
@@ -122,7 +122,7 @@ class DeadlineTimer:
             self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
 
     def remove(self, deadline: CallDeadline) -> None:
-        """Check this call no more."""
+        """Remove this call from the checks of time limits."""
         self._deadlines.discard(deadline)
 
     def _check_all(self) -> None:

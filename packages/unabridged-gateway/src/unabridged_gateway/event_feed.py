@@ -30,7 +30,7 @@ class _Subscription:
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MAX_WAITING_LINES)
 
     def send(self, line: bytes | None) -> None:
-        """Have the line sent, from any thread; None ends the stream."""
+        """Send the line, from any thread; None ends the stream."""
         with suppress(RuntimeError):  # the loop was closed meanwhile
             self._loop.call_soon_threadsafe(self._put, line)
 

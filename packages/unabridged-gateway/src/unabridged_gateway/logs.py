@@ -36,7 +36,7 @@ class LogFacts(dict[str, Any]):
 
 
 def configure_log(kind: Literal["quiet", "text", "json"]) -> None:
-    """Have all of this process log what goes wrong, as text; or also a line for each request, as text or as JSON."""
+    """Configure the log of this process: what goes wrong, as text; or also a line for each request, as text or JSON."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLineFormatter() if kind == "json" else TextLineFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

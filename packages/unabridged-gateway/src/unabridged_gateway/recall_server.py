@@ -91,7 +91,7 @@ class RecallServer:
         call.tenant = tenant
         manager = await self._start()
         _tenant.set(tenant)
-        await call.hand_over(manager.handle_request)
+        await call.forward_to_app(manager.handle_request)
 
     async def close(self) -> None:
         """End the server."""

@@ -50,7 +50,7 @@ class TextCache:
         return sum(map(len, {**self._young, **self._old}))
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Remove everything from the cache."""
         self._young, self._old, self._size = {}, {}, 0
 
 

@@ -23,6 +23,7 @@ from unabridged.adapters.kit import (
     Steps,
     Stream,
     add_collected_event,
+    apply_change,
     apply_recorded_compactions,
     arun,
     astream,
@@ -36,7 +37,6 @@ from unabridged.adapters.kit import (
     current_thread,
     event_data,
     explain_no_compaction,
-    follow_change,
     look_up,
     make_sync_and_async,
     name_by_identity,
@@ -386,7 +386,7 @@ def test_a_hosts_list_follows_a_compaction_and_keeps_what_it_never_saw() -> None
     a, b, c, new, late = (SimpleNamespace(id=name) for name in ("a", "b", "c", "s", "x"))
     change = change_between([a, b, c], [new, c])
     assert change is not None
-    assert follow_change([a, late, b, c], change) == [new, late, c]
+    assert apply_change([a, late, b, c], change) == [new, late, c]
     assert change_between([a, b], [a, b]) is None
 
 
@@ -394,7 +394,7 @@ def test_messages_without_ids_are_followed_by_identity() -> None:
     a, b, c, new, late, added = (["x"] for _ in range(6))
     change = change_between([a, b, added, c], [new, added, c], name_by_identity)
     assert change is not None
-    followed = follow_change([a, late, b, c], change, name_by_identity)
+    followed = apply_change([a, late, b, c], change, name_by_identity)
     assert [*map(id, followed)] == [id(new), id(late), id(c)]
 
 

@@ -22,7 +22,7 @@ from langchain_core.messages import (
 from langchain_support import ScriptedChat, call, long_chat, rounds
 from rows import rows
 from unabridged import Compactor, IllegalConversation, UnabridgedError, check, repair
-from unabridged.adapters.kit import change_between, follow_change
+from unabridged.adapters.kit import apply_change, change_between
 from unabridged.adapters.langchain import LangChain, SummarizationMiddleware, summariser_of
 from unabridged.adapters.langchain.graph_state import assign_new_ids
 from unabridged.archive import codec
@@ -290,8 +290,8 @@ def test_a_state_follows_with_all_that_the_compaction_never_saw() -> None:
     pending = change_between(before, after)
     assert pending is not None
     state = [*chat("a", "b", "x", "c", "d"), HumanMessage("answer", id="e")]
-    assert [m.content for m in follow_change(state, pending)] == ["S", "a", "x", "d", "answer"]
-    assert [m.content for m in follow_change(chat("d", "e"), pending)] == ["S", "d", "e"]
+    assert [m.content for m in apply_change(state, pending)] == ["S", "a", "x", "d", "answer"]
+    assert [m.content for m in apply_change(chat("d", "e"), pending)] == ["S", "d", "e"]
     assert change_between(before, list(before)) is None
 
 

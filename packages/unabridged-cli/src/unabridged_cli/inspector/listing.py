@@ -76,7 +76,7 @@ class ThreadListing:
         raise NotInArchive("there is no such thread: it was forgotten, or this is another archive")
 
     def forget(self) -> None:
-        """Have the next list read anew."""
+        """Drop the cached list, so that the next one is read anew."""
         with self._lock:
             self._read_at = 0.0
             self._scopes.clear()

@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._handle_request(self._handle_get)
 
     def do_POST(self) -> None:
-        """Do what is to be done."""
+        """Carry out the action that is posted."""
         self._handle_request(self._handle_post)
 
     def _handle_request(self, work: Callable[[str, dict[str, str]], None]) -> None:
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_json(self.server.api.post(path.removeprefix("/api/"), fields))
 
     def _exchange_token_for_cookie(self, token: str) -> None:
-        """Give a cookie for the token, and leave the token out of the address.
+        """Set a cookie in exchange for the token, and redirect to the address without it.
 
         By a page of our own: a redirect of a link that was clicked elsewhere would not carry a strict cookie.
         """

@@ -140,7 +140,7 @@ def read_all_conversations(
 
 @contextmanager
 def _collect_failure(what: str, failed: list[str], tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell what is done in this block; where it fails, note why and go on behind it."""
+    """Print what is done in this block; where it fails, note why and go on behind it."""
     tell(what)
     try:
         yield

@@ -105,7 +105,7 @@ def _patch_constructor(change: Callable[[dict[str, Any]], None]) -> Patches:
     return {"__init__": make}
 
 
-def _patch_options(names: Sequence[str], **others: Any) -> Patches:
+def _patch_call_options(names: Sequence[str], **others: Any) -> Patches:
     """Call these methods, sync or async, with other keywords."""
 
     def patched(name: str) -> Any:
@@ -210,8 +210,8 @@ def _use_one_thread(own: Any) -> Any:
 
 
 _REFUSED_PATCHES = _patch_method("overflowed", _raise_error)
-_UNCHANGED_PATCHES = _patch_method("fit", _return_unchanged)
-_DISABLED_PATCHES: Patches = {**_UNCHANGED_PATCHES, **_REFUSED_PATCHES, "compact": lambda *_, **__: None}
+_NO_COMPACTION_PATCHES = _patch_method("fit", _return_unchanged)
+_DISABLED_PATCHES: Patches = {**_NO_COMPACTION_PATCHES, **_REFUSED_PATCHES, "compact": lambda *_, **__: None}
 
 BREAKAGES: Mapping[str, Breakage] = {
     "compaction is off": Breakage(
@@ -223,7 +223,7 @@ BREAKAGES: Mapping[str, Breakage] = {
     "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
     "an overflow is not recovered": Breakage(_REFUSED_PATCHES, ("overflow", "streaming")),
     "system prompt and tools are not counted": Breakage(
-        _patch_options(("fit", "afit"), system=None, tools=None), ("parallel calls",)
+        _patch_call_options(("fit", "afit"), system=None, tools=None), ("parallel calls",)
     ),
     "a result is split from its call": Breakage(_patch_results(_split_round), ("parallel calls", "pending approval")),
     "messages are reordered": Breakage(_patch_results(_reorder), ("parallel calls", "replay exact")),

@@ -81,7 +81,7 @@ class ScenarioCase:
         return answer
 
     def say_and_record_until(self, is_done: Callable[[], bool], turns: Iterator[str]) -> int:
-        """Tell these turns until something is done, or all of them are told; return how many were."""
+        """Say these turns until something is done, or all of them are said; return how many were."""
         count = 0
         while not is_done() and (turn := next(turns, None)) is not None:
             self.say_and_record(turn)
@@ -124,7 +124,7 @@ class ScenarioCase:
         count = len(self.model.seen)
         assert count == wanted, f"{count} requests, not {wanted}: results were not shown, or one was sent twice"
 
-    def assert_compacted_except(self, words: str) -> None:
+    def assert_compacted_and_always_shown(self, words: str) -> None:
         """Assert that some of the thread went into the archive, and that these words are in each request."""
         self.assert_compacted()
         self.assert_always_shown(words)

@@ -31,7 +31,7 @@ def check_long_chain(door: Door, folder: Path) -> None:
         case.assert_requests(21)
         systems = {seen.system for seen in case.model.seen}
         assert systems == {"You read reports."}, f"the system prompt is {systems}"
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
         case.assert_summary_shown()
         case.assert_prefix_kept()
 
@@ -47,7 +47,7 @@ def check_parallel_calls(door: Door, folder: Path) -> None:
         case.assert_requests(7)
         for i, seen in enumerate(case.model.seen[1:]):
             assert sorted(find_newest_reports(seen)) == [3 * i, 3 * i + 1, 3 * i + 2], f"request {i + 1} lacks a result"
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
         assert case.list_replayed_calls() == [f"work {i}" for i in range(18)]
 
 
@@ -86,7 +86,7 @@ def check_pending_approval(door: Door, folder: Path) -> None:
         assert not case.session.waiting, "something still waits for approval"
         case.assert_requests(9 + 9)
         assert find_newest_answers(case.model.seen[9]) == ["paid 4711"], "the model was not shown the result"
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
         works = [f"work {i}" for i in range(16)]
         assert case.list_replayed_calls() == [*works[:8], "pay 4711", *works[8:]]
 
@@ -99,7 +99,7 @@ def check_overflow(door: Door, folder: Path) -> None:
     with ScenarioCase(door, folder, make_working_script(15), window=4_000, adapter_window=8_000) as case:
         assert case.say(TASK) == DONE
         case.assert_requests(16 + 1, refused=1)
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
         case.model.script = _raise_server_error
         assert catch_error(lambda: case.say("And now?")) is not None, "another error did not reach the caller"
         case.assert_requests(17 + 1, refused=1)
@@ -128,7 +128,7 @@ def check_summariser_down(door: Door, folder: Path) -> None:
         assert case.say(TASK) == DONE
         assert len(asked) > 2, f"the summariser was asked {len(asked)} times"
         case.assert_requests(21)
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
 
 
 def check_streaming(door: Door, folder: Path) -> None:
@@ -140,7 +140,7 @@ def check_streaming(door: Door, folder: Path) -> None:
         assert "".join(case.session.pieces) == DONE, f"the pieces are {case.session.pieces}"
         assert len(case.session.pieces) > 1, "the answer came in one piece"
         case.assert_requests(16 + 1, refused=1)
-        case.assert_compacted_except(TASK)
+        case.assert_compacted_and_always_shown(TASK)
 
 
 def check_two_at_once(door: Door, folder: Path) -> None:

@@ -147,7 +147,7 @@ class EncryptedArchive:
             yield StoredRecord(self._open_record(record), live, [self._open_part(scope, part) for part in parts])
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds, sealed; False when that is not `held` records."""
+        """Append what `everything` yielded to the thread, sealed; return False when it does not hold `held` records."""
         return self._archive.take(scope, held, (self._seal_stored(scope, one) for one in stored))
 
     def lease(self, scope: Scope, key: str, seconds: float) -> bool:

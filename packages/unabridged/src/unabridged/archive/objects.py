@@ -145,7 +145,7 @@ class ObjectArchive:
             yield StoredRecord(self._read_record(record), live, self._map_in_parallel(self._read_part, parts))
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        """Append what `everything` yielded to the thread; return False when it does not hold `held` records."""
         paths: dict[str, str] = {}
         self._find_home()  # before the archive below is locked
         return self._archive.take(scope, held, (self._place_stored(scope, one, paths) for one in stored))

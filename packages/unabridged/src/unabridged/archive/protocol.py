@@ -339,7 +339,7 @@ class Archive(Protocol):
         raise ArchiveError(f"{type(self).__name__} can't be copied from: give it a method `everything`.")
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds, as it was, retired records as retired ones.
+        """Append what `everything` yielded to the thread, as it was, retired records as retired ones.
 
         False, and nothing is done, when the thread does not hold just `held` records, live and retired. A thread that
         was not there is then there whole, or not at all; one that was may, in a store without transactions, have

@@ -113,7 +113,7 @@ class Asker:
         return max(0.0, self._cool_downs_end[place] - time.monotonic())
 
     def open_circuits(self, place: int | None = None) -> None:
-        """Leave the model with this index alone for the cool-down; without an index, every model that is available."""
+        """Stop asking the model with this index for the cool-down; without an index, every model that is available."""
         for one in self._list_available_models() if place is None else (place,):
             self._cool_downs_end[one] = time.monotonic() + self.cool_down
 
@@ -139,7 +139,7 @@ class Asker:
             log.warning("a summary was made without a model: %s. %s", self.missing_model_reason, late.remedy)
 
     def record_success(self, place: int | None = None) -> None:
-        """Let the next failure be logged again: this model has answered, or (None) a summary was made."""
+        """Log the next failure again: this model has answered, or (None) a summary was made."""
         with self._lock:
             self._warned -= {place}
 

@@ -22,7 +22,7 @@ _CALL_TYPE_ENDINGS = ("tool_use", "_call")
 
 
 def read_reply(result: Any, name: str) -> Reply:
-    """Return what a summariser returned, as a reply with valid fields; raise `TypeError` when it is none.
+    """Return the answer of a summariser as a `Reply` with checked fields; raise `TypeError` for anything else.
 
     A text, a `Reply`, a list of content blocks, or a response that `reply_of` reads. Fields of a `Reply` may be as an
     SDK has them: no text where there is none, content blocks, its own word for why it stopped, its own usage object.

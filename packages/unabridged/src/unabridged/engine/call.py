@@ -344,7 +344,7 @@ class CallRunner:
         return decide(now)
 
     def _carry_out(self, call: MeasuredCall, decision: Decision) -> Generator[Any, Any, Compaction]:
-        """Do what was decided."""
+        """Carry out the decision."""
         setup, cache, request = call.setup, call.cache, call.request
         if decision.action == "begin":
             self._start_early_summary(call)
@@ -378,7 +378,7 @@ class CallRunner:
         return done
 
     def _start_early_summary(self, call: MeasuredCall) -> None:
-        """Have the summary made in the background, by one process at a time."""
+        """Start the summary in the background, in one process at a time."""
         request, attempts, archive, scope = call.request, call.cache.attempts, call.setup.archive, call.shared_scope
         messages, fixed = list(request.start), (request.system, request.tools)
 

@@ -55,7 +55,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
 
 
 def _apply_to_state(setup: Setup, state: State, record: Record) -> None:
-    """Put a record's result into the working list."""
+    """Replace the working list by the result of a record."""
     result = apply_record(setup.archive, record, state.working.messages, state.format)
     state.working, state.record = state.measure_list(setup, result), record
 

@@ -217,7 +217,7 @@ class RestoredHistory:
     """Whether the recorded result would be refused today."""
 
     def set_base(self, working: WorkingList, applied: AppliedRecord | None) -> None:
-        """Have the next record made against this list, in which that record is the newest."""
+        """Set the list that the next record is made against, in which that record is the newest."""
         self.base, self.applied = working, applied
         self.turns = find_original_turns(applied, len(working.messages))
 
@@ -312,7 +312,7 @@ class State:
         self.working = WorkingList(messages, views, working.sizes)
 
     def restart(self, setup: Setup) -> None:
-        """Go back to the list that it began with."""
+        """Reset to the list that it began with."""
         self.replace_list(setup, self.request.start)
         self.receipt, self.is_mended, self.report.notes = self.request.start_receipt, False, []
 

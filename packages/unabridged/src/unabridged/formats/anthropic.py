@@ -279,7 +279,7 @@ class Claude(Provider):
             return None
         return "signed" if _is_older_than(model, _FIRST_WITH_BOUND_THINKING) else "bound"
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
             return remove_messages(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))

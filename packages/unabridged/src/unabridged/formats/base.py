@@ -112,7 +112,7 @@ class Provider:
         """Return the rule for the thinking of this model; None for a model that is another provider's."""
         return None
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Return the conversation without what is refused wherever it stands."""
         return outgoing
 

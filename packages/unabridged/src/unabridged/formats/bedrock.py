@@ -180,7 +180,7 @@ class Bedrock(Provider):
         find_prefill,
     )
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
             return remove_messages(outgoing, lambda _, view: view.role != "system" and is_silent_view(view))

@@ -220,7 +220,7 @@ class Gemini(Provider):
         """Return `signed` from 3 on."""
         return "signed" if _signs_calls(model) else None
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty turns; of its own, join responses in a row."""
         outgoing = remove_messages(outgoing, lambda _, view: _is_empty_turn(view))
         return _join_responses(outgoing) if outgoing.is_own_format else outgoing

@@ -71,7 +71,7 @@ class ChatCompletions(Provider):
         ),
     )
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages and empty lists of calls."""
         if not outgoing.is_own_format:
             return outgoing

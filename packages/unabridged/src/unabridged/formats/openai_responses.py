@@ -98,7 +98,7 @@ class Responses(Provider):
     pairs_anywhere = True
     rules = (_find_duplicate_items, _find_lone_reasoning)
 
-    def clean(self, outgoing: Outgoing) -> Outgoing:
+    def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out an item that comes again; any other one with the `id` of another loses it, or gets a new one.
 
         Calls and outputs are paired by `call_id`: none goes for its `id`.

@@ -108,7 +108,7 @@ def apply_record(archive: Archive, record: Record, messages: Sequence[Message], 
 
 
 def _answer_current_calls(messages: list[Message], index: int, format_: Format) -> None:
-    """Have a message that was put in and answers calls (a repair) answer them by the ids that they have now."""
+    """Change the ids in a message that a repair put in to answer calls: to those that the calls have now."""
     answered = [answer.call_id for answer in format_.read(messages[index]).answers]
     if not answered:
         return

@@ -200,7 +200,7 @@ class _RecordSearch:
         self._newest: Iterator[Record] = islice(archive.newest(scope), most)
 
     def mark_undone(self, record: Record) -> None:
-        """Look for this record no more, which was taken back, and for the one before it first."""
+        """Mark this record as undone: the one before it is looked for first, and this one no more."""
         self._undone_ids.add(record.id)
         self._prior = record.prior
 

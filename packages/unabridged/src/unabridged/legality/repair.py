@@ -132,7 +132,7 @@ def find_faults(outgoing: Outgoing) -> list[Finding]:
 
 def _mend_conversation(outgoing: Outgoing) -> Outgoing:
     """Mend single messages first, then calls with their answers, then what stands where."""
-    clean = outgoing.provider.clean(outgoing)
+    clean = outgoing.provider.remove_refused(outgoing)
     fmt, messages = clean.format, clean.messages or ()
 
     def stub(call: Call, message: Message) -> list[RepairUnit]:

@@ -61,7 +61,7 @@ def _find_unanswered_words(prior: Ledger | None) -> str:
 
 
 def _iterate_text_pieces(views: Sequence[View], turns: Sequence[int], done: Sequence[ToolUse]) -> Iterator[TextPiece]:
-    """Yield every stretch of text, in order, with whose it is."""
+    """Yield every text in order, with its origin."""
     by_place: dict[int, list[ToolUse]] = {}
     for step in done:
         by_place.setdefault(step.place, []).append(step)

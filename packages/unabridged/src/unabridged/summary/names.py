@@ -66,7 +66,7 @@ def is_name(word: str) -> bool:
 
 
 def collect_names(pieces: Iterable[TextPiece]) -> tuple[Name, ...]:
-    """Return every name in the pieces, with its weight as of its last use."""
+    """Return every name in the pieces of text, in the order of their last use."""
     found: dict[str, _Occurrences] = {}
     for piece in pieces:
         text = remove_record_ids(piece.text)

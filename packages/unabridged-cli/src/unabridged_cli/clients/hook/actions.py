@@ -30,7 +30,7 @@ AFTER_COMPACTION_SECONDS: Final = 2.0
 def answer_session_event(
     session: HookSession, reason: str, event: Mapping[str, Any], archive: Archive | None = None
 ) -> tuple[dict[str, Any], bool]:
-    """Do what an event around a compaction asks for; return the answer, and whether all of the session is archived."""
+    """Handle an event around a compaction; return the answer, and whether all of the session is archived."""
     if event["hook_event_name"] == "PreCompact":
         return {}, archive_session(session, reason, BEFORE_COMPACTION_SECONDS, archive)
     if event["hook_event_name"] == "PostCompact":

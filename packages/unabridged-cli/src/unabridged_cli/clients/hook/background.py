@@ -38,7 +38,7 @@ def start_process(event: Mapping[str, str]) -> None:
 
 
 def lower_priority() -> None:
-    """Let other programs go first, where the system knows that."""
+    """Lower the priority of this process, where the system has priorities."""
     if sys.platform != "win32":
         with suppress(OSError):
             os.nice(_NICENESS)

@@ -18,7 +18,7 @@ log = logging.getLogger("unabridged")
 
 
 def answer_event(event: Mapping[str, Any], archive: Archive, namespace: str) -> dict[str, Any]:
-    """Do what the hook does at this event; return what the client gets as the answer."""
+    """Handle this event; return what the client gets as the answer."""
     session, reason = find_event_session(event)._replace(namespace=namespace), describe_event(event)
     answer, is_complete = actions.answer_session_event(session, reason, event, archive)
     if not is_complete:
@@ -27,7 +27,7 @@ def answer_event(event: Mapping[str, Any], archive: Archive, namespace: str) -> 
 
 
 def _finish_archiving_later(session: HookSession, reason: str, archive: Archive) -> None:
-    """Do what there was no time for while the agent goes on; if the program ends first, the next event goes on."""
+    """Archive the rest while the agent goes on; if the program ends first, the next event continues."""
 
     def work() -> None:
         try:

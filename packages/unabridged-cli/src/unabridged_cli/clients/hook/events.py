@@ -62,7 +62,7 @@ def answer_hook_event(data: bytes) -> str:
 
 
 def _handle_session_event(name: str, event: Event) -> dict[str, Any]:
-    """Do what the event asks for; return the answer to the client."""
+    """Handle the event; return the answer to the client."""
     from unabridged_cli.clients.hook import actions  # noqa: PLC0415 - a start of the client does without it
 
     session, reason = find_event_session(event), describe_event(event)
@@ -88,7 +88,7 @@ def describe_event(event: Event) -> str:
 
 
 def _start_archiving_grown_sessions(event: Event) -> None:
-    """Have a process of its own archive what is new in the client's sessions of the project; the hook ends at once."""
+    """Start a process that archives what is new in the client's sessions of the project; the hook ends at once."""
     session, path = _read_session_and_path(event)
     client = _detect_client(event, path)
     if client in _LASTING_CLIENTS:

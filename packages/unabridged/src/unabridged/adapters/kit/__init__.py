@@ -19,7 +19,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | their values, as a model is shown them | `to_list`, `to_schema`, `has_recall` |
 | events as data, for tracing | `event_data`, `combine_listeners`, `collect_events`, `explain_no_compaction` |
 | what the summariser used, for the framework's own count | `sum_summariser_usage` |
-| a list of the host's that follows a compaction | `change_between`, `follow_change`, `name_by_identity` |
+| a list of the host's that follows a compaction | `change_between`, `apply_change`, `name_by_identity` |
 | originals that the host keeps, as compactions left them | `apply_recorded_compactions` |
 | what an adapter remembers, the newest of it | `BoundedMapping` |
 """
@@ -55,7 +55,7 @@ from unabridged.adapters.kit.events import (
     sum_summariser_usage,
 )
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, set_own_model
-from unabridged.adapters.kit.pending_changes import PendingChange, change_between, follow_change, name_by_identity
+from unabridged.adapters.kit.pending_changes import PendingChange, apply_change, change_between, name_by_identity
 from unabridged.adapters.kit.recall import (
     READ_TOOL,
     SEARCH_TOOL,
@@ -86,6 +86,6 @@ __all__ += ["OwnModel", "PendingChange", "PinMethods", "Request", "ResponseEvent
 __all__ += ["add_collected_event", "apply_recorded_compactions", "arun", "astream", "astream_fitted", "call_host"]
 __all__ += ["call_in_thread", "call_method", "change_between", "collect_events", "combine_listeners"]
 __all__ += ["current_host_values", "current_thread", "event_data", "explain_no_compaction", "find_largest_length"]
-__all__ += ["follow_change", "has_recall", "is_in_event_loop", "limit_to_removed_messages", "look_up"]
+__all__ += ["apply_change", "has_recall", "is_in_event_loop", "limit_to_removed_messages", "look_up"]
 __all__ += ["make_sync_and_async", "name_by_identity", "name_sub_thread", "run", "set_host_values", "set_own_model"]
 __all__ += ["stream", "stream_fitted", "sum_summariser_usage", "thread", "to_list", "to_schema", "with_pins"]

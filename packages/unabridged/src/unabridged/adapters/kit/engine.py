@@ -110,8 +110,8 @@ class Engine:
         return replace(settings or Settings(), recall=True) if agent.recall else settings
 
     @property
-    def off(self) -> bool:
-        """Return whether nothing is to be changed."""
+    def is_off(self) -> bool:
+        """Return whether compaction is turned off: lists stay as they are."""
         settings = self._keywords.get("settings")
         return settings is not None and settings.off
 

@@ -44,7 +44,7 @@ def change_between(
     return None if order == list(known) else {"order": order, "known": [*known, *new]}
 
 
-def follow_change(messages: Sequence[M], change: PendingChange, named: MessageNamer = read_message_id) -> list[M]:
+def apply_change(messages: Sequence[M], change: PendingChange, named: MessageNamer = read_message_id) -> list[M]:
     """Return the host's messages after the compaction: its own objects in the new order, with all it did not look at.
 
     A message the compaction never saw (somebody left it out of the request, or it came since) keeps its place.

@@ -118,7 +118,7 @@ def _read_items(opened: Any, state: _StreamState) -> Iterator[Any]:
 
 
 async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kind: Stream) -> AsyncGenerator[Any, None]:
-    """Do as `stream` for an event loop; `open_stream` returns an async iterator, or an awaitable of one."""
+    """Run `stream` in an event loop; `open_stream` returns an async iterator, or an awaitable of one."""
     async with aclosing(astream_fitted(request, await arun(request.fit()), None, open_stream, kind)) as items:
         async for item in items:
             yield item
@@ -127,7 +127,7 @@ async def astream(request: Request, open_stream: Callable[[list[Any]], Any], kin
 async def astream_fitted(
     request: Request, fitted: Compaction, opened: Any, open_stream: Callable[[list[Any]], Any], kind: Stream
 ) -> AsyncGenerator[Any, None]:
-    """Do as `stream_fitted` for an event loop; `opened` may be awaited yet."""
+    """Run `stream_fitted` in an event loop; `opened` may be an awaitable."""
     state = _StreamState(kind)
     try:
         try:

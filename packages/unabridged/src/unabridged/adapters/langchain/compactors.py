@@ -144,7 +144,7 @@ class Compactors(Engine):
             self._keywords["counter"] = None if own or counter is None else adapt_token_counter(counter)
 
     def get(self, agent: str | None, window: int | None, recall: bool = False) -> Compactor:
-        """Return the compactor for the model of this name, whose window is the caller's, or else this one.
+        """Return the compactor for the model of this name; its window is the one that the caller named, else `window`.
 
         With `recall` the agent has the tools to follow a reference, so summaries and stubs have some.
         """
@@ -166,7 +166,7 @@ class Compactors(Engine):
         return gone
 
     def teach_new_compactor(self, request: Request, agent: str | None) -> None:
-        """Let a new compactor learn from the usage that the first list it sees reports."""
+        """Calibrate a new compactor by the usage in the first list that it sees."""
         if request.compactor not in self._taught:
             self._taught.add(request.compactor)
             learn_from_reported_usage(request, agent or "")

@@ -48,7 +48,7 @@ class SummarizationState(AgentState[Any]):
 
 
 def ensure_ids(messages: Messages) -> None:
-    """Give each message that has none an id."""
+    """Set the id of each message that has none."""
     for message in messages:
         if not message.id:
             message.id = str(uuid4())

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import BaseMessage
 
-from unabridged.adapters.kit import PendingChange, change_between, follow_change
+from unabridged.adapters.kit import PendingChange, apply_change, change_between
 
 Messages = Sequence[BaseMessage]
 
@@ -81,9 +81,9 @@ def find_state_change(
     return {"order": change["order"], "known": list(dict.fromkeys([*earlier["known"], *change["known"]]))}
 
 
-def follow_state_change(state: Messages, working: Messages, change: PendingChange) -> list[BaseMessage]:
+def apply_state_change(state: Messages, working: Messages, change: PendingChange) -> list[BaseMessage]:
     """Return `working`, which are messages of the state or were made from them, after the change."""
-    return follow_change(working, change, MessageNames(state, working, known=change["known"]))
+    return apply_change(working, change, MessageNames(state, working, known=change["known"]))
 
 
 def use_state_objects(state: Messages, restored: Messages) -> list[BaseMessage]:

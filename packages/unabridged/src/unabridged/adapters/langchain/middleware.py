@@ -27,7 +27,7 @@ from unabridged.adapters.langchain.chat_models import find_window, find_writer_w
 from unabridged.adapters.langchain.compactors import AskedModel, Compactors, GraphValues, to_langchain_error
 from unabridged.adapters.langchain.deep_agents import DeepAgentsPartner, has_compaction_event, parse_clipping
 from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, find_run_thread, replace_messages
-from unabridged.adapters.langchain.message_names import MessageNames, find_state_change, follow_state_change
+from unabridged.adapters.langchain.message_names import MessageNames, apply_state_change, find_state_change
 from unabridged.archive.protocol import Archive
 from unabridged.compactor import Compaction
 from unabridged.events import Event
@@ -153,7 +153,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         return kit.run(self._call_model(request, handler))
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: AsyncHandler) -> Response:
-        """Do as `wrap_model_call` without blocking the event loop."""
+        """Run `wrap_model_call` without blocking the event loop."""
         return await kit.arun(self._call_model(request, handler))
 
     def _call_model(self, request: ModelRequest[Any], handler: Callable[..., Any]) -> kit.Steps[Response]:
@@ -181,7 +181,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         if not pending or self.state_mode == "kept" or graph_state.is_in_subgraph():
             return None
         messages = state["messages"]
-        return {**replace_messages(follow_state_change(messages, messages, pending)), PENDING_KEY: None}
+        return {**replace_messages(apply_state_change(messages, messages, pending)), PENDING_KEY: None}
 
     def _run_when_ready(self, make: Callable[[Any], kit.Request], value: Any) -> kit.Steps[kit.Request]:
         """Return the request that is made of the value; the first one opens the archive, apart from an event loop."""
@@ -194,7 +194,7 @@ class SummarizationMiddleware(kit.PinMethods, DeepAgentsPartner, AgentMiddleware
         messages = cast("list[BaseMessage]", request.messages)
         if pending := request.state.get(PENDING_KEY):
             stored = cast("list[BaseMessage]", request.state["messages"])
-            messages = follow_state_change(stored, messages, cast("kit.PendingChange", pending))
+            messages = apply_state_change(stored, messages, cast("kit.PendingChange", pending))
         agent = kit.Agent(model_name(request.model), find_window(request.model), _has_recall_tools(request.tools))
         asked, thread = AskedModel(agent, request.model), find_run_thread(messages)
         self.last_asked.remember(thread, asked)

@@ -15,7 +15,7 @@ from unabridged.adapters.kit import Steps, call_in_thread, call_method, make_syn
 from unabridged.adapters.langchain.compactors import GraphValues, make_forced_request
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, replace_messages
-from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change, use_state_objects
+from unabridged.adapters.langchain.message_names import apply_state_change, find_state_change, use_state_objects
 from unabridged.adapters.langchain.middleware import SummarizationMiddleware
 from unabridged.archive.names import Name, check_name
 from unabridged.archive.protocol import Hit
@@ -164,7 +164,7 @@ def _read_stored_thread(agent: Any, thread: Thread, using: Any, *, idle: bool = 
     pending = snapshot.values.get(PENDING_KEY)
     own = using if using is not None else find_middleware(agent)
     is_kept = isinstance(own, SummarizationMiddleware) and own.state_mode == "kept"
-    messages = follow_state_change(raw, raw, pending) if pending else raw
+    messages = apply_state_change(raw, raw, pending) if pending else raw
     compactor, model = _compactor_for(own, _thread_id(config))
     return StoredThread(compactor, config, raw, messages, is_kept, snapshot.values, model)
 

@@ -17,7 +17,7 @@ from unabridged.adapters.langchain.compactors import Compactors, GraphValues, ma
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.adapters.langchain.graph_state import PENDING_KEY, assign_new_ids, find_run_thread
 from unabridged.adapters.langchain.history_file import find_evicted
-from unabridged.adapters.langchain.message_names import find_state_change, follow_state_change
+from unabridged.adapters.langchain.message_names import apply_state_change, find_state_change
 from unabridged.adapters.langchain.middleware import AsyncHandler, Handler, SummarizationMiddleware
 from unabridged.archive.protocol import Scope
 from unabridged.errors import SettingsError
@@ -71,7 +71,7 @@ class SummarizationToolMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         pending: Any = request.state.get(PENDING_KEY)
         if pending:  # our middleware around this one has followed it already, and then it is not pending here
-            messages: list[Any] = [*follow_state_change(request.state["messages"], request.messages, pending)]
+            messages: list[Any] = [*apply_state_change(request.state["messages"], request.messages, pending)]
             request = request.override(messages=messages)
         if self.system_prompt is None:
             return request
@@ -102,7 +102,7 @@ def _history_tool(pool: Compactors, name: str) -> BaseTool:
         if thread is None:
             return kit.look_up(pool.archive, None, name, arguments, FORMAT)
         scope = Scope(pool.namespace, thread)
-        messages = follow_state_change(stored, stored, pending) if pending else stored
+        messages = apply_state_change(stored, stored, pending) if pending else stored
         sent = runtime.state.get(graph_state.SENT_KEY)
         own = kit.limit_to_removed_messages(pool.archive, scope, messages, FORMAT, also=[sent] if sent else [])
         return kit.look_up(own, scope, name, arguments, FORMAT)
@@ -115,7 +115,7 @@ def _compact_run(summarization: SummarizationMiddleware, runtime: ToolRuntime) -
     """Return the tool's message and the compaction, which the next request follows, and a state that is replaced."""
     stored: list[BaseMessage] = list(runtime.state["messages"])
     pending = runtime.state.get(PENDING_KEY)
-    messages = follow_state_change(stored, stored, pending) if pending else stored
+    messages = apply_state_change(stored, stored, pending) if pending else stored
     thread = find_run_thread(messages)
     agent, model = summarization.last_asked.find(thread)
     compactor = summarization.compactors.get(*agent)

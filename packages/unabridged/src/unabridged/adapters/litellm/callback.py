@@ -149,7 +149,7 @@ class CompactionCallback(CustomLogger):
         await self._shorten(request_data, exception)
 
     async def async_log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Do the same for versions that have no other hook for it."""
+        """Learn from a refusal in versions of LiteLLM that have no other hook for it."""
         del response_obj, start_time, end_time
         await self._shorten(kwargs, kwargs.get("exception"))
 
@@ -177,7 +177,7 @@ class CompactionCallback(CustomLogger):
 
 @contextmanager
 def _in_thread_of(call: kit.Body) -> Iterator[None]:
-    """Let the session that the call names be the thread within, if there is none."""
+    """Set the thread of the context to the session that the call names, if there is none."""
     session = find_session(call) if kit.current_thread() is None else None
     with nullcontext() if session is None else kit.thread(session):
         yield

@@ -61,7 +61,7 @@ class RunEngine(kit.Engine):
         return self._last_requests.get(thread) or LastRequest()
 
     def register_session(self, session_id: str) -> None:
-        """Let requests of runs with this session belong to the thread of its name from now on."""
+        """Assign requests of runs with this session to the thread of its name from now on."""
         self._sessions[hashlib.sha256(session_id.strip().encode()).hexdigest()[:32]] = session_id
 
     def find_thread(self, settings: ModelSettings) -> str | None:

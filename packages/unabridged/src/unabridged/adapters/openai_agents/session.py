@@ -97,7 +97,7 @@ class CompactingSession(SessionABC):
     async def clear_session(self, *, wrapper: Any = None) -> None:
         """Remove the conversation for good: all items, and what the archive has of them."""
         await self._call_inner("clear_session", wrapper=wrapper)
-        if not self._runs.off:
+        if not self._runs.is_off:
             await asyncio.to_thread(lambda: self._find_compactor().forget(self._scope.thread))
 
     def __getattr__(self, name: str) -> Any:
@@ -133,7 +133,7 @@ class CompactingSession(SessionABC):
         return await self.get_items(NO_LIMIT), await asyncio.to_thread(self._find_compactor)
 
     def _is_compacted(self) -> bool:
-        return not self._runs.off and any(True for _ in self._runs.archive.newest(self._scope))
+        return not self._runs.is_off and any(True for _ in self._runs.archive.newest(self._scope))
 
     def _find_compactor(self) -> Compactor:
         return self._runs.compactor_for(self._runs.find_last_request(self.session_id).agent)

@@ -11,7 +11,7 @@ from pydantic_ai import messages as kinds
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, ToolAvailabilityDeltaPart
 from pydantic_ai.models import ModelRequestParameters
 
-from unabridged.adapters.kit import change_between, follow_change, name_by_identity
+from unabridged.adapters.kit import apply_change, change_between, name_by_identity
 from unabridged.adapters.pydantic_ai.parts import PROMPT_KINDS
 
 Messages = Sequence[ModelMessage]
@@ -119,6 +119,6 @@ def complete_parts(messages: list[ModelMessage]) -> list[ModelMessage]:
 
 
 def update_history(history: list[ModelMessage], before: Messages, after: Messages) -> None:
-    """Let the run's history follow a compaction of the request, with all that only the history has."""
+    """Update the run's history after a compaction of the request; what only the history has stays in it."""
     if (change := change_between(before, after, name_by_identity)) is not None:
-        history[:] = follow_change(history, change, name_by_identity)
+        history[:] = apply_change(history, change, name_by_identity)

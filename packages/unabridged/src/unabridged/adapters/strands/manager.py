@@ -294,7 +294,7 @@ def find_session_manager(agent: Agent) -> Any:
 
 
 def add_tracking_ids(new: Sequence[Message], before: Sequence[Message]) -> None:
-    """Give each message that was made here the id by which Strands tracks its messages."""
+    """Add to each message that was made here the id by which Strands tracks its messages."""
     theirs = {id(message) for message in before}
     for message in new:
         if id(message) not in theirs and not message.get("tracking_id"):

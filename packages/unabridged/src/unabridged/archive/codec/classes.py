@@ -35,7 +35,7 @@ _reported_names: Final[set[str]] = set()
 
 
 def allow(prefix: str) -> None:
-    """Let objects of classes under this module (`"my_app.messages"`) be restored in a process that did not write them.
+    """Allow objects of this module's classes (`"my_app.messages"`) to be restored where they were not written.
 
     The module is imported when an archive names a class of it: an archive itself can never widen the list.
     """

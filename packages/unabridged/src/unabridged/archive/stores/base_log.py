@@ -295,7 +295,7 @@ class LogArchive(Archive, ABC):
             yield stored
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds; False when that is not `held` records."""
+        """Append what `everything` yielded to the thread; return False when it does not hold `held` records."""
         store_rules.check_names(*scope)
         with self.locked(scope), self.reading(scope) as thread:
             if len(thread.records) != held:

@@ -43,13 +43,13 @@ class Database(Protocol):
         """Connect, make the tables if need be, and see that they can be written. Nothing is stored."""
 
     def purge(self) -> None:
-        """Leave no copy of what was deleted in files of the database's own."""
+        """Remove copies of what was deleted from the files of the database."""
 
     def check(self) -> list[str]:
         """Return what the database itself finds wrong with its files."""
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
 
 
 class SqlArchive(Archive):
@@ -307,7 +307,7 @@ class SqlArchive(Archive):
             yield from store_rules.group_parts_by_record(records, parts)
 
     def take(self, scope: Scope, held: int, stored: Iterable[StoredRecord]) -> bool:
-        """Put what `everything` gave behind what the thread holds, in one transaction; False if that is not `held`."""
+        """Append what `everything` yielded to the thread in one transaction; False where it has no `held` records."""
         store_rules.check_names(*scope)
         with self._database.write(*scope) as write:
             ((count,),) = write.execute(f"SELECT COUNT(*) FROM records WHERE thread = {THREAD_ID_QUERY}", scope)

@@ -124,13 +124,13 @@ class DirectoryArchive(LogArchive, files.Forkable):
             raise ArchiveError(f"{self._root}: {error.strerror or error}. {remedy}") from error
 
     def _write_mark(self) -> None:
-        """Say of which version the archive is, before anything is written into it."""
+        """Write the version of the archive, before anything else is written into it."""
         if not _is_archive_folder(self._root):
             files.make_folder(self._root, self._root)
             files.write_atomically(self._root / MARK_FILE, b"unabridged archive %d\n" % store_rules.ARCHIVE_VERSION)
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
-        """Put the next file there, and the transcript that goes with it."""
+        """Write the next file of the thread, and the transcript that goes with it."""
         folder = self._folder(scope)
         files.make_folder(folder, self._root)
         for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
@@ -142,7 +142,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         self._step("transcribed")
 
     def extend(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """Put the next files there; those of a thread that was not there appear at one stroke, with their folder."""
+        """Write the next files of the thread; those of a new thread appear all at once, with their folder."""
         folder, coming = self._folder(scope), self._staging_folder(scope)
         if _list_entry_files(folder):
             super().extend(scope, entries)

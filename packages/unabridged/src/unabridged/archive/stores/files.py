@@ -121,7 +121,7 @@ class Forkable(ABC):
         self.lock.acquire()
 
     def resume(self) -> None:
-        """Give the lock back: this is the parent, and the fork is over."""
+        """Release the lock in the parent, after a fork."""
         self.lock.release()
 
 

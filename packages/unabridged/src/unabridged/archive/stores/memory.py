@@ -44,7 +44,7 @@ class MemoryArchive(LogArchive, files.Forkable):
 
     @contextmanager
     def reading(self, scope: Scope) -> Iterator[ThreadLog]:
-        """Give the thread, a new one where there is none."""
+        """Yield the thread, a new one where there is none."""
         with self.locked():
             yield self._threads.get(scope) or ThreadLog()
 

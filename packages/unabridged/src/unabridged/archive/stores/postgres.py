@@ -268,7 +268,7 @@ def _has_tables(connection: psycopg.Connection, schema: str) -> bool:
 
 
 def _read_url(url: str) -> tuple[set[str], dict[str, Any]]:
-    """Return everything in the URL that no error may say, and what it says, or leaves to us to say, of patience.
+    """Return the secrets in the URL, which no error may show, and the time-outs, ours where the URL has none.
 
     One that can't be read is refused without a word of it.
     """

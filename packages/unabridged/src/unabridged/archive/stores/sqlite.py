@@ -155,7 +155,7 @@ class SqliteDatabase(files.Forkable):
             connection.close()  # nobody did, and newer Pythons would complain
 
     def pause(self) -> None:
-        """Let what is under way finish, close what is idle, hand out nothing until `resume`: a fork is coming.
+        """Wait for connections in use, close the idle ones, and hand out none until `resume`: a fork follows.
 
         SQLite has locks of its own; a child forked while a thread is inside it would find them closed for ever.
         """
@@ -165,7 +165,7 @@ class SqliteDatabase(files.Forkable):
         self._close_idle()
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Hand out connections again after `pause`."""
         self._pausing = False
         self.lock.notify_all()
         self.lock.release()

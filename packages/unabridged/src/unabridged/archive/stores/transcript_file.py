@@ -62,7 +62,7 @@ class TranscriptSource:
 
 
 def write_transcript(path: Path, scope: Scope, source: TranscriptSource) -> None:
-    """Let the transcript say all that the source has."""
+    """Write all that the source has into the transcript."""
     if (end := _read_end(path)) is not None and (end.messages, end.record) == (source.count, source.newest):
         return
     new = _find_new_parts(end, source)
@@ -79,7 +79,7 @@ def write_transcript(path: Path, scope: Scope, source: TranscriptSource) -> None
 
 
 def write_empty_transcript(path: Path, scope: Scope) -> None:
-    """Put a transcript there that says whose it is and nothing else."""
+    """Write a transcript that names its thread and has nothing else."""
     write_atomically(path, _render_whole(scope, _NO_RECORD, ()))
 
 
