@@ -75,6 +75,14 @@ def test_every_framework_with_an_adapter_has_its_steps() -> None:
     assert found["strands"] == []
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name, needs in frameworks().items() if not needs])
+def test_a_real_agent_of_each_framework_is_timed(name: str) -> None:
+    rows = rows_of(name, [4])
+    assert {row["side"] for row in rows} > {"ours"}
+    assert all(row["step"] > 0 for row in rows if row["side"] == "ours")
+
+
 def test_a_real_agent_of_strands_is_timed_on_every_side() -> None:
     rows = rows_of("strands", [4])
     assert [row["side"] for row in rows][:1] == ["ours"]

@@ -75,7 +75,7 @@ def run(loop: Callable[..., None], make: Callable[..., Any], size: int, watch: W
 
 def sides(loop: Callable[..., None], make: Any) -> dict[str, Side]:
     """Return the wrapped and the bare client as sides; the caller's thread is timed, the server's is not."""
-    fitted, posted = [(requests, "_send")], [(requests.SdkCall, "send")]
+    fitted, posted = [(requests, "_send_fitted")], [(requests.SdkCall, "send")]
     return {
         "ours": Side(partial(run, loop, make, wrapped=True), fitted, posted, time.thread_time, LENGTH),
         "bare client": Side(partial(run, loop, make, wrapped=False), now=time.thread_time, length=LENGTH),
