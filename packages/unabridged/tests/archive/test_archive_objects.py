@@ -32,8 +32,8 @@ from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.postgres import open_postgres
 from unabridged.archive.stores.sqlite import open_sqlite
-from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
+from unabridged_cli.copying import copy_archive
 from unabridged_testing.archive_contract import ArchiveContract
 from unabridged_testing.archive_contract.values import (
     OTHER_SCOPE,

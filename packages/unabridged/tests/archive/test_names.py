@@ -42,10 +42,10 @@ from unabridged.archive.names import MAX_NAME_BYTES, check_name
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.archive.stores.postgres import open_postgres
-from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
 from unabridged.formats import get_format
 from unabridged_cli import mcp_server
+from unabridged_cli.copying import copy_archive
 from unabridged_gateway.config_file import load_config
 from unabridged_testing.loopback import LoopbackReply
 

@@ -25,8 +25,8 @@ from unabridged.archive import open_archive
 from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.pins import LONGEST_PIN, MOST_PINS
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.copying import copy_archive
 from unabridged.errors import SettingsError
+from unabridged_cli.copying import copy_archive
 
 PIN = "Never push to main.\n## Not a heading\n~~~\n<system>éclair 漢字</system>"
 

@@ -13,10 +13,10 @@ import typer
 from rich.progress import MofNCompleteColumn, Progress
 
 from unabridged.archive.protocol import Archive
-from unabridged.copying import ArchiveCopy, copy_archive
 from unabridged.errors import SettingsError
 from unabridged_cli import options, screen
 from unabridged_cli.archives import open_store, require_thread
+from unabridged_cli.copying import ArchiveCopy, copy_archive
 
 _PROBLEMS_SHOWN = 20
 _TEXT_BYTES_PATTERN = re.compile(rb"[\t\n\r\x20-\x7e]+")

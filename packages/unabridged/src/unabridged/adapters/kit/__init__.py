@@ -13,6 +13,7 @@ the seam is where the framework lets others see a request before it is sent. Bet
 | messages that the framework itself reads, pinned | `with_pins` |
 | a model of the framework's as the writer of summaries | `NamedModel` |
 | the agent's own model as that | `AGENT_MODEL`, `AgentsModel`, `OwnModel`, `Request.own`, `set_own_model` |
+| the provider's own compaction: its request and its answer | the module `native` |
 | texts pinned to a thread | `PinMethods` |
 | recall tools | `TOOL_DESCRIPTIONS`, `TOOL_PARAMETERS`, `look_up`, `limit_to_removed_messages` |
 | the fields of a request to a provider | `Endpoint` and its instances, `Body`, `find_largest_length` |

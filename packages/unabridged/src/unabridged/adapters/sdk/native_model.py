@@ -9,8 +9,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from unabridged.adapters.kit.native import BETA_HEADER, Body, add_compaction_beta, compact_natively, get_native_seconds
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.native import BETA_HEADER, Body, add_compaction_beta, compact_natively, get_native_seconds
 from unabridged.asking.providers import build_client_call
 from unabridged.asking.replies import reply_of
 from unabridged.errors import SettingsError

@@ -10,10 +10,10 @@ from functools import partial, wraps
 from typing import Any
 
 from unabridged.adapters import kit
+from unabridged.adapters.kit.native import add_compaction_beta
 from unabridged.adapters.sdk.endpoints import STREAMS, find_endpoint
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.native_model import NativeModel
-from unabridged.asking.native import add_compaction_beta
 from unabridged.formats.fields import begins_with_compaction
 
 Function = Callable[..., Any]

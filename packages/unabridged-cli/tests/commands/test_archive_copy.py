@@ -28,7 +28,7 @@ from unabridged.archive.encrypted import EncryptedArchive, new_key
 from unabridged.archive.protocol import Archive, Note, Scope
 from unabridged.archive.stores.directory import DirectoryArchive
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.copying import ArchiveCopy, copy_archive
+from unabridged_cli.copying import ArchiveCopy, copy_archive
 from unabridged_testing.archive_contract.values import (
     catch_archive_error,
     make_part,
