@@ -7,6 +7,7 @@ prints the `Shape` and the window that reproduce it, made as small as can be unl
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -73,6 +74,30 @@ def test_every_promise_holds_for_every_conversation(format_: str) -> None:
     ran = sum(ends.values())
     assert ends["compacted"] > ran / 3, ends
     assert ends.get("won't fit", 0) < ran / 10, ends
+
+
+ALL_EXTRAS = ("reasoning", "media", "sdk", "opaque", "odd", "giant")
+ABOVE_THE_TRIGGER = (
+    Shape("openai-chat", 1710, "marathon", 1, 32, 4, 66, "working", ALL_EXTRAS),
+    Shape("openai-responses", 4401, "agent", 8, 18, 1, 83, "asked", ALL_EXTRAS[2:]),
+)
+"""A message in them has to be shortened, and fills the budget: the result fits, above the trigger."""
+
+
+@pytest.mark.parametrize("shape", ABOVE_THE_TRIGGER, ids=lambda shape: shape.format)
+def test_a_compaction_that_stays_above_the_trigger_is_not_followed_by_another(shape: Shape) -> None:
+    conversation = make_conversation(shape)
+    ends = []
+    for stop in conversation.stops:
+        given = conversation.messages[:stop]
+        with compactor_for(shape.format, 4_000) as compactor:
+            fitted = fit(compactor, given, "t")
+            again = fit(compactor, copy.deepcopy(given), "t")
+            carried = fit(compactor, fitted.messages, "t")
+        assert same(again.messages, fitted.messages), stop
+        assert same(carried.messages, fitted.messages), stop
+        ends.append(fitted.changed and fitted.tokens_after >= 3_400)
+    assert any(ends)
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -174,8 +174,10 @@ def _find_cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     if cut is None and anew:
         cut = plan_cut(now.views, now.sizes, TailLimits(quarter, at_most=True), pinned=now.pinned, kept=now.newest)
         cut = None if cut is None else replace(cut, asked=cut.tail)
+    # An earlier summary is not made shorter by itself while the request fits: the same list would compact again.
     went_before = cut is not None and all(is_trusted_summary(now.views[i]) for i in cut.gone)
-    return None if force and went_before and not now.lacks_pin else cut
+    is_idle = went_before and not now.lacks_pin and (force or now.request_tokens <= now.bounds.limit)
+    return None if is_idle else cut
 
 
 def _measure_staying_tokens(now: Situation) -> int:
