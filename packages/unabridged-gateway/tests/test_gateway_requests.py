@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patience import PATIENCE
 from rows import rows
 from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall
 from unabridged_gateway.config import TenantConfig
@@ -179,14 +180,14 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
     async def leaving() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    async def serve(receive: Any, *, reads_body: bool = False, waits: bool = True) -> None:
+    async def serve(receive: Any, limit: float = 0.12, *, reads_body: bool = False, waits: bool = True) -> None:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, DeadlineTimer(0.12)):
+        with CallDeadline(call, DeadlineTimer(limit)):
             if reads_body:
                 await read_body(call.receive, call.raw_headers, LIMITS)
             call.is_body_read = True
             call.expect_next_byte(soon=waits)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(PATIENCE if waits else 0.5)
 
     async def unheard(message: Any) -> None:
         pass
@@ -196,7 +197,7 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
     with pytest.raises(TimeoutError, match=r"nothing came for 0\.12 seconds"):
         asyncio.run(serve(silent))
     with pytest.raises(ClientGone):
-        asyncio.run(serve(leaving))
+        asyncio.run(serve(leaving, PATIENCE))
     asyncio.run(serve(silent, waits=False))  # while a summary is made, it is nobody's turn
 
 

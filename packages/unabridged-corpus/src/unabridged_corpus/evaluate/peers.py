@@ -1,7 +1,7 @@
 """Run LangChain's `SummarizationMiddleware` with the same extractive summariser behind it as our own.
 
 The middleware decides what is summarised, what its summariser gets to see (by default the last 4,000 tokens of it) and
-what is kept; the text comes from `extract`. Needs the extra `build_langchain_arm`.
+what is kept; the text comes from `extract`. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
