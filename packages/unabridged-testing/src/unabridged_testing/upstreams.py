@@ -34,7 +34,7 @@ class StrictUpstream:
         self.requests.append(list(messages))
 
 
-class SigningUpstream:
+class SigningUpstream(StrictUpstream):
     """Signs Anthropic thinking blocks, and refuses a request in which one does not match its signature.
 
     With `binds="prefix"` a signature covers all that stood before the block, as newer Claude models have it; with
@@ -43,14 +43,9 @@ class SigningUpstream:
     """
 
     def __init__(self, *, binds: Literal["block", "prefix"] = "prefix", demands_thinking: bool = False) -> None:
+        super().__init__(Anthropic.name)
         self.binds = binds
         self.demands_thinking = demands_thinking
-        self._rules = StrictUpstream(Anthropic.name)
-
-    @property
-    def requests(self) -> list[list[Any]]:
-        """Return every request it took."""
-        return self._rules.requests
 
     def take(self, messages: Sequence[Any]) -> None:
         """Take the request, or raise `Refused`."""
@@ -59,7 +54,7 @@ class SigningUpstream:
             reasons += _find_missing_thinking(messages)
         if reasons:
             raise Refused("; ".join(reasons))
-        self._rules.take(messages)
+        super().take(messages)
 
     def sign(self, messages: Sequence[Any], *, after: Sequence[Any] = ()) -> list[Any]:
         """Return the messages, their thinking signed as if written in a conversation that began with `after`."""
