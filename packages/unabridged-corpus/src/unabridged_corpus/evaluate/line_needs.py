@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from unabridged.messages import Call, View
 from unabridged.summary.actions import ToolUse, find_tool_uses
@@ -58,10 +58,7 @@ def find_line_needs(views: Sequence[View]) -> list[LineNeed]:
     uses = list(find_tool_uses(views, range(len(views))))
     sources = list(_find_sources(views, uses))
     pieces = [(place, *piece) for place, view in enumerate(views) for piece in _split_view(view)]
-    starts, size = list[int](), 0
-    for _, _, text in pieces:
-        starts.append(size)
-        size += len(text) + 1
+    starts = list(accumulate((len(text) + 1 for *_, text in pieces), initial=0))
     whole = "\n".join(text for *_, text in pieces)
     needs: list[LineNeed] = []
     for use in uses:
