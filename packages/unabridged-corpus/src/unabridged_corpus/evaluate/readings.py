@@ -22,12 +22,13 @@ from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
 from unabridged_corpus.evaluate import candidates
 from unabridged_corpus.evaluate.data import EvalConversation
 from unabridged_corpus.evaluate.reader import (
+    PROBE_KINDS,
     Probe,
     ReadingModel,
     SaveText,
-    ask_marks,
-    ask_probes,
     fill_prompt_part,
+    read_marks,
+    read_probes,
     render_conversation,
     wrap_in_tags,
 )
@@ -127,7 +128,7 @@ def read_all_conversations(
                 made = candidates.make_candidates(conversation, place, budget, writer, brought)
                 kept = f"{number:03}-{candidates.conversation_to_file_name(name)}"
                 sheet = _ReadingSheet(kept, conversation, place, made, voice, save)
-                asked = ask_probes(voice, sheet.head, probes, sheet.save)
+                asked = sheet.ask_probes(probes)
                 for turn in range(1, readings + 1):
                     with _collect_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
@@ -181,15 +182,24 @@ class _ReadingSheet:
         order = list(self.letters)[:: 1 if turn % 2 else -1]
         return {letter: self.made.texts[self.letters[letter]] for letter in order}
 
+    def ask_probes(self, wanted: int) -> list[Probe]:
+        """Return so many probes on the conversation, written before any text is seen."""
+        kinds = "\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
+        prompt = f"{self.head}\n\n{fill_prompt_part('probes', probes=wanted, kinds=kinds)}"
+        return self.voice.ask_until_valid(prompt, lambda value: read_probes(value, wanted), self.save, "probes")
+
     def read(self, turn: int, probes: Sequence[Probe]) -> BlindReading:
-        """Return the reader's marks, by the names of the texts."""
-        stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
+        """Return the reader's marks on the probes, by the names of the texts."""
         texts = self.texts(turn)
 
         def save(file: str, text: str) -> None:
             self.save(f"reading-{turn}-{file}", text)
 
-        judged = ask_marks(self.voice, self.head, texts, probes, stays=stays, key=self.key, save=save)
+        def read(value: Any) -> dict[str, Any]:
+            return read_marks(value, list(texts), len(probes))
+
+        prompt = f"{self.head}\n\n{self._build_marks_task(texts, probes)}"
+        judged = self.voice.ask_until_valid(prompt, read, save, "marks")
         false = []
         for row in judged["false"]:
             is_found = _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]])
@@ -198,6 +208,14 @@ class _ReadingSheet:
         preferred = [self.letters[letter] for letter in judged["preferred"]]
         sizes = {name: len(text) for name, text in self.made.texts.items()}
         return BlindReading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
+
+    def _build_marks_task(self, texts: Mapping[str, str], probes: Sequence[Probe]) -> str:
+        asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
+        stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
+        shown = [wrap_in_tags(f"text {letter}", remove_unsendable(text), self.key) for letter, text in texts.items()]
+        asked = wrap_in_tags("probes", remove_unsendable(asked), self.key)
+        given = {"texts": "\n\n".join(shown), "asked": asked, "stays": stays, "letters": ", ".join(texts)}
+        return fill_prompt_part("marks", **given, probes=len(probes))
 
 
 def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
