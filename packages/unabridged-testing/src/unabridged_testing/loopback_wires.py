@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from unabridged.formats import GeminiContents, OpenAIChat, OpenAIResponses
 from unabridged_testing.upstreams import StrictUpstream
-from unabridged_testing.wire_gemini import sign_text
+from unabridged_testing.wire import sign_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from unabridged.formats import Anthropic
 from unabridged_testing.conversations import refusals
-from unabridged_testing.wire import get_field
-from unabridged_testing.wire_anthropic import list_blocks, sign_thought
+from unabridged_testing.wire import get_field, sign_text
+from unabridged_testing.wire_anthropic import list_blocks
 
 _UNSIGNED_FIELDS = frozenset({"signature", "cache_control"})
 
@@ -75,7 +75,7 @@ class SigningUpstream(StrictUpstream):
             signed = block
             if get_field(block, "type") == "thinking":
                 thought = get_field(block, "thinking")
-                right = sign_thought(thought)
+                right = sign_text(thought)
                 if self.binds == "prefix":
                     right = f"{prefix.hexdigest()[:32]}{right[:16]}"
                 signed = {"type": "thinking", "thinking": thought, "signature": right}
