@@ -22,6 +22,8 @@ from unabridged_corpus.evaluate.score import join_argument_values
 
 MIN_LINE_CHARACTERS = 24
 """Shorter lines, such as `return value`, are written without looking anything up."""
+MAX_GAP_CHARACTERS = MIN_LINE_CHARACTERS - 1
+"""Between two lines of a passage: a number, or lines that are too short to be needs."""
 
 _LINE_END_PATTERN = re.compile(r"[\n\r\x1f]")
 
@@ -51,6 +53,11 @@ class LineNeed:
     place: int
     line: str
     source: LineSource
+
+    def is_followed_by(self, other: LineNeed) -> bool:
+        """Return whether the other line comes after this one in their source, with no third between them."""
+        passage = f"{re.escape(self.line)}.{{0,{MAX_GAP_CHARACTERS}}}?{re.escape(other.line)}"
+        return re.search(passage, self.source.folded) is not None
 
 
 def find_line_needs(views: Sequence[View]) -> list[LineNeed]:

@@ -1,7 +1,7 @@
 """Run LangChain's `SummarizationMiddleware` with the same extractive summariser behind it as our own.
 
 The middleware decides what is summarised, what its summariser gets to see (by default the last 4,000 tokens of it) and
-what is kept; the text comes from `extract`. Needs the extra `build_langchain_arm`.
+what is kept; the text comes from `gather_ledger`. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from unabridged.messages import View
+from unabridged.settings import Settings, resolve_limits
 from unabridged.summary.gather import gather_ledger
 from unabridged.summary.layout import render_within_budget
 from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint
@@ -44,6 +45,13 @@ def build_langchain_arm(trim: int | None) -> ArmFactory:
         return arm
 
     return begin
+
+
+def build_peer_in_window(views: Sequence[View], window: int, count: CountFunction, trim: int | None) -> LangChainPeer:
+    """Return the middleware with our trigger in this window, and summaries as long as ours in talk."""
+    limits = resolve_limits(Settings(), window)
+    trigger = ("tokens", limits.trigger[0]["tokens"])
+    return LangChainPeer(views, limits.summary + limits.people, count, trigger=trigger, trim=trim)
 
 
 class LangChainPeer:
