@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from unabridged.archive.stores.files import TEMPORARY_PREFIX, hold_file_lock
@@ -57,7 +56,7 @@ def run(
     job.prepare()
     try:
         with hold_file_lock(place / RECORDS_FOLDER / "lock", 0):
-            return _run_job(job, str(source), names, partial(_run_shards, job, jobs=jobs, ray=ray), progress)
+            return _run_job(job, str(source), names, jobs, ray, progress=progress)
     except ArchiveError as error:
         if str(place / RECORDS_FOLDER / "lock") not in str(error):
             raise
@@ -65,11 +64,7 @@ def run(
 
 
 def _run_job(
-    job: CorpusJob,
-    source: str,
-    names: list[str],
-    run_shards: Callable[[Iterator[Shard]], Generator[ShardRecord, None, None]],
-    progress: Callable[[Progress], None],
+    job: CorpusJob, source: str, names: list[str], jobs: int, ray: str | None, *, progress: Callable[[Progress], None]
 ) -> Report:
     for leftover in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS_FOLDER).glob(f"{TEMPORARY_PREFIX}*")):
         leftover.unlink(missing_ok=True)  # of a run that was killed
@@ -78,7 +73,7 @@ def _run_job(
     fresh, complete = 0, False
     progress(now)
     try:
-        with closing(run_shards(_plan_shards(job, names, sizes))) as records:
+        with closing(_run_shards(job, _plan_shards(job, names, sizes), jobs, ray)) as records:
             for record in records:
                 fresh += record.fresh
                 done, failed = now.done + sizes.get(record.shard, 0), now.failed + len(record.failures)
