@@ -89,12 +89,13 @@ def read_sessions(root: Path, source: InputSlice, digest: str, options: ReadOpti
         read = partial(load, path, format=options.format, max_size=options.max_size)
         yield CorpusSession(SessionPosition(source.file, 0), digest, read)
         return
-    yield from _read_line_sessions(path, source, stamp, options)
+    yield from read_line_sessions(path, source, stamp, options)
 
 
-def _read_line_sessions(
+def read_line_sessions(
     path: Path, source: InputSlice, stamp: FileStamp, options: ReadOptions
 ) -> Iterator[CorpusSession]:
+    """Yield the session in every line of the slice."""
     for line in read_lines(path, stamp, start=source.start, number=source.line):
         if source.stop is not None and line.start >= source.stop:
             return

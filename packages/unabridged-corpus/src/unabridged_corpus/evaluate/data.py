@@ -22,10 +22,10 @@ from unabridged.errors import SettingsError
 from unabridged.formats import get_format
 from unabridged.messages import View
 from unabridged.sessions import MAX_SIZE, SessionFileError, load
-from unabridged.sessions.document import detect_wire_format
-from unabridged.sessions.document import find_messages as messages_in
 from unabridged.sessions.files import detect_kind
-from unabridged.sessions.text import check_file, read_lines
+from unabridged.sessions.text import check_file
+from unabridged_corpus.inputs import InputSlice
+from unabridged_corpus.reading import ReadOptions, read_line_sessions
 
 Warn = Callable[[str], None]
 
@@ -85,26 +85,15 @@ def read_conversations(data: Path, *, limit: int | None = None, warn: Warn | Non
 def _read_file(path: Path) -> Iterator[EvalConversation]:
     stamp = check_file(path, MAX_SIZE)
     kind, document = detect_kind(path, stamp)
-    if kind == "jsonl-conversations":
-        for line in read_lines(path, stamp):
-            if line.problem:
-                raise SessionFileError(f"line {line.number + 1} of {path} is not JSON: {line.problem}")
-            if line.value is not None:
-                yield _read_conversation_object(path, line.number, line.value, f"line {line.number + 1} of {path}")
-    elif kind == "json" and isinstance(document, dict):
-        yield _read_conversation_object(path, 0, document, str(path))
-    else:
+    if kind != "jsonl-conversations":
         loaded = load(path)
-        yield build_conversation(path.stem, loaded.format, loaded.messages)
-
-
-def _read_conversation_object(path: Path, number: int, value: Any, where: str) -> EvalConversation:
-    found = messages_in(value)
-    if found is None:
-        raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
-    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    name = f"{path.stem}:{holder.get('id', number)}"
-    return build_conversation(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
+        name = f"{path.stem}:{document.get('id', 0)}" if isinstance(document, dict) else path.stem
+        yield build_conversation(name, loaded.format, loaded.messages, document, str(path))
+        return
+    for session in read_line_sessions(path, InputSlice(path.name, stamp.size), stamp, ReadOptions()):
+        loaded, line = session.load(), session.place.line
+        name = f"{path.stem}:{session.id or line - 1}"
+        yield build_conversation(name, loaded.format, loaded.messages, session.value, f"line {line} of {path}")
 
 
 def build_conversation(
