@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from math import fsum
 from pathlib import Path
@@ -180,6 +180,6 @@ def read_valid_record(job: CorpusJob, shard: Shard) -> ShardRecord | None:
 
 def _read_record_file(job: CorpusJob, name: str) -> ShardRecord | None:
     try:
-        return replace(parse_record(job.record(name).read_bytes()), fresh=0)
+        return parse_record(job.record(name).read_bytes())
     except (OSError, ValueError, TypeError, KeyError):
         return None
