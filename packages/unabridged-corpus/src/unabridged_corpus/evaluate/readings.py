@@ -21,6 +21,7 @@ from unabridged.sessions import write_file_atomically
 from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
 from unabridged_corpus.evaluate import candidates
 from unabridged_corpus.evaluate.data import EvalConversation
+from unabridged_corpus.evaluate.line_needs import fold_space
 from unabridged_corpus.evaluate.reader import (
     PROBE_KINDS,
     Probe,
@@ -127,7 +128,7 @@ def read_all_conversations(
             with _collect_failure(f"{name}: the texts and the probes", found.failed, tell):
                 made = candidates.make_candidates(conversation, place, budget, writer, brought)
                 kept = f"{number:03}-{candidates.conversation_to_file_name(name)}"
-                sheet = _ReadingSheet(kept, conversation, place, made, voice, save)
+                sheet = _ReadingSheet(kept, made, voice, save)
                 asked = sheet.ask_probes(probes)
                 for turn in range(1, readings + 1):
                     with _collect_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
@@ -152,16 +153,9 @@ def _collect_failure(what: str, failed: list[str], tell: Callable[[str], None]) 
 class _ReadingSheet:
     """One conversation at its cut, as a reader gets it: texts under letters, and what came before and after."""
 
-    def __init__(  # noqa: PLR0917 - made in one place
-        self,
-        folder: str,
-        conversation: EvalConversation,
-        place: int,
-        made: candidates.Candidates,
-        voice: ReadingModel,
-        save: SaveText,
-    ) -> None:
-        self.name, self.made, self.voice = conversation.name, made, voice
+    def __init__(self, folder: str, made: candidates.Candidates, voice: ReadingModel, save: SaveText) -> None:
+        conversation, place = made.conversation, made.place
+        self.made, self.voice = made, voice
         self.save: SaveText = lambda file, text: save(f"{folder}/{file}", text)
         dealt = Random(conversation.name).sample(LETTERS, len(made.texts))  # noqa: S311 - dealt the same way again
         self.letters = dict(sorted(zip(dealt, made.texts, strict=True)))
@@ -202,12 +196,12 @@ class _ReadingSheet:
         judged = self.voice.ask_until_valid(prompt, read, save, "marks")
         false = []
         for row in judged["false"]:
-            is_found = _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]])
+            is_found = fold_space(row["statement"]) in fold_space(texts[row["text"]])
             false.append({**row, "text": self.letters[row["text"]], "found": is_found})
         marks = {name: judged["marks"][letter] for letter, name in self.letters.items()}
         preferred = [self.letters[letter] for letter in judged["preferred"]]
         sizes = {name: len(text) for name, text in self.made.texts.items()}
-        return BlindReading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
+        return BlindReading(self.made.conversation.name, turn, sizes, probes, marks, preferred, judged["how"], false)
 
     def _build_marks_task(self, texts: Mapping[str, str], probes: Sequence[Probe]) -> str:
         asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
@@ -227,10 +221,6 @@ def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> Candida
     preferred = sum(1 / len(reading.preferred) for reading in first), hows["clear"], hows["narrow"], hows["tie"]
     false = sum(row["text"] == name and row["found"] for reading in readings for row in reading.false)
     return CandidateRow(name, characters, points, most, points / most, *preferred, false, len(readings))
-
-
-def _collapse_whitespace(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _make_saver(folder: Path | None) -> SaveText:
