@@ -52,6 +52,10 @@ _USES: Sequence[Callable[[Archive], Any]] = (
 """Every way to use an archive: all fail on one that can't be read, and on one that was closed."""
 
 
+def _probe(archive: Archive) -> Any:
+    return getattr(archive, "probe", archive.namespaces)()
+
+
 class UnreadableArchive(NamedTuple):
     """An archive that the store can't read: it is refused at every use, and left as it is."""
 
@@ -87,7 +91,7 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
             pytest.skip("no fixture `refused`: nothing tests that an archive of another version is refused")
         for name, other in refused.items():
             before = other.stored()
-            for use in (lambda archive: getattr(archive, "probe", archive.namespaces)(), *_USES):
+            for use in (_probe, *_USES):
                 archive = other.opened()
                 message = values.catch_archive_error(partial(use, archive))
                 assert all(part in message for part in other.says), f"{name}: {message}"
