@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Any, Protocol
 
 from unabridged.authorship import assign_origins
@@ -81,12 +81,8 @@ class PromptCache:
 
     def send(self, prompt: Sequence[MeasuredMessage], now: float, bill: Bill) -> None:
         """Charge the prompt: the prefix it shares with the last one is read, the rest is written."""
-        shared = 0
-        if now - self.used < self.lifetime:
-            for old, new in zip(self.prompt, prompt, strict=False):
-                if old is not new:
-                    break
-                shared += 1
+        before = self.prompt if now - self.used < self.lifetime else ()
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(before, prompt, strict=False)))
         bill.read += sum(one.tokens for one in prompt[:shared])
         bill.write += sum(one.tokens for one in prompt[shared:])
         self.prompt, self.used = list(prompt), now
