@@ -76,12 +76,12 @@ def score_langchain(
     conversation: EvalConversation, window: int, count: CountFunction, trim: int | None
 ) -> QuestionScore:
     """Return the score in LangChain's middleware, with the same trigger and summaries as long as ours in talk."""
-    peer = peers.build_peer_in_window(conversation.views, window, count, trim)
+    peer = peers.build_peer_in_window(window, count, trim)
     shares: list[float] = []
-    for place in range(len(conversation.views)):
-        peer.add(place)
+    for place, view in enumerate(conversation.views, 1):
+        peer.add(view)
         if peer.shorten():
-            shares += _find_answered_share(conversation, peer.text(), place + 1)
+            shares += _find_answered_share(conversation, peer.text(), place)
     return _build_score(conversation, peer.text(), shares, count)
 
 

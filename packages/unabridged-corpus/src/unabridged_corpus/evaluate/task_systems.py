@@ -115,16 +115,14 @@ class LangChainSystem:
     def __init__(self, window: int, count: CountFunction, trim: int | None) -> None:
         self._window, self._count = window, count
         self._given: list[MeasuredMessage] = []
-        self._views: list[View] = []
         self._made: dict[str, MeasuredMessage] = {}
-        self._peer = build_peer_in_window(self._views, window, count, trim)
+        self._peer = build_peer_in_window(window, count, trim)
 
     def send(self, new: Sequence[MeasuredMessage]) -> SentRequest:
         """Return what is in the middleware's state."""
         for one in new:
             self._given.append(one)
-            self._views.append(one.view)
-            self._peer.add(len(self._views) - 1)
+            self._peer.add(one.view)
         asked = len(self._peer.asks)
         self._peer.shorten()
         request = [self._find(place, text) for place, text in self._peer.list_messages()]
