@@ -159,10 +159,9 @@ def _score_questions(
     """Return the scores of one conversation's questions, for each arm that can be replayed in a window."""
     scores: dict[str, QuestionScore] = {}
     for name in names:
-        if name == "unabridged":
-            scores[name] = questions.score_unabridged(conversation, window, count)
-        elif name == "model":
-            scores[name] = questions.score_unabridged(conversation, window, count, model)
+        if name in {"unabridged", "model"}:
+            writer = model if name == "model" else None
+            scores[name] = questions.score_unabridged(conversation, window, count, writer)
         elif name == "tail":
             size = scores["unabridged"].tokens if "unabridged" in scores else window // 2
             scores[name] = questions.score_tail(conversation, size, count)
