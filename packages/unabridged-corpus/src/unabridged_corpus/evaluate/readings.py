@@ -189,11 +189,11 @@ class _ReadingSheet:
         def save(file: str, text: str) -> None:
             self.save(f"reading-{turn}-{file}", text)
 
-        def read(value: Any) -> dict[str, Any]:
+        def accept(value: Any) -> dict[str, Any]:
             return read_marks(value, list(texts), len(probes))
 
         prompt = f"{self.head}\n\n{self._build_marks_task(texts, probes)}"
-        judged = self.voice.ask_until_valid(prompt, read, save, "marks")
+        judged = self.voice.ask_until_valid(prompt, accept, save, "marks")
         false = []
         for row in judged["false"]:
             is_found = fold_space(row["statement"]) in fold_space(texts[row["text"]])
