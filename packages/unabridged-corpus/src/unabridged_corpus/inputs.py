@@ -28,7 +28,6 @@ _NAMES_PER_SHARD = 64
 """One name of so many ends a shard, whatever its size."""
 _MAX_LINES_READ = 200
 """Lines after which nothing is expected to become clearer."""
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,16 +144,12 @@ def has_conversation_per_line(path: Path, stamp: FileStamp, format_: str | None)
 
 def _split_lines(path: Path, name: str, size: int) -> Iterator[InputSlice]:
     """Yield lines that follow each other, each time to the end of the line that the size falls in."""
-    start, first, place, number, goal = 0, 0, 0, 0, size
+    start, first, stop = 0, 0, 0
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            at = 0
-            while place + len(block) > goal and (end := block.find(b"\n", max(at, goal - place))) >= 0:
-                number += block.count(b"\n", at, end + 1)
-                at, stop = end + 1, place + end + 1
+        for number, line in enumerate(stream, 1):
+            stop += len(line)
+            if stop - start > size:
                 yield InputSlice(name, stop - start, start, stop, first)
-                start, first, goal = stop, number, stop + size
-            number += block.count(b"\n", at)
-            place += len(block)
-    if place > start:
-        yield InputSlice(name, place - start, start, place, first)
+                start, first = stop, number
+    if stop > start:
+        yield InputSlice(name, stop - start, start, stop, first)

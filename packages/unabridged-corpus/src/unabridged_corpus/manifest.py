@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from math import fsum
 from pathlib import Path
@@ -133,38 +133,29 @@ class Report:
 
 def write_manifest(job: CorpusJob, source: str, shards: Iterable[str], *, complete: bool, fresh: int = 0) -> Report:
     """Write the manifest of these shards and return the report; those that are not done are not in it."""
-    numbers, failures, sessions, names = dict[str, list[float]](), list[Failure](), 0, list[str]()
+    numbers, failures, sessions, parts = dict[str, list[float]](), list[Failure](), 0, list[str]()
     for name in shards:
         record = _read_record_file(job, name)
         if record is not None:
-            names.append(name)
+            part = {"part": job.part_path(name).name, "digest": record.digest, "bytes": record.bytes}
+            part |= {"sessions": record.sessions, "failed": len(record.failures), "inputs": record.inputs}
+            parts.append(json.dumps(part))
             failures += record.failures
             sessions += record.sessions
             for counted, number in record.counts.items():
                 numbers.setdefault(counted, []).append(number)
     counts = {name: _sum_exactly(listed) for name, listed in sorted(numbers.items())}
     head = {**job.describe(), "input": source, "complete": complete, "sessions": sessions, "failed": len(failures)}
-    lines = _manifest_lines(job, head | {"counts": counts}, failures, names)
-    write_file_atomically(Path(job.out) / MANIFEST_FILE, lines)
-    return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(names))
+    lists = {"failures": [json.dumps(asdict(one)) for one in failures], "parts": parts}
+    text = json.dumps(head | {"counts": counts}, indent=1)[:-2]
+    for name, lines in lists.items():  # a line for each of them, so that people can read a large one
+        text += f',\n "{name}": [' + ",".join(f"\n  {line}" for line in lines) + "\n ]"
+    write_file_atomically(Path(job.out) / MANIFEST_FILE, [f"{text}\n}}\n".encode()])
+    return Report(Path(job.out), sessions, fresh, counts, tuple(failures), len(parts))
 
 
 def _sum_exactly(numbers: list[float]) -> float:
     return sum(numbers) if all(isinstance(number, int) for number in numbers) else fsum(numbers)
-
-
-def _manifest_lines(job: CorpusJob, head: dict[str, Any], failures: list[Failure], names: list[str]) -> Iterator[bytes]:
-    """Yield one JSON document, a line for each failure and each part, so that people can read a large one."""
-    yield json.dumps(head, indent=1)[:-2].encode()
-    yield b',\n "failures": [' + b",".join(b"\n  " + json.dumps(asdict(one)).encode() for one in failures) + b"\n ]"
-    yield b',\n "parts": ['
-    for i, name in enumerate(names):
-        record = _read_record_file(job, name)
-        if record is not None:
-            part = {"part": job.part_path(name).name, "digest": record.digest, "bytes": record.bytes}
-            part |= {"sessions": record.sessions, "failed": len(record.failures), "inputs": record.inputs}
-            yield (b"," if i else b"") + b"\n  " + json.dumps(part).encode()
-    yield b"\n ]\n}\n"
 
 
 def read_valid_record(job: CorpusJob, shard: Shard) -> ShardRecord | None:
@@ -180,6 +171,6 @@ def read_valid_record(job: CorpusJob, shard: Shard) -> ShardRecord | None:
 
 def _read_record_file(job: CorpusJob, name: str) -> ShardRecord | None:
     try:
-        return replace(parse_record(job.record(name).read_bytes()), fresh=0)
+        return parse_record(job.record(name).read_bytes())
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from unabridged.errors import NotInstalled
 from unabridged.sessions import SessionFileError
+from unabridged.text_tools import parse_json
 
 PARQUET_SUFFIX = ".parquet"
 _BATCH_ROWS = 16
@@ -34,10 +34,7 @@ def read_rows(path: Path, group: int) -> Iterator[dict[str, Any]]:
 
 def _decode_value(name: str, value: Any) -> Any:
     if name in _JSON_COLUMNS and isinstance(value, str):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value  # who looks for messages says that there are none
+        return parse_json(value, value)  # of what is no JSON, who looks for messages says that there are none
     return _remove_nulls(value)
 
 

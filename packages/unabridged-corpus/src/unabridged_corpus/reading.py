@@ -53,11 +53,6 @@ class ReadOptions:
     format: str | None = None
     max_size: int = 1_000_000_000
 
-    @property
-    def wire_format(self) -> str | None:
-        """Return the wire format that was asked for, if one was."""
-        return self.format if self.format in FORMATS else None
-
 
 def hash_slice(root: Path, source: InputSlice) -> str:
     """Return the digest of the slice's bytes; of Parquet, of its rows'."""
@@ -89,12 +84,13 @@ def read_sessions(root: Path, source: InputSlice, digest: str, options: ReadOpti
         read = partial(load, path, format=options.format, max_size=options.max_size)
         yield CorpusSession(SessionPosition(source.file, 0), digest, read)
         return
-    yield from _read_line_sessions(path, source, stamp, options)
+    yield from read_line_sessions(path, source, stamp, options)
 
 
-def _read_line_sessions(
+def read_line_sessions(
     path: Path, source: InputSlice, stamp: FileStamp, options: ReadOptions
 ) -> Iterator[CorpusSession]:
+    """Yield the session in every line of the slice."""
     for line in read_lines(path, stamp, start=source.start, number=source.line):
         if source.stop is not None and line.start >= source.stop:
             return
@@ -119,8 +115,8 @@ def _build_session(
 ) -> CorpusSession:
     """Return a session that has a line or a row of its own; its `format` is that of its messages."""
     holder: dict[str, Any] = value if isinstance(value, dict) else {}
-    named = holder.get("format")
-    wire = options.wire_format or (named if isinstance(named, str) and named in FORMATS else None)
+    named = (options.format, holder.get("format"))
+    wire = next((name for name in named if isinstance(name, str) and name in FORMATS), None)
     document = Document(FileStamp(0, 0), 0, 0, None)
 
     def load_line() -> LoadedFile:

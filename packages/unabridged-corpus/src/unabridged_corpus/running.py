@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +56,7 @@ def run(
     job.prepare()
     try:
         with hold_file_lock(place / RECORDS_FOLDER / "lock", 0):
-            return _run_job(job, str(source), names, progress, lambda shards: _run_shards(job, shards, jobs, ray))
+            return _run_job(job, str(source), names, jobs, ray, progress=progress)
     except ArchiveError as error:
         if str(place / RECORDS_FOLDER / "lock") not in str(error):
             raise
@@ -64,30 +64,25 @@ def run(
 
 
 def _run_job(
-    job: CorpusJob,
-    source: str,
-    names: list[str],
-    progress: Callable[[Progress], None],
-    records_of: Callable[[Iterator[Shard]], Generator[ShardRecord, None, None]],
+    job: CorpusJob, source: str, names: list[str], jobs: int, ray: str | None, *, progress: Callable[[Progress], None]
 ) -> Report:
     for leftover in (*Path(job.out).glob(".*.part"), *Path(job.out, RECORDS_FOLDER).glob(f"{TEMPORARY_PREFIX}*")):
         leftover.unlink(missing_ok=True)  # of a run that was killed
-    planned: list[str] = []
     sizes: dict[str, int] = {}
     now = Progress(0, sum(_read_file_size(Path(job.root, name)) for name in names), 0, 0)
     fresh, complete = 0, False
     progress(now)
     try:
-        with closing(records_of(_plan_shards(job, names, planned, sizes))) as records:
+        with closing(_run_shards(job, _plan_shards(job, names, sizes), jobs, ray)) as records:
             for record in records:
                 fresh += record.fresh
-                done, failed = now.done + sizes.pop(record.shard, 0), now.failed + len(record.failures)
+                done, failed = now.done + sizes.get(record.shard, 0), now.failed + len(record.failures)
                 now = Progress(done, now.total, now.sessions + record.sessions, failed)
                 progress(now)
         complete = True
     finally:
-        report = write_manifest(job, source, planned, complete=complete, fresh=fresh)
-    _remove_stale_parts(job, set(planned))
+        report = write_manifest(job, source, sizes, complete=complete, fresh=fresh)
+    _remove_stale_parts(job, sizes)
     return report
 
 
@@ -99,16 +94,15 @@ def _run_shards(
         from unabridged_corpus.cluster import run_on_ray  # noqa: PLC0415 - only who has a cluster needs it
 
         yield from run_on_ray(job, shards, ray, limit)
-        return
-    from unabridged_corpus.pool import run_in_processes  # noqa: PLC0415 - starting the command line stays cheap
+    else:
+        from unabridged_corpus.pool import run_in_processes  # noqa: PLC0415 - starting the command line stays cheap
 
-    yield from run_in_processes(job, shards, jobs, limit)
+        yield from run_in_processes(job, shards, jobs, limit)
 
 
-def _plan_shards(job: CorpusJob, names: list[str], planned: list[str], sizes: dict[str, int]) -> Iterator[Shard]:
-    """Yield every shard when it is its turn, and note its name and its size."""
+def _plan_shards(job: CorpusJob, names: list[str], sizes: dict[str, int]) -> Iterator[Shard]:
+    """Yield every shard when it is its turn, and note its size by its name."""
     for shard in split_into_shards(Path(job.root), names, job.shard_size, job.options.format):
-        planned.append(shard.name)
         sizes[shard.name] = shard.size
         yield shard
 
@@ -120,7 +114,7 @@ def _read_file_size(path: Path) -> int:
         return 0
 
 
-def _remove_stale_parts(job: CorpusJob, planned: set[str]) -> None:
+def _remove_stale_parts(job: CorpusJob, planned: Collection[str]) -> None:
     """Remove the parts of files that are no longer in the corpus."""
     for record in Path(job.out, RECORDS_FOLDER).glob("*.json"):
         if record.stem not in planned and record.stem != "job":

@@ -31,11 +31,7 @@ _MAX_TRIES = 3
 
 
 class _InputChanged(Exception):  # noqa: N818 - no error: it is tried again
-    """Input that is no longer what it was in the beginning."""
-
-    def __init__(self, slices: list[InputSlice]) -> None:
-        self.slices = slices
-        super().__init__()
+    """Input that is no longer what it was in the beginning; its arguments are the slices."""
 
 
 def process_shard(job: CorpusJob, shard: Shard, purse: PurseLike | None = None) -> ShardRecord:
@@ -54,8 +50,8 @@ def process_shard(job: CorpusJob, shard: Shard, purse: PurseLike | None = None) 
             with job.work.begin(purse or Purse(SpendingLimit())) as do_session:
                 write_file_atomically(job.part_path(shard.name), writer.rows(do_session))
         except _InputChanged as changed:
-            digests |= {one: _hash_slice_or_empty(job, one) for one in changed.slices}
-            left_out = set(changed.slices) if attempt == _MAX_TRIES - 2 else left_out
+            digests |= {one: _hash_slice_or_empty(job, one) for one in changed.args}
+            left_out = set(changed.args) if attempt == _MAX_TRIES - 2 else left_out
             continue
         record = writer.record()
         write_file_atomically(job.record(shard.name), [replace(record, fresh=0).dump().encode()])
@@ -120,7 +116,7 @@ class _PartWriter:
         before = {one: digest for one, digest in self._digests.items() if one not in self._left_out}
         changed = [one for one, digest in before.items() if _hash_slice_or_empty(self._job, one) != digest]
         if changed:
-            raise _InputChanged(changed)
+            raise _InputChanged(*changed)
 
     def record(self) -> ShardRecord:
         """Return the record of the part."""

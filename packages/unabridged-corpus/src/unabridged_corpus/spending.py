@@ -7,17 +7,15 @@ never blocks, but returns how long to wait.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from unabridged.asking.ask import Ask, Reply
-from unabridged.asking.model_calls import wrap_model
-from unabridged.asking.replies import read_reply
+from unabridged.asking.model_calls import start_call, wrap_model
 from unabridged.errors import SettingsError
 from unabridged.tokens.estimate import estimate
 from unabridged.tokens.models import find_model_info
@@ -124,7 +122,8 @@ class MeteredModel:
         await asyncio.sleep(wait)
         used = reserved
         try:
-            reply = await asyncio.wait_for(self._ask(replace(ask, deadline=CALL_SECONDS)), CALL_SECONDS)
+            call = start_call(self._model, replace(ask, deadline=CALL_SECONDS), here=True)
+            reply = await asyncio.wait_for(asyncio.wrap_future(call), CALL_SECONDS)
             if reply.usage is not None:
                 used = (reply.usage.input, reply.usage.output)
         finally:
@@ -136,12 +135,6 @@ class MeteredModel:
         """Close the model's connections."""
         if self._model.on_own_loop:
             await self._model.call.aclose()  # type: ignore[attr-defined] # a provider's
-
-    async def _ask(self, ask: Ask) -> Reply:
-        prompt: Any = ask if self._model.takes_ask else ask.instruction
-        call: Callable[[Any], Any] = self._model.call
-        result = await call(prompt) if self._model.is_async else await asyncio.to_thread(call, prompt)
-        return read_reply(await result if inspect.isawaitable(result) else result, self.name)
 
     def _dollars(self, read: int, written: int) -> float:
         return read * self._prices[0] + written * self._prices[1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from unabridged.sessions import LoadedFile
 from unabridged.settings import Settings, resolve_limits
 from unabridged.tokens.models import choose_window
 from unabridged_corpus.evaluate.arms import choose_arms
-from unabridged_corpus.evaluate.data import conversation_from_loaded
+from unabridged_corpus.evaluate.data import build_conversation
 from unabridged_corpus.evaluate.report import evaluate
 from unabridged_corpus.reading import CorpusSession
 from unabridged_corpus.spending import MAX_WAIT_SECONDS, MeteredModel, PurseLike, SpendingLimit, raise_if_budget_spent
@@ -122,11 +122,10 @@ class Compact(Work):
         settings = replace(self.settings, deadline=MAX_WAIT_SECONDS) if self.limit.rate is not None else self.settings
         if settings.transcript is None:  # the result is read elsewhere: no file of this machine is named in it
             settings = replace(settings, transcript=False)
-        with ExitStack() as stack:
-            archive: Any = "memory:"
-            if self.archive is not None:
-                archive = open_archive(self.archive, probe=True)
-                stack.callback(archive.close)
+        opened: Any = nullcontext("memory:")
+        if self.archive is not None:
+            opened = closing(open_archive(self.archive, probe=True))
+        with opened as archive:
             model = MeteredModel(self.model, purse, self.limit) if self.model is not None else None
             yield lambda session: self._compact(session, archive, model, settings)
 
@@ -257,7 +256,7 @@ class Evaluate(Work):
     def _evaluate(self, session: CorpusSession, model: MeteredModel | None) -> Row:
         loaded = session.load()
         value = json.loads(loaded.path.read_bytes()) if loaded.kind == "json" else session.value
-        conversation = conversation_from_loaded(session.name, loaded, value)
+        conversation = build_conversation(session.name, loaded.format, loaded.messages, value)
         options: dict[str, Any] = {"window": self.window, "budgets": self.budgets, "arms": self.arms, "model": model}
         with raise_if_budget_spent(model):
             report = evaluate(Path(session.place.file), [conversation], **options)

@@ -8,6 +8,7 @@ every archive runs, `AdapterContract` the one that every adapter of a framework 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unabridged_testing.conversations import Conversation, conversations, damage, make_conversation, refusals, shapes
@@ -39,12 +40,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a contract when it is used: it needs more than the rest does, pytest for one."""
-    if name == "AdapterContract":
-        from unabridged_testing.adapter_contract import AdapterContract  # noqa: PLC0415 - see above
-
-        return AdapterContract
-    if name == "ArchiveContract":
-        from unabridged_testing.archive_contract import ArchiveContract  # noqa: PLC0415 - see above
-
-        return ArchiveContract
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    modules = {"AdapterContract": "adapter_contract", "ArchiveContract": "archive_contract"}
+    if name not in modules:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{modules[name]}"), name)

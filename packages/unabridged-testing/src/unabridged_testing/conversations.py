@@ -124,26 +124,23 @@ def conversations(format: str, *, legal: bool = True) -> SearchStrategy[list[Any
 def damage(conversation: Conversation, seed: int) -> list[Any]:
     """Return the messages as a crash or a careless edit leaves them: aborted turns, orphans, duplicates, strays."""
     rng = Random(seed)  # noqa: S311 - repeatable on purpose, no secret
-    messages = list(conversation.messages)
-    what = list(conversation.what)
+    pairs = list(zip(conversation.messages, conversation.what, strict=True))
     for _ in range(rng.randint(1, 3)):
-        places = [index for index, one in enumerate(what) if one in {"call", "result", "reasoning", "mixed"}]
+        places = [index for index, (_, what) in enumerate(pairs) if what in {"call", "result", "reasoning", "mixed"}]
         if not places:
             break
         place = rng.choice(places)
         kind = rng.choice(("drop", "double", "abort", "move"))
         if kind == "drop":
-            del messages[place], what[place]
+            del pairs[place]
         elif kind == "double":
-            messages.insert(place, messages[place])
-            what.insert(place, what[place])
+            pairs.insert(place, pairs[place])
         elif kind == "abort":
-            del messages[place + 1 :], what[place + 1 :]
+            del pairs[place + 1 :]
         else:
-            target = rng.randrange(len(messages))
-            messages.insert(target, messages.pop(place))
-            what.insert(target, what.pop(place))
-    return messages
+            target = rng.randrange(len(pairs))
+            pairs.insert(target, pairs.pop(place))
+    return [message for message, _ in pairs]
 
 
 def _import_strategies() -> Any:

@@ -19,6 +19,7 @@ class LoopbackMessages(LoopbackWire):
 
     format = Anthropic.name
     path = "/v1/messages"
+    too_long = "prompt is too long: {tokens} tokens > {window} maximum"
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,10 +28,6 @@ class LoopbackMessages(LoopbackWire):
     def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
         return ServedAnswer(400, {"type": "error", "error": {"type": "invalid_request_error", "message": reasons}})
-
-    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
-        """Return the refusal of a request that is too long."""
-        return self.build_refusal(f"prompt is too long: {tokens} tokens > {window} maximum")
 
     def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return a message."""
@@ -66,18 +63,8 @@ class LoopbackMessages(LoopbackWire):
 class LoopbackCloudMessages(LoopbackMessages):
     """Messages on a cloud: the path names the model, and the body the version of the API."""
 
-    paths: tuple[str, str]
-    """How a plain and a streamed request's end."""
     unknown: tuple[str, ...] = ("model",)
     """Fields of Anthropic's own that are no part of a body here."""
-
-    def serves(self, path: str) -> bool:
-        """Return whether the path is this wire's."""
-        return path.endswith(self.paths)
-
-    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
-        """Return whether events are asked for."""
-        return path.endswith(self.paths[1])
 
     def take(self, body: dict[str, Any]) -> None:
         """Take the request, or raise `Refused`."""
@@ -92,7 +79,8 @@ class LoopbackCloudMessages(LoopbackMessages):
 class LoopbackVertex(LoopbackCloudMessages):
     """Messages on Google's Vertex: the same answers and events."""
 
-    paths = (":rawPredict", ":streamRawPredict")
+    path = ":rawPredict"
+    streamed_path = ":streamRawPredict"
 
 
 class LoopbackBedrock(LoopbackCloudMessages):
@@ -101,18 +89,20 @@ class LoopbackBedrock(LoopbackCloudMessages):
     A stream that can't be answered ends in a frame that says so, after it was opened.
     """
 
-    paths = ("/invoke", "/invoke-with-response-stream")
+    path = "/invoke"
+    streamed_path = "/invoke-with-response-stream"
+    too_long = "Input is too long for requested model."
     unknown = ("model", "stream")
 
     def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
         return ServedAnswer(400, {"message": reasons})
 
-    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - it tells neither
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:
         """Return the refusal of a request that is too long."""
-        words = {"message": "Input is too long for requested model."}
-        refused = {":message-type": "exception", ":exception-type": "validationException"}
-        return ServedAnswer(200, build_event_frame(refused, words)) if streamed else ServedAnswer(400, words)
+        refused = super().build_too_long_answer(tokens, window, streamed=streamed)
+        headers = {":message-type": "exception", ":exception-type": "validationException"}
+        return ServedAnswer(200, build_event_frame(headers, refused.content)) if streamed else refused
 
     def build_stream(self, answer: dict[str, Any], body: dict[str, Any]) -> ServedAnswer:
         """Return frames, the last of them with what was counted."""

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from unabridged.formats import GeminiContents, OpenAIChat, OpenAIResponses
-from unabridged_testing.upstreams import SigningUpstream, StrictUpstream
-from unabridged_testing.wire_gemini import sign_text
+from unabridged_testing.upstreams import StrictUpstream
+from unabridged_testing.wire import sign_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +59,27 @@ class LoopbackWire:
 
     format: str
     path: str
+    """How the path of a request ends."""
+    streamed_path: str = ""
+    """How that of a streamed one does, where the path says it."""
+    too_long: str
+    """What the provider says of a request that is too long."""
     messages_field: str = "messages"
     """The field of the conversation."""
     other_fields: tuple[str, ...] = ("system", "tools")
     """What else the model reads."""
 
     def __init__(self) -> None:
-        self._rules: StrictUpstream | SigningUpstream = StrictUpstream(self.format)
+        self._rules = StrictUpstream(self.format)
         self._numbers = count(1)
 
     def serves(self, path: str) -> bool:
         """Return whether the path is this wire's."""
-        return path.partition("?")[0].endswith(self.path)
+        return path.partition("?")[0].endswith((self.path, self.streamed_path or self.path))
 
-    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - some say it in the path
+    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:
         """Return whether events are asked for."""
-        return bool(body.get("stream"))
+        return self.streamed_path in path if self.streamed_path else bool(body.get("stream"))
 
     def messages(self, body: dict[str, Any]) -> list[Any]:
         """Return the conversation."""
@@ -94,9 +99,9 @@ class LoopbackWire:
         error = {"message": reasons, "type": "invalid_request_error", "code": "invalid_value"}
         return ServedAnswer(400, {"error": error})
 
-    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:
+    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - most say it before they stream
         """Return the refusal of a request that is too long, in the provider's own words."""
-        raise NotImplementedError
+        return self.build_refusal(self.too_long.format(tokens=tokens, window=window))
 
     def build_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int, *, streamed: bool) -> ServedAnswer:
         """Return the model's answer."""
@@ -122,15 +127,15 @@ class LoopbackChat(LoopbackWire):
     format = OpenAIChat.name
     path = "/chat/completions"
     other_fields = ("tools", "response_format")
+    too_long = (
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages."
+    )
 
     def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
         """Return the refusal of a request that is too long."""
-        words = (
-            f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} "
-            "tokens. Please reduce the length of the messages."
-        )
-        error = {"message": words, "type": "invalid_request_error", "param": "messages"}
-        return ServedAnswer(400, {"error": {**error, "code": "context_length_exceeded"}})
+        error = {"message": self.too_long.format(tokens=tokens, window=window), "type": "invalid_request_error"}
+        return ServedAnswer(400, {"error": {**error, "param": "messages", "code": "context_length_exceeded"}})
 
     def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:
         """Return a chat completion."""
@@ -169,12 +174,12 @@ class LoopbackResponses(LoopbackWire):
     format = OpenAIResponses.name
     path = "/responses"
     messages_field = "input"
+    too_long = "Your input exceeds the context window of this model. Please adjust your input and try again."
     other_fields = ("instructions", "tools", "text")
 
     def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - it tells neither
         """Return the refusal of a request that is too long."""
-        words = "Your input exceeds the context window of this model. Please adjust your input and try again."
-        error = {"code": "context_length_exceeded", "message": words}
+        error = {"code": "context_length_exceeded", "message": self.too_long}
         if not streamed:
             return ServedAnswer(400, {"error": {**error, "type": "invalid_request_error", "param": "input"}})
         started = self._build_response("in_progress", [], {})
@@ -227,25 +232,14 @@ class LoopbackGemini(LoopbackWire):
 
     format = GeminiContents.name
     path = ":generateContent"
+    streamed_path = ":streamGenerateContent"
+    too_long = "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
     messages_field = "contents"
     other_fields = ("systemInstruction", "tools")
-
-    def serves(self, path: str) -> bool:
-        """Return whether the path is this wire's."""
-        return ":generateContent" in path or ":streamGenerateContent" in path
-
-    def is_streamed(self, path: str, body: dict[str, Any]) -> bool:  # noqa: ARG002 - the path tells
-        """Return whether events are asked for."""
-        return ":streamGenerateContent" in path
 
     def build_refusal(self, reasons: str) -> ServedAnswer:
         """Return the refusal of a request whose form is wrong."""
         return ServedAnswer(400, {"error": {"code": 400, "message": reasons, "status": "INVALID_ARGUMENT"}})
-
-    def build_too_long_answer(self, tokens: int, window: int, *, streamed: bool) -> ServedAnswer:  # noqa: ARG002 - before it streams
-        """Return the refusal of a request that is too long."""
-        most = f"exceeds the maximum number of tokens allowed ({window})."
-        return self.build_refusal(f"The input token count ({tokens}) {most}")
 
     def build_whole_answer(self, body: dict[str, Any], said: LoopbackReply, tokens: int) -> dict[str, Any]:  # noqa: ARG002 - the path has it
         """Return a response."""

@@ -119,11 +119,9 @@ class ConversationWriter:
 
     def draw_thought(self) -> str:
         """Return reasoning, where the shape has it."""
-        return (
-            words.draw_phrase(self.rng, words.THOUGHTS)
-            if self.has_extra("reasoning") and self.rng.random() < 0.7
-            else ""
-        )
+        if self.has_extra("reasoning") and self.rng.random() < 0.7:
+            return words.draw_phrase(self.rng, words.THOUGHTS)
+        return ""
 
     def draw_answer(self) -> str:
         """Return a model's last word on a request."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from unabridged.formats import Anthropic
 from unabridged_testing.conversations import refusals
-from unabridged_testing.wire import get_field
-from unabridged_testing.wire_anthropic import list_blocks, sign_thought
+from unabridged_testing.wire import get_field, sign_text
+from unabridged_testing.wire_anthropic import list_blocks
 
 _UNSIGNED_FIELDS = frozenset({"signature", "cache_control"})
 
@@ -34,7 +34,7 @@ class StrictUpstream:
         self.requests.append(list(messages))
 
 
-class SigningUpstream:
+class SigningUpstream(StrictUpstream):
     """Signs Anthropic thinking blocks, and refuses a request in which one does not match its signature.
 
     With `binds="prefix"` a signature covers all that stood before the block, as newer Claude models have it; with
@@ -43,14 +43,9 @@ class SigningUpstream:
     """
 
     def __init__(self, *, binds: Literal["block", "prefix"] = "prefix", demands_thinking: bool = False) -> None:
+        super().__init__(Anthropic.name)
         self.binds = binds
         self.demands_thinking = demands_thinking
-        self._rules = StrictUpstream(Anthropic.name)
-
-    @property
-    def requests(self) -> list[list[Any]]:
-        """Return every request it took."""
-        return self._rules.requests
 
     def take(self, messages: Sequence[Any]) -> None:
         """Take the request, or raise `Refused`."""
@@ -59,7 +54,7 @@ class SigningUpstream:
             reasons += _find_missing_thinking(messages)
         if reasons:
             raise Refused("; ".join(reasons))
-        self._rules.take(messages)
+        super().take(messages)
 
     def sign(self, messages: Sequence[Any], *, after: Sequence[Any] = ()) -> list[Any]:
         """Return the messages, their thinking signed as if written in a conversation that began with `after`."""
@@ -80,7 +75,7 @@ class SigningUpstream:
             signed = block
             if get_field(block, "type") == "thinking":
                 thought = get_field(block, "thinking")
-                right = sign_thought(thought)
+                right = sign_text(thought)
                 if self.binds == "prefix":
                     right = f"{prefix.hexdigest()[:32]}{right[:16]}"
                 signed = {"type": "thinking", "thinking": thought, "signature": right}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -58,7 +60,7 @@ class Wire:
     """Writes what happens as one provider's messages, with the kind of each and the words of people."""
 
     format: ClassVar[str]
-    sdk: ClassVar[str] = "openai.types"
+    sdk: ClassVar[str] = ""
     """The module that has the SDK's objects, if it is installed; "" for an SDK of plain dicts."""
 
     def __init__(self, shape: Shape) -> None:
@@ -117,7 +119,7 @@ class Wire:
         return self.rng.random() < share
 
     def draw_bool_if_odd(self, share: float) -> bool:
-        """Return true with about this probability, but only in shapes with the extra `draw_bool_if_odd`."""
+        """Return true with about this probability, but only in shapes with the extra `odd`."""
         return "odd" in self.shape.extras and self.rng.random() < share
 
     def should_be_sdk_object(self, *texts: str) -> bool:
@@ -125,6 +127,10 @@ class Wire:
         if "sdk" not in self.shape.extras or self.rng.random() < 0.3:
             return False
         return _is_installed(self.sdk) and all(map(_is_valid_unicode, texts))
+
+    def to_sdk_object(self, name: str, value: dict[str, Any]) -> Any:
+        """Return the value as an object of this class of the SDK's."""
+        return getattr(importlib.import_module(self.sdk), name).model_validate_json(json.dumps(value))
 
 
 @cache
@@ -139,6 +145,11 @@ def _is_installed(module: str) -> bool:
 def _is_valid_unicode(text: str) -> bool:
     """Return whether the text has no half of a surrogate pair, which no SDK object can hold."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def sign_text(text: str) -> str:
+    """Return a signature of what a block or a part says, and of nothing else; it is hexadecimal, and so base64, too."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def get_field(thing: Any, name: str) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import Anthropic
-from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field, group_turns
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field, group_turns, sign_text
 
 
 class AnthropicWire(Wire):
@@ -75,16 +74,22 @@ class AnthropicWire(Wire):
         if not thought:
             return []
         if self.draw_bool_if_odd(0.2):
-            return [{"type": "redacted_thinking", "data": sign_thought(thought)}]
-        return [{"type": "thinking", "thinking": thought, "signature": sign_thought(thought)}]
+            return [{"type": "redacted_thinking", "data": sign_text(thought)}]
+        return [{"type": "thinking", "thinking": thought, "signature": sign_text(thought)}]
 
     def _write_assistant_message(self, content: list[dict[str, Any]], what: MessageKind) -> None:
         said: Any = content
         if self.should_be_sdk_object(json.dumps(content)):
-            said = [_to_sdk_block(block) for block in content]
+            said = [self._to_sdk_block(block) for block in content]
         elif len(content) == 1 and content[0]["type"] == "text" and self.draw_bool(0.7):
             said = content[0]["text"]
         self.add({"role": "assistant", "content": said}, what)
+
+    def _to_sdk_block(self, block: dict[str, Any]) -> Any:
+        if block["type"] not in {"text", "tool_use", "thinking", "redacted_thinking"}:
+            return block
+        name = "".join(word.capitalize() for word in block["type"].split("_"))
+        return self.to_sdk_object(f"{name}Block", block)
 
     def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of tools and their answers."""
@@ -135,26 +140,12 @@ class AnthropicWire(Wire):
         return found + _find_unpaired_calls(messages)
 
 
-def sign_thought(thought: str) -> str:
-    """Return a signature that depends on the block alone, as older models' do."""
-    return hashlib.sha256(thought.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _build_server_tool_blocks(call_id: str) -> list[dict[str, Any]]:
     found = {"type": "web_search_result", "url": "https://example.com", "title": "t", "encrypted_content": "Eo8B"}
     return [
         {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": "invoice"}},
         {"type": "web_search_tool_result", "tool_use_id": call_id, "content": [found]},
     ]
-
-
-def _to_sdk_block(block: dict[str, Any]) -> Any:
-    from anthropic import types  # noqa: PLC0415 - only for who asks for SDK objects
-
-    if block["type"] not in {"text", "tool_use", "thinking", "redacted_thinking"}:
-        return block
-    name = "".join(word.capitalize() for word in block["type"].split("_"))
-    return getattr(types, f"{name}Block").model_validate(block)
 
 
 def list_blocks(message: Any) -> list[Any]:

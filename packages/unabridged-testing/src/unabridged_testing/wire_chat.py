@@ -17,6 +17,7 @@ class ChatWire(Wire):
     """Writes messages."""
 
     format = OpenAIChat.name
+    sdk = "openai.types.chat"
 
     def write_system_message(self, text: str) -> None:
         """Write what the host says."""
@@ -50,7 +51,7 @@ class ChatWire(Wire):
         if thought:
             message["reasoning_content"] = thought
         if self.should_be_sdk_object(text, thought):
-            message = _to_sdk_message(message)
+            message = self.to_sdk_object("ChatCompletionMessage", message)
         elif self.draw_bool_if_odd(0.2):
             message["content"] = [{"type": "text", "text": text}]
         elif self.draw_bool_if_odd(0.1):
@@ -68,7 +69,7 @@ class ChatWire(Wire):
         if thought:
             message["reasoning_content"] = thought
         whole = self.should_be_sdk_object(text, thought, *(use.arguments for use in uses))
-        self.add(_to_sdk_message(message) if whole else message, "call")
+        self.add(self.to_sdk_object("ChatCompletionMessage", message) if whole else message, "call")
         for place in order:
             result: Any = uses[place].result
             if result and self.draw_bool_if_odd(0.2):
@@ -116,9 +117,3 @@ def _find_shape_problems(message: Any) -> list[str]:
         kinds = [get_field(part, "type") for part in content]
         reasons += [f"a {kind!r} part in a {role} message" for kind in kinds if kind not in allowed]
     return reasons
-
-
-def _to_sdk_message(message: dict[str, Any]) -> Any:
-    from openai.types.chat import ChatCompletionMessage  # noqa: PLC0415 - only for who asks for SDK objects
-
-    return ChatCompletionMessage.model_validate(message)

@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import BedrockConverse
-from unabridged_testing.wire import PIXEL, Shape, ToolCall, Wire
-from unabridged_testing.wire_anthropic import sign_thought
+from unabridged_testing.wire import PIXEL, Shape, ToolCall, Wire, sign_text
 
 
 class ConverseWire(Wire):
     """Writes messages that take turns; tool results ride in those of the user."""
 
     format = BedrockConverse.name
-    sdk = ""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -74,8 +72,8 @@ class ConverseWire(Wire):
         if not thought:
             return []
         if self.draw_bool_if_odd(0.2):
-            return [{"reasoningContent": {"redactedContent": sign_thought(thought).encode()}}]
-        return [{"reasoningContent": {"reasoningText": {"text": thought, "signature": sign_thought(thought)}}}]
+            return [{"reasoningContent": {"redactedContent": sign_text(thought).encode()}}]
+        return [{"reasoningContent": {"reasoningText": {"text": thought, "signature": sign_text(thought)}}}]
 
     def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
         """Write calls of tools, and their answers in one message."""

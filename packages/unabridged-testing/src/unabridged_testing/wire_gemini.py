@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from unabridged.formats import GeminiContents
-from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field
+from unabridged_testing.wire import PIXEL, MessageKind, Shape, ToolCall, Wire, get_field, sign_text
 
 _CALL_FIELDS = ("functionCall", "functionResponse", "executableCode", "codeExecutionResult")
 _DATA_FIELDS = ("text", "inlineData", "fileData", *_CALL_FIELDS)
@@ -29,7 +28,7 @@ class GeminiWire(Wire):
     def _write_turn(self, role: str, parts: list[dict[str, Any]], what: MessageKind, said: str = "") -> None:
         message: Any = {"role": role, "parts": parts}
         if self.should_be_sdk_object(json.dumps(parts, ensure_ascii=False)):
-            message = _to_sdk_content(message)
+            message = self.to_sdk_object("Content", message)
         elif self._snake:
             message = _to_snake_case(message)
         self.add(message, what, said)
@@ -115,11 +114,6 @@ class GeminiWire(Wire):
         return found + _find_unsigned_steps(turns)
 
 
-def sign_text(text: str) -> str:
-    """Return a signature of what a part says."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()  # which is base64, too
-
-
 def _build_code_parts() -> list[dict[str, Any]]:
     return [
         {"executableCode": {"language": "PYTHON", "code": "print(6 * 7)"}},
@@ -202,9 +196,3 @@ def _to_snake_case(value: Any) -> Any:
     return {
         _SNAKE_CASE_NAMES.get(k, k): v if k in {"args", "response"} else _to_snake_case(v) for k, v in value.items()
     }
-
-
-def _to_sdk_content(message: dict[str, Any]) -> Any:
-    from google.genai import types  # noqa: PLC0415 - only for who asks for SDK objects
-
-    return types.Content.model_validate_json(json.dumps(message))

@@ -14,6 +14,7 @@ class ResponsesWire(Wire):
     """Writes items; one round is several of them."""
 
     format = OpenAIResponses.name
+    sdk = "openai.types.responses"
 
     def write_system_message(self, text: str) -> None:
         """Write what the host says."""
@@ -48,7 +49,7 @@ class ResponsesWire(Wire):
             return
         about = {"type": "message", "id": self.new_id("msg"), "role": "assistant", "status": "completed"}
         item = {**about, "content": [{"type": "output_text", "text": text, "annotations": []}]}
-        self.add(_to_sdk_object("ResponseOutputMessage", item) if self.should_be_sdk_object(text) else item, what)
+        self.add(self.to_sdk_object("ResponseOutputMessage", item) if self.should_be_sdk_object(text) else item, what)
 
     def _write_thinking(self, thought: str) -> None:
         if not thought:
@@ -59,7 +60,7 @@ class ResponsesWire(Wire):
         if self.draw_bool(0.8):
             item["encrypted_content"] = "gAAAA" + thought.encode("utf-8", "replace").hex()
         if self.should_be_sdk_object(thought):
-            item = _to_sdk_object("ResponseReasoningItem", item)
+            item = self.to_sdk_object("ResponseReasoningItem", item)
         self.add(item, "reasoning")
 
     def write_tool_round(self, uses: Sequence[ToolCall], order: Sequence[int], text: str, thought: str) -> None:
@@ -97,7 +98,7 @@ class ResponsesWire(Wire):
             call["id"] = self.new_id("fc")
         result = {"type": "function_call_output", "call_id": call_id, "output": output}
         is_object = self.should_be_sdk_object(use.arguments)
-        return (_to_sdk_object("ResponseFunctionToolCall", call) if is_object else call), result
+        return (self.to_sdk_object("ResponseFunctionToolCall", call) if is_object else call), result
 
     def write_sealed_item(self) -> None:
         """Write a compaction of the provider's own, or a reference to what it stored."""
@@ -160,9 +161,3 @@ def _find_message_problems(item: Any) -> list[str]:
     allowed = {"output_text", "refusal"} if role == "assistant" else {"input_text", "input_image", "input_file"}
     kinds = [get_field(part, "type") for part in content]
     return [f"a {kind!r} part in a {role} message" for kind in kinds if kind not in allowed]
-
-
-def _to_sdk_object(name: str, item: dict[str, Any]) -> Any:
-    from openai.types import responses  # noqa: PLC0415 - only for who asks for SDK objects
-
-    return getattr(responses, name).model_validate(item)

@@ -167,7 +167,7 @@ BUILDERS = {
     "unabridged.asking.overflow._compile_pattern": "stands in `_OVERFLOW_PATTERNS`",
     "unabridged.languages._compile_phrases": "below, for every phrase",
     "unabridged.tokens.models._find_known_name": "the name of a model of our own table: no conversation",
-    "unabridged_corpus.evaluate.task_cost._is_followed_by": "two lines, escaped, and few characters between",
+    "unabridged_corpus.evaluate.line_needs.is_followed_by": "two lines, escaped, and few characters between",
     "unabridged_corpus.evaluate.task_cost._fetch": "words of a line, escaped: white space alone repeats, between two",
     "unabridged_corpus.evaluate.reader.fill_prompt_part": "the names of places in a prompt of our own: no repeat",
     "unabridged.recall.excerpts._compile_query": "below, for a query of every kind",

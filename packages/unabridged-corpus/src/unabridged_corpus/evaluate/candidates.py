@@ -26,8 +26,11 @@ _UNSAFE_CHARACTER_PATTERN = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The texts in place of the past, by name; and the indices of the messages that stay beside each."""
+    """The texts in place of what is before the cut, by name; and the indices of the messages that stay beside each."""
 
+    conversation: EvalConversation
+    place: int
+    """Where it is cut: the number of messages before."""
     texts: Mapping[str, str]
     stays: Sequence[int]
 
@@ -57,7 +60,8 @@ def make_candidates(
             raise SummaryFailed(f"{writer.asker.name} gave no summary of {conversation.name}")
         found["model"] = _read_summary_body(with_prose.messages, conversation.format)
         found["plain"] = _ask_plain_summary(conversation, place, len(found["model"]), writer)
-    return Candidates(found | brought, [i for i, message in enumerate(before) if id(message) in kept])
+    stays = [i for i, message in enumerate(before) if id(message) in kept]
+    return Candidates(conversation, place, found | brought, stays)
 
 
 def conversation_to_file_name(name: str) -> str:

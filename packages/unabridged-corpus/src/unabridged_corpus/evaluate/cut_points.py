@@ -40,7 +40,7 @@ class CutPoint:
 
 
 Arm = Callable[[CutPoint], str]
-"""Returns what is in the context after the cut, besides what stays anyway (`CutPoint.beside`)."""
+"""Returns what is in the context after the cut, besides what stays anyway (`CutPoint.text_beside_summary`)."""
 ArmFactory = Callable[[int, CountFunction], Arm]
 """Returns an arm for one conversation, from its budget and how tokens are counted."""
 

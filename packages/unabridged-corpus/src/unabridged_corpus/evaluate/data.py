@@ -13,7 +13,7 @@ It may also say where it is to be cut for a reading: `cut`, the number of messag
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,11 @@ from unabridged.authorship import assign_origins
 from unabridged.errors import SettingsError
 from unabridged.formats import get_format
 from unabridged.messages import View
-from unabridged.sessions import MAX_SIZE, LoadedFile, SessionFileError, load
-from unabridged.sessions.document import detect_wire_format
-from unabridged.sessions.document import find_messages as messages_in
+from unabridged.sessions import MAX_SIZE, SessionFileError, load
 from unabridged.sessions.files import detect_kind
-from unabridged.sessions.text import check_file, read_lines
+from unabridged.sessions.text import check_file
+from unabridged_corpus.inputs import InputSlice
+from unabridged_corpus.reading import ReadOptions, read_line_sessions
 
 Warn = Callable[[str], None]
 
@@ -85,50 +85,30 @@ def read_conversations(data: Path, *, limit: int | None = None, warn: Warn | Non
 def _read_file(path: Path) -> Iterator[EvalConversation]:
     stamp = check_file(path, MAX_SIZE)
     kind, document = detect_kind(path, stamp)
-    if kind == "jsonl-conversations":
-        for line in read_lines(path, stamp):
-            if line.problem:
-                raise SessionFileError(f"line {line.number + 1} of {path} is not JSON: {line.problem}")
-            if line.value is not None:
-                yield _read_conversation_object(path, line.number, line.value, f"line {line.number + 1} of {path}")
-    elif kind == "json" and isinstance(document, dict):
-        yield _read_conversation_object(path, 0, document, str(path))
-    else:
+    if kind != "jsonl-conversations":
         loaded = load(path)
-        yield build_conversation(path.stem, loaded.format, loaded.messages)
-
-
-def _read_conversation_object(path: Path, number: int, value: Any, where: str) -> EvalConversation:
-    found = messages_in(value)
-    if found is None:
-        raise SessionFileError(f"{where} is not a conversation: expected an object with a list of `messages`")
-    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    name = f"{path.stem}:{holder.get('id', number)}"
-    return _build_with_questions(name, detect_wire_format(found[1], None, holder), found[1], holder, where)
-
-
-def conversation_from_loaded(name: str, loaded: LoadedFile, value: Any) -> EvalConversation:
-    """Return a conversation that was loaded, with the questions in the object that it was read from."""
-    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
-    return _build_with_questions(name, loaded.format, loaded.messages, holder, name)
-
-
-def _build_with_questions(
-    name: str, format_: str, messages: Sequence[Any], holder: Mapping[str, Any], where: str
-) -> EvalConversation:
-    questions = _read_questions(holder.get("questions"), messages, where)
-    cut = holder.get("cut")
-    if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
-        raise SessionFileError(f"the cut of {where} is no number of messages between 1 and {len(messages) - 1}")
-    return replace(build_conversation(name, format_, messages, questions), cut=cut)
+        name = f"{path.stem}:{document.get('id', 0)}" if isinstance(document, dict) else path.stem
+        yield build_conversation(name, loaded.format, loaded.messages, document, str(path))
+        return
+    for session in read_line_sessions(path, InputSlice(path.name, stamp.size), stamp, ReadOptions()):
+        loaded, line = session.load(), session.place.line
+        name = f"{path.stem}:{session.id or line - 1}"
+        yield build_conversation(name, loaded.format, loaded.messages, session.value, f"line {line} of {path}")
 
 
 def build_conversation(
-    name: str, format_: str, messages: Sequence[Any], questions: Sequence[EvidenceQuestion] = ()
+    name: str, format_: str, messages: Sequence[Any], value: Any = None, where: str = ""
 ) -> EvalConversation:
-    """Return a conversation with these messages."""
+    """Return a conversation with these messages, and with the questions and the cut in the value that they are from.
+
+    Errors say `where` that value is; without it, the name.
+    """
+    holder: Mapping[str, Any] = value if isinstance(value, dict) else {}
+    questions, cut = _read_questions(holder.get("questions"), messages, where or name), holder.get("cut")
+    if cut is not None and (type(cut) is not int or not 0 < cut < len(messages)):
+        raise SessionFileError(f"the cut of {where or name} is no number of messages between 1 and {len(messages) - 1}")
     read = get_format(format_).read
-    return EvalConversation(name, format_, messages, assign_origins([read(one) for one in messages]), tuple(questions))
+    return EvalConversation(name, format_, messages, assign_origins([read(one) for one in messages]), questions, cut)
 
 
 def _read_questions(entries: Any, messages: Sequence[Any], where: str) -> tuple[EvidenceQuestion, ...]:

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from unabridged.messages import Call, View
 from unabridged.summary.actions import ToolUse, find_tool_uses
@@ -22,6 +22,8 @@ from unabridged_corpus.evaluate.score import join_argument_values
 
 MIN_LINE_CHARACTERS = 24
 """Shorter lines, such as `return value`, are written without looking anything up."""
+MAX_GAP_CHARACTERS = MIN_LINE_CHARACTERS - 1
+"""Between two lines of a passage: a number, or lines that are too short to be needs."""
 
 _LINE_END_PATTERN = re.compile(r"[\n\r\x1f]")
 
@@ -52,16 +54,18 @@ class LineNeed:
     line: str
     source: LineSource
 
+    def is_followed_by(self, other: LineNeed) -> bool:
+        """Return whether the other line comes after this one in their source, with no third between them."""
+        passage = f"{re.escape(self.line)}.{{0,{MAX_GAP_CHARACTERS}}}?{re.escape(other.line)}"
+        return re.search(passage, self.source.folded) is not None
+
 
 def find_line_needs(views: Sequence[View]) -> list[LineNeed]:
     """Return every need of a conversation, in the order of the calls; a line once for each call that copies it."""
     uses = list(find_tool_uses(views, range(len(views))))
     sources = list(_find_sources(views, uses))
     pieces = [(place, *piece) for place, view in enumerate(views) for piece in _split_view(view)]
-    starts, size = list[int](), 0
-    for _, _, text in pieces:
-        starts.append(size)
-        size += len(text) + 1
+    starts = list(accumulate((len(text) + 1 for *_, text in pieces), initial=0))
     whole = "\n".join(text for *_, text in pieces)
     needs: list[LineNeed] = []
     for use in uses:

@@ -1,7 +1,7 @@
 """Run LangChain's `SummarizationMiddleware` with the same extractive summariser behind it as our own.
 
 The middleware decides what is summarised, what its summariser gets to see (by default the last 4,000 tokens of it) and
-what is kept; the text comes from `extract`. Needs the extra `langchain`.
+what is kept; the text comes from `gather_ledger`. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from unabridged.messages import View
+from unabridged.settings import Settings, resolve_limits
 from unabridged.summary.gather import gather_ledger
 from unabridged.summary.layout import render_within_budget
 from unabridged_corpus.evaluate.cut_points import Arm, ArmFactory, CountFunction, CutPoint
@@ -28,16 +29,11 @@ def build_langchain_arm(trim: int | None) -> ArmFactory:
     """Return the middleware with its defaults but for `trim_tokens_to_summarize`."""
 
     def begin(budget: int, count: CountFunction) -> Arm:
-        peer: LangChainPeer | None = None
-        start = 0
+        peer = LangChainPeer(budget, count, trigger=("messages", 1), trim=trim)
 
         def arm(cut_point: CutPoint) -> str:
-            nonlocal peer, start
-            if peer is None:
-                peer = LangChainPeer(cut_point.conversation.views, budget, count, trigger=("messages", 1), trim=trim)
-            for i in range(start, cut_point.place):
-                peer.add(i)
-            start = cut_point.place
+            for view in cut_point.before[len(peer.views) :]:
+                peer.add(view)
             peer.shorten()
             return peer.text()
 
@@ -46,16 +42,23 @@ def build_langchain_arm(trim: int | None) -> ArmFactory:
     return begin
 
 
+def build_peer_in_window(window: int, count: CountFunction, trim: int | None) -> LangChainPeer:
+    """Return the middleware with our trigger in this window, and summaries as long as ours in talk."""
+    limits = resolve_limits(Settings(), window)
+    trigger = ("tokens", limits.trigger[0]["tokens"])
+    return LangChainPeer(limits.summary + limits.people, count, trigger=trigger, trim=trim)
+
+
 class LangChainPeer:
     """One conversation that the middleware shortens."""
 
-    def __init__(
-        self, views: Sequence[View], budget: int, count: CountFunction, *, trigger: tuple[str, int], trim: int | None
-    ) -> None:
+    def __init__(self, budget: int, count: CountFunction, *, trigger: tuple[str, int], trim: int | None) -> None:
         from langchain.agents.middleware import SummarizationMiddleware  # noqa: PLC0415 - an extra
         from langchain_core.language_models.fake_chat_models import FakeListChatModel  # noqa: PLC0415 - likewise
 
-        self._views, self._budget, self._count = views, budget, count
+        self._budget, self._count = budget, count
+        self.views: list[View] = []
+        """What was said so far, each in its place."""
         self._messages: list[Any] = []
         self.asks: list[tuple[int, int]] = []
         """Of each call of the summariser the tokens of what it was shown, and of its reply."""
@@ -67,9 +70,10 @@ class LangChainPeer:
         how = {"trim_tokens_to_summarize": trim, "summarizer": self._summarise, "token_counter": count_tokens}
         self._middleware = middleware(FakeListChatModel(responses=["never asked"]), trigger=trigger, **how)
 
-    def add(self, index: int) -> None:
-        """Add the message with this index."""
-        self._messages += _to_langchain_messages(index, self._views[index])
+    def add(self, view: View) -> None:
+        """Add the next message."""
+        self._messages += _to_langchain_messages(len(self.views), view)
+        self.views.append(view)
 
     def shorten(self) -> bool:
         """Run the middleware as before a model call; return whether it summarised."""
@@ -100,7 +104,7 @@ class LangChainPeer:
     def _find_view(self, message: Any) -> View:
         """Return the view a message was made from; a summary is a user's words, as the middleware has it."""
         place = _find_place(message)
-        return View("user", "person", _message_to_text(message)) if place is None else self._views[place]
+        return View("user", "person", _message_to_text(message)) if place is None else self.views[place]
 
 
 def _find_place(message: Any) -> int | None:

@@ -16,7 +16,6 @@ from unabridged.archive.stores.memory import MemoryArchive
 from unabridged.compactor import Compactor
 from unabridged.formats import get_format
 from unabridged.recall.tools import SEARCH_TOOL, tools
-from unabridged.settings import Settings, resolve_limits
 from unabridged.text_tools import neutralise_markup, to_one_line
 from unabridged_corpus.evaluate import peers
 from unabridged_corpus.evaluate.cut_points import AGENT, CountFunction, has_exact_tokenizer, join_last_texts
@@ -77,15 +76,12 @@ def score_langchain(
     conversation: EvalConversation, window: int, count: CountFunction, trim: int | None
 ) -> QuestionScore:
     """Return the score in LangChain's middleware, with the same trigger and summaries as long as ours in talk."""
-    bounds = resolve_limits(Settings(), window)
-    trigger = bounds.trigger[0]["tokens"]
-    longest = bounds.summary + bounds.people
-    peer = peers.LangChainPeer(conversation.views, longest, count, trigger=("tokens", trigger), trim=trim)
+    peer = peers.build_peer_in_window(window, count, trim)
     shares: list[float] = []
-    for place in range(len(conversation.views)):
-        peer.add(place)
+    for place, view in enumerate(conversation.views, 1):
+        peer.add(view)
         if peer.shorten():
-            shares += _find_answered_share(conversation, peer.text(), place + 1)
+            shares += _find_answered_share(conversation, peer.text(), place)
     return _build_score(conversation, peer.text(), shares, count)
 
 

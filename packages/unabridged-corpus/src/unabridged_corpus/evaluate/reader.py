@@ -1,7 +1,8 @@
 """Ask a reading model, and accept of its replies exactly what was asked for, or nothing.
 
-The words of the asks stand in `reader.md`. What was said in the conversation is set off by a key that none of it
-contains, as it is for a summariser; a reply is one JSON object, and whatever in it is not as asked makes it unusable.
+The words of the asks stand in `reader.md`, and `readings` puts them together. What was said in the conversation is set
+off by a key that none of it contains, as it is for a summariser; a reply is one JSON object, and whatever in it is not
+as asked makes it unusable.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from unabridged.asking.exchange import Exchange
 from unabridged.asking.providers import open_model
 from unabridged.messages import View
 from unabridged.summary.chunks import split_messages
-from unabridged.summary.prompt import KEY_FIELD, remove_unsendable
+from unabridged.summary.prompt import KEY_FIELD
 from unabridged.text_tools import cut_to_head_and_tail
 from unabridged.tokens.models import find_model_info
 
@@ -126,32 +127,6 @@ def render_conversation(views: Sequence[View], first: int, room: int) -> str:
     while texts and sum(map(len, texts)) > room:
         texts = texts[len(texts) // 10 + 1 :]
     return "".join(texts)
-
-
-def ask_probes(reader: ReadingModel, head: str, wanted: int, save: SaveText) -> list[Probe]:
-    """Return so many probes on the conversation in `head`, written before any text is seen."""
-    kinds = "\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
-    task = fill_prompt_part("probes", probes=wanted, kinds=kinds)
-    return reader.ask_until_valid(f"{head}\n\n{task}", lambda value: read_probes(value, wanted), save, "probes")
-
-
-def ask_marks(
-    reader: ReadingModel,
-    head: str,
-    texts: Mapping[str, str],
-    probes: Sequence[Probe],
-    *,
-    stays: str,
-    key: str,
-    save: SaveText,
-) -> dict[str, Any]:
-    """Return the marks of these texts on the probes, shown in this order."""
-    asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
-    blocks = "\n\n".join(wrap_in_tags(f"text {letter}", remove_unsendable(text), key) for letter, text in texts.items())
-    asked = wrap_in_tags("probes", remove_unsendable(asked), key)
-    shown = {"texts": blocks, "asked": asked, "stays": stays, "letters": ", ".join(texts), "probes": len(probes)}
-    prompt = f"{head}\n\n{fill_prompt_part('marks', **shown)}"
-    return reader.ask_until_valid(prompt, lambda value: read_marks(value, list(texts), len(probes)), save, "marks")
 
 
 # -- what is accepted -------------------------------------------------------------------------------------------------

@@ -21,13 +21,15 @@ from unabridged.sessions import write_file_atomically
 from unabridged.summary.prompt import KEY_FIELD, draw_key, remove_unsendable
 from unabridged_corpus.evaluate import candidates
 from unabridged_corpus.evaluate.data import EvalConversation
+from unabridged_corpus.evaluate.line_needs import fold_space
 from unabridged_corpus.evaluate.reader import (
+    PROBE_KINDS,
     Probe,
     ReadingModel,
     SaveText,
-    ask_marks,
-    ask_probes,
     fill_prompt_part,
+    read_marks,
+    read_probes,
     render_conversation,
     wrap_in_tags,
 )
@@ -126,8 +128,8 @@ def read_all_conversations(
             with _collect_failure(f"{name}: the texts and the probes", found.failed, tell):
                 made = candidates.make_candidates(conversation, place, budget, writer, brought)
                 kept = f"{number:03}-{candidates.conversation_to_file_name(name)}"
-                sheet = _ReadingSheet(kept, conversation, place, made, voice, save)
-                asked = ask_probes(voice, sheet.head, probes, sheet.save)
+                sheet = _ReadingSheet(kept, made, voice, save)
+                asked = sheet.ask_probes(probes)
                 for turn in range(1, readings + 1):
                     with _collect_failure(f"{name}: reading {turn} of {readings}", found.failed, tell):
                         found.readings.append(sheet.read(turn, asked))
@@ -151,16 +153,9 @@ def _collect_failure(what: str, failed: list[str], tell: Callable[[str], None]) 
 class _ReadingSheet:
     """One conversation at its cut, as a reader gets it: texts under letters, and what came before and after."""
 
-    def __init__(  # noqa: PLR0917 - made in one place
-        self,
-        folder: str,
-        conversation: EvalConversation,
-        place: int,
-        made: candidates.Candidates,
-        voice: ReadingModel,
-        save: SaveText,
-    ) -> None:
-        self.name, self.made, self.voice = conversation.name, made, voice
+    def __init__(self, folder: str, made: candidates.Candidates, voice: ReadingModel, save: SaveText) -> None:
+        conversation, place = made.conversation, made.place
+        self.made, self.voice = made, voice
         self.save: SaveText = lambda file, text: save(f"{folder}/{file}", text)
         dealt = Random(conversation.name).sample(LETTERS, len(made.texts))  # noqa: S311 - dealt the same way again
         self.letters = dict(sorted(zip(dealt, made.texts, strict=True)))
@@ -181,23 +176,40 @@ class _ReadingSheet:
         order = list(self.letters)[:: 1 if turn % 2 else -1]
         return {letter: self.made.texts[self.letters[letter]] for letter in order}
 
+    def ask_probes(self, wanted: int) -> list[Probe]:
+        """Return so many probes on the conversation, written before any text is seen."""
+        kinds = "\n".join(f"- {kind}: {what}" for kind, what in PROBE_KINDS.items())
+        prompt = f"{self.head}\n\n{fill_prompt_part('probes', probes=wanted, kinds=kinds)}"
+        return self.voice.ask_until_valid(prompt, lambda value: read_probes(value, wanted), self.save, "probes")
+
     def read(self, turn: int, probes: Sequence[Probe]) -> BlindReading:
-        """Return the reader's marks, by the names of the texts."""
-        stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
+        """Return the reader's marks on the probes, by the names of the texts."""
         texts = self.texts(turn)
 
         def save(file: str, text: str) -> None:
             self.save(f"reading-{turn}-{file}", text)
 
-        judged = ask_marks(self.voice, self.head, texts, probes, stays=stays, key=self.key, save=save)
+        def accept(value: Any) -> dict[str, Any]:
+            return read_marks(value, list(texts), len(probes))
+
+        prompt = f"{self.head}\n\n{self._build_marks_task(texts, probes)}"
+        judged = self.voice.ask_until_valid(prompt, accept, save, "marks")
         false = []
         for row in judged["false"]:
-            is_found = _collapse_whitespace(row["statement"]) in _collapse_whitespace(texts[row["text"]])
+            is_found = fold_space(row["statement"]) in fold_space(texts[row["text"]])
             false.append({**row, "text": self.letters[row["text"]], "found": is_found})
         marks = {name: judged["marks"][letter] for letter, name in self.letters.items()}
         preferred = [self.letters[letter] for letter in judged["preferred"]]
         sizes = {name: len(text) for name, text in self.made.texts.items()}
-        return BlindReading(self.name, turn, sizes, probes, marks, preferred, judged["how"], false)
+        return BlindReading(self.made.conversation.name, turn, sizes, probes, marks, preferred, judged["how"], false)
+
+    def _build_marks_task(self, texts: Mapping[str, str], probes: Sequence[Probe]) -> str:
+        asked = "\n".join(f"{i}. {probe['question']} — {probe['answer']}" for i, probe in enumerate(probes, 1))
+        stays = ", ".join(f"[{place}]" for place in self.made.stays) or "none"
+        shown = [wrap_in_tags(f"text {letter}", remove_unsendable(text), self.key) for letter, text in texts.items()]
+        asked = wrap_in_tags("probes", remove_unsendable(asked), self.key)
+        given = {"texts": "\n\n".join(shown), "asked": asked, "stays": stays, "letters": ", ".join(texts)}
+        return fill_prompt_part("marks", **given, probes=len(probes))
 
 
 def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> CandidateRow:
@@ -209,10 +221,6 @@ def _summarise_candidate(name: str, readings: Sequence[BlindReading]) -> Candida
     preferred = sum(1 / len(reading.preferred) for reading in first), hows["clear"], hows["narrow"], hows["tie"]
     false = sum(row["text"] == name and row["found"] for reading in readings for row in reading.false)
     return CandidateRow(name, characters, points, most, points / most, *preferred, false, len(readings))
-
-
-def _collapse_whitespace(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _make_saver(folder: Path | None) -> SaveText:

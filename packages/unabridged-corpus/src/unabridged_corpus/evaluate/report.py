@@ -89,18 +89,31 @@ class EvaluationReport:
 class _Scores:
     """The scores of one arm at one budget."""
 
+    arm: str
+    budget: int
+    begin: cut_points.ArmFactory
     needs_scores: dict[str, list[NeedsScore]] = field(default_factory=dict)
     verbatim: dict[str, list[float]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=list)
 
-    def build_row(self, arm: str, budget: int) -> NeedsRow:
+    def add(self, conversation: str, points: Iterable[cut_points.CutPoint], count: cut_points.CountFunction) -> None:
+        """Score one more conversation at each of its cuts."""
+        arm = self.begin(self.budget, count)
+        for cut_point in points:
+            text = arm(cut_point)
+            whole = f"{text}\n{cut_point.text_beside_summary()}"
+            self.tokens.append(count(text))
+            self.needs_scores.setdefault(conversation, []).append(count_held_needs(whole, cut_point.needed))
+            self.verbatim.setdefault(conversation, []).append(_find_verbatim_share(cut_point, whole))
+
+    def build_row(self) -> NeedsRow:
         files, names = average_shares(self.needs_scores)
         pooled = [one for listed in self.needs_scores.values() for one in listed]
         pooled_files = _divide_or_one(sum(one.files for one in pooled), sum(one.files_needed for one in pooled))
         pooled_names = _divide_or_one(sum(one.names for one in pooled), sum(one.names_needed for one in pooled))
         tokens, verbatim = int(fmean(self.tokens)), fmean(map(fmean, self.verbatim.values()))
         shares = files, names, pooled_files, pooled_names, verbatim
-        return NeedsRow(arm, budget, tokens, *shares, len(self.needs_scores), len(pooled))
+        return NeedsRow(self.arm, self.budget, tokens, *shares, len(self.needs_scores), len(pooled))
 
 
 def evaluate(
@@ -115,40 +128,24 @@ def evaluate(
     """Measure every arm on these conversations, cut where a window of this size would be full; return the report."""
     count, counted = cut_points.make_token_counter()
     factories = choose_arms(list(arms), model)
-    scores: dict[tuple[int, str], _Scores] = {(budget, name): _Scores() for budget in budgets for name in factories}
+    scores = [_Scores(name, budget, begin) for budget in budgets for name, begin in factories.items()]
     answered: dict[str, list[QuestionScore]] = {}
     systems = choose_task_systems(factories, window, count, model)
     costs: dict[str, list[TaskCost]] = {name: [] for name in systems}
     for conversation in conversations:
-        _score_needs(conversation, window, factories, scores, count)
+        points = list(cut_points.find_cut_points(conversation, window))
+        for one in scores:
+            one.add(conversation.name, points, count)
         task = build_task(conversation, count)
         for name, begin in systems.items():
             costs[name].append(replay_task(task, begin()))
         if conversation.questions:
             for name, done in _score_questions(conversation, window, factories, count, model).items():
                 answered.setdefault(name, []).append(done)
-    needs = tuple(scores[key].build_row(key[1], key[0]) for key in scores if scores[key].needs_scores)
+    needs = tuple(one.build_row() for one in scores if one.needs_scores)
     asked = tuple(_build_questions_row(name, window, listed) for name, listed in answered.items())
     tasks = tuple(_build_task_row(name, window, listed) for name, listed in costs.items() if listed)
     return EvaluationReport(str(data), window, counted, needs, asked, tasks)
-
-
-def _score_needs(
-    conversation: EvalConversation,
-    window: int,
-    factories: dict[str, cut_points.ArmFactory],
-    scores: dict[tuple[int, str], _Scores],
-    count: cut_points.CountFunction,
-) -> None:
-    points = list(cut_points.find_cut_points(conversation, window))
-    for (budget, name), arm_scores in scores.items():
-        arm = factories[name](budget, count)
-        for cut_point in points:
-            text = arm(cut_point)
-            whole = f"{text}\n{cut_point.text_beside_summary()}"
-            arm_scores.tokens.append(count(text))
-            arm_scores.needs_scores.setdefault(conversation.name, []).append(count_held_needs(whole, cut_point.needed))
-            arm_scores.verbatim.setdefault(conversation.name, []).append(_find_verbatim_share(cut_point, whole))
 
 
 def _find_verbatim_share(cut_point: cut_points.CutPoint, text: str) -> float:
@@ -162,10 +159,9 @@ def _score_questions(
     """Return the scores of one conversation's questions, for each arm that can be replayed in a window."""
     scores: dict[str, QuestionScore] = {}
     for name in names:
-        if name == "unabridged":
-            scores[name] = questions.score_unabridged(conversation, window, count)
-        elif name == "model":
-            scores[name] = questions.score_unabridged(conversation, window, count, model)
+        if name in {"unabridged", "model"}:
+            writer = model if name == "model" else None
+            scores[name] = questions.score_unabridged(conversation, window, count, writer)
         elif name == "tail":
             size = scores["unabridged"].tokens if "unabridged" in scores else window // 2
             scores[name] = questions.score_tail(conversation, size, count)
@@ -186,11 +182,7 @@ def _build_questions_row(name: str, window: int, listed: Sequence[QuestionScore]
 
 def _build_task_row(name: str, window: int, costs: Sequence[TaskCost]) -> TaskRow:
     tokens = [one.tokens for one in costs]
-    parts = (
-        fmean(one.sent for one in costs),
-        fmean(one.summaries for one in costs),
-        fmean(one.fetches for one in costs),
-    )
+    parts = [fmean(getattr(one, part) for one in costs) for part in ("sent", "summaries", "fetches")]
     needs, missed = sum(one.needs for one in costs), sum(one.missed for one in costs)
     refused = sum(one.refused_at is not None for one in costs)
     return TaskRow(name, window, fmean(tokens), bootstrap_interval(tokens), *parts, needs, missed, refused, len(costs))

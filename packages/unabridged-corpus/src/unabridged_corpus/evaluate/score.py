@@ -19,6 +19,7 @@ from typing import Any
 
 from unabridged.formats import Message, detect_message_format
 from unabridged.messages import View
+from unabridged.text_tools import parse_json
 
 CALLS_COMPARED = 60
 """How many calls after the cut count as next."""
@@ -139,10 +140,7 @@ def _split_view(view: View) -> Iterator[tuple[bool, str]]:
 def join_argument_values(value: Any) -> str:
     """Return the values of a call's arguments, a line each, as they are and not as JSON escapes them; without keys."""
     if isinstance(value, str):
-        try:
-            parsed = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        parsed = parse_json(value, value)
         return value if isinstance(parsed, str) else join_argument_values(parsed)
     if isinstance(value, Mapping):
         return "\n".join(map(join_argument_values, value.values()))

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Any, Protocol
 
 from unabridged.authorship import assign_origins
@@ -27,13 +27,7 @@ from unabridged.messages import Call, View
 from unabridged.recall.tools import SEARCH_TOOL
 from unabridged.settings import Prices
 from unabridged_corpus.evaluate.cut_points import CountFunction
-from unabridged_corpus.evaluate.line_needs import (
-    MIN_LINE_CHARACTERS,
-    LineNeed,
-    find_line_needs,
-    fold_message,
-    fold_space,
-)
+from unabridged_corpus.evaluate.line_needs import LineNeed, find_line_needs, fold_message, fold_space
 
 CALL_GAP = 20.0
 """Seconds between two model calls of a run."""
@@ -44,8 +38,6 @@ FRAME_TOKENS = 4
 SEARCHED_WORDS = 3
 MIN_WORD_CHARACTERS = 4
 MIN_UNKNOWN_WORDS = 4
-MAX_GAP_CHARACTERS = MIN_LINE_CHARACTERS - 1
-"""Between two lines of a passage: a number, or lines that are too short to be needs."""
 
 _WORD_PATTERN = re.compile(r"\w+")
 
@@ -89,12 +81,8 @@ class PromptCache:
 
     def send(self, prompt: Sequence[MeasuredMessage], now: float, bill: Bill) -> None:
         """Charge the prompt: the prefix it shares with the last one is read, the rest is written."""
-        shared = 0
-        if now - self.used < self.lifetime:
-            for old, new in zip(self.prompt, prompt, strict=False):
-                if old is not new:
-                    break
-                shared += 1
+        before = self.prompt if now - self.used < self.lifetime else ()
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(before, prompt, strict=False)))
         bill.read += sum(one.tokens for one in prompt[:shared])
         bill.write += sum(one.tokens for one in prompt[shared:])
         self.prompt, self.used = list(prompt), now
@@ -207,18 +195,12 @@ def find_missed(needs: Sequence[LineNeed], shown: str) -> list[LineNeed]:
     lacking = [need for need in needs if need.line not in shown]
     words = {word for need in lacking for word in _list_words(need.line) if word not in shown}
     unknown = [need for need in lacking if words.intersection(_list_words(need.line))]
-    has_passage = any(_is_followed_by(one, other) for one, other in pairwise(unknown))
+    has_passage = any(one.is_followed_by(other) for one, other in pairwise(unknown))
     return lacking if has_passage and len(words) >= MIN_UNKNOWN_WORDS and 2 * len(lacking) >= len(needs) else []
 
 
 def _list_words(line: str) -> list[str]:
     return [word for word in _WORD_PATTERN.findall(line) if len(word) >= MIN_WORD_CHARACTERS]
-
-
-def _is_followed_by(one: LineNeed, other: LineNeed) -> bool:
-    """Return whether the second line comes after the first in their source, with no third between them."""
-    passage = f"{re.escape(one.line)}.{{0,{MAX_GAP_CHARACTERS}}}?{re.escape(other.line)}"
-    return re.search(passage, one.source.folded) is not None
 
 
 def measure_messages(messages: Sequence[Any], count: CountFunction) -> list[MeasuredMessage]:

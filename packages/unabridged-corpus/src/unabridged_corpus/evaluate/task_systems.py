@@ -14,7 +14,7 @@ from unabridged.recall.tools import SEARCH_TOOL
 from unabridged.settings import Settings, resolve_limits
 from unabridged_corpus.evaluate.cut_points import AGENT, CountFunction, has_exact_tokenizer
 from unabridged_corpus.evaluate.data import EvalConversation
-from unabridged_corpus.evaluate.peers import DEFAULT_TRIM_TOKENS, LangChainPeer
+from unabridged_corpus.evaluate.peers import DEFAULT_TRIM_TOKENS, build_peer_in_window
 from unabridged_corpus.evaluate.task_cost import (
     MeasuredMessage,
     RecordedTask,
@@ -113,20 +113,16 @@ class LangChainSystem:
     recall: TaskRecall | None = None
 
     def __init__(self, window: int, count: CountFunction, trim: int | None) -> None:
-        limits = resolve_limits(Settings(), window)
-        trigger, longest = limits.trigger[0]["tokens"], limits.summary + limits.people
         self._window, self._count = window, count
         self._given: list[MeasuredMessage] = []
-        self._views: list[View] = []
         self._made: dict[str, MeasuredMessage] = {}
-        self._peer = LangChainPeer(self._views, longest, count, trigger=("tokens", trigger), trim=trim)
+        self._peer = build_peer_in_window(window, count, trim)
 
     def send(self, new: Sequence[MeasuredMessage]) -> SentRequest:
         """Return what is in the middleware's state."""
         for one in new:
             self._given.append(one)
-            self._views.append(one.view)
-            self._peer.add(len(self._views) - 1)
+            self._peer.add(one.view)
         asked = len(self._peer.asks)
         self._peer.shorten()
         request = [self._find(place, text) for place, text in self._peer.list_messages()]

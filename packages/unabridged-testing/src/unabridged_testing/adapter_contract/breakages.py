@@ -13,13 +13,13 @@ A door through which a breakage goes unnoticed shows the contract something else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 
@@ -42,19 +42,6 @@ class Breakage(NamedTuple):
 
     patches: Patches
     noticed_by: tuple[str, ...]
-
-
-@contextmanager
-def apply_breakage(breakage: Breakage) -> Iterator[None]:
-    """Apply a breakage to every compactor within the block."""
-    whole = {name: getattr(Compactor, name) for name in breakage.patches}
-    for name, patch in breakage.patches.items():
-        setattr(Compactor, name, patch)
-    try:
-        yield
-    finally:
-        for name, own in whole.items():
-            setattr(Compactor, name, own)
 
 
 # -- what can be done to a compactor ----------------------------------------------------------------------------------
@@ -105,19 +92,12 @@ def _patch_constructor(change: Callable[[dict[str, Any]], None]) -> Patches:
     return {"__init__": make}
 
 
-def _patch_call_options(names: Sequence[str], **others: Any) -> Patches:
-    """Call these methods, sync or async, with other keywords."""
+def _leave_out_system_and_tools(own: Any) -> Any:
+    @wraps(own)
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return own(self, *arguments, **{**options, "system": None, "tools": None})
 
-    def patched(name: str) -> Any:
-        own = getattr(Compactor, name)
-
-        @wraps(own)
-        def method(self: Any, *arguments: Any, **options: Any) -> Any:
-            return own(self, *arguments, **{**options, **others})
-
-        return method
-
-    return {name: patched(name) for name in names}
+    return method
 
 
 def _raise_error(_: Any, __: Any, error: Any) -> Any:
@@ -223,7 +203,7 @@ BREAKAGES: Mapping[str, Breakage] = {
     "usage is never observed": Breakage({"observe": lambda *_: None}, ("long chain",)),
     "an overflow is not recovered": Breakage(_REFUSED_PATCHES, ("overflow", "streaming")),
     "system prompt and tools are not counted": Breakage(
-        _patch_call_options(("fit", "afit"), system=None, tools=None), ("parallel calls",)
+        {name: _leave_out_system_and_tools(getattr(Compactor, name)) for name in ("fit", "afit")}, ("parallel calls",)
     ),
     "a result is split from its call": Breakage(_patch_results(_split_round), ("parallel calls", "pending approval")),
     "messages are reordered": Breakage(_patch_results(_reorder), ("parallel calls", "replay exact")),
@@ -251,7 +231,7 @@ class BrokenAdapterContract:
         ("name", "scenario"), [(name, one) for name in BREAKAGES for one in BREAKAGES[name].noticed_by]
     )
     def test_a_broken_adapter_is_noticed(self, name: str, scenario: str, door: Door, tmp_path: Path) -> None:
-        with apply_breakage(BREAKAGES[name]):
+        with mock.patch.multiple(Compactor, **BREAKAGES[name].patches):
             error = catch_error(lambda: SCENARIOS[scenario](door, tmp_path))
         assert error is not None, f"{scenario!r} is green although {name}"
         assert not isinstance(error, TypeError | AttributeError | NameError), "the breakage itself is broken"

@@ -122,35 +122,27 @@ class Session(Protocol):
 
     def say(self, content: Content) -> str:
         """Return the agent's answer to this turn of the user's; "" where it stops at a call that waits for approval."""
-        ...
 
     def approve(self) -> str:
         """Let all calls that wait go on; the agent's answer, as `say` gives it."""
-        ...
 
     def stored(self) -> list[Any]:
         """Return the messages that the framework keeps for the next turn, in the door's format."""
-        ...
 
     def replay(self) -> list[Any]:
         """Return the original conversation, through the adapter's own way to get it."""
-        ...
 
     def undo(self) -> None:
         """Take the newest compaction back, through the adapter's own way to do it."""
-        ...
 
     def restart(self) -> None:
         """Go on as another process would: a new agent and a new adapter on what the framework and the archive kept."""
-        ...
 
     def beside(self, thread: str) -> Session:
         """Return a new conversation of the same agent, with the same brain and, where it can be, the same adapter."""
-        ...
 
     def close(self) -> None:
         """Let go of everything; a second time, or where `beside` shares it, that is harmless."""
-        ...
 
 
 class Door(Protocol):
@@ -178,4 +170,3 @@ class Door(Protocol):
         With `streaming` the model's text comes in several pieces, and `say` takes the framework's stream. With `recall`
         the agent has the adapter's recall tools too.
         """
-        ...

@@ -31,6 +31,30 @@ from unabridged_testing.archive_contract.records import RecordContract
 from unabridged_testing.archive_contract.search import SearchContract
 from unabridged_testing.archive_contract.threads import ThreadContract
 
+_USES: Sequence[Callable[[Archive], Any]] = (
+    lambda archive: values.store_parts(archive, values.make_part("two", 1), key="k2"),
+    lambda archive: archive.parts(values.TEST_SCOPE),
+    lambda archive: archive.search(values.TEST_SCOPE, "one"),
+    lambda archive: archive.keyed(values.TEST_SCOPE, ["k"]),
+    lambda archive: next(archive.newest(values.TEST_SCOPE), None),
+    lambda archive: archive.threads(values.TEST_SCOPE.namespace),
+    lambda archive: archive.forget(values.TEST_SCOPE),
+    lambda archive: archive.forget_namespace("n"),
+    lambda archive: archive.remember("n", "k", {}),
+    lambda archive: archive.remembered("n", "k"),
+    lambda archive: archive.lease(values.TEST_SCOPE, "k", 1),
+    lambda archive: next(archive.everything(values.TEST_SCOPE), None),
+    lambda archive: archive.take(values.TEST_SCOPE, 1, []),
+    lambda archive: archive.notes(),
+    lambda archive: archive.namespaces(),
+    lambda archive: archive.verify(),
+)
+"""Every way to use an archive: all fail on one that can't be read, and on one that was closed."""
+
+
+def _probe(archive: Archive) -> Any:
+    return getattr(archive, "probe", archive.namespaces)()
+
 
 class UnreadableArchive(NamedTuple):
     """An archive that the store can't read: it is refused at every use, and left as it is."""
@@ -65,21 +89,9 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
     ) -> None:
         if not refused:
             pytest.skip("no fixture `refused`: nothing tests that an archive of another version is refused")
-        uses: Sequence[Callable[[Archive], Any]] = (
-            lambda archive: getattr(archive, "probe", archive.namespaces)(),
-            lambda archive: values.store_parts(archive, values.make_part("one", 0)),
-            lambda archive: list(archive.newest(values.TEST_SCOPE)),
-            lambda archive: archive.threads(values.TEST_SCOPE.namespace),
-            lambda archive: archive.search(values.TEST_SCOPE, "one"),
-            lambda archive: archive.remember("n", "k", {}),
-            lambda archive: archive.remembered("n", "k"),
-            lambda archive: archive.lease(values.TEST_SCOPE, "k", 1),
-            lambda archive: archive.forget(values.TEST_SCOPE),
-            lambda archive: archive.verify(),
-        )
         for name, other in refused.items():
             before = other.stored()
-            for use in uses:
+            for use in (_probe, *_USES):
                 archive = other.opened()
                 message = values.catch_archive_error(partial(use, archive))
                 assert all(part in message for part in other.says), f"{name}: {message}"
@@ -91,25 +103,8 @@ class ArchiveContract(RecordContract, ThreadContract, SearchContract):
         values.store_parts(archive, values.make_part("one", 0))
         archive.close()
         archive.close()
-        uses: Sequence[Callable[[], Any]] = (
-            lambda: values.store_parts(archive, values.make_part("two", 1), key="k2"),
-            lambda: archive.parts(values.TEST_SCOPE),
-            lambda: archive.search(values.TEST_SCOPE, "one"),
-            lambda: archive.keyed(values.TEST_SCOPE, ["k"]),
-            lambda: next(archive.newest(values.TEST_SCOPE), None),
-            lambda: archive.threads(""),
-            lambda: archive.forget_namespace("n"),
-            lambda: archive.remember("n", "k", {}),
-            lambda: archive.remembered("n", "k"),
-            lambda: archive.lease(values.TEST_SCOPE, "k", 1),
-            lambda: next(archive.everything(values.TEST_SCOPE), None),
-            lambda: archive.take(values.TEST_SCOPE, 1, []),
-            archive.notes,
-            archive.namespaces,
-            archive.verify,
-        )
-        for use in uses:
-            assert "closed" in values.catch_archive_error(use)
+        for use in _USES:
+            assert "closed" in values.catch_archive_error(partial(use, archive))
 
     def test_what_was_stored_is_there_when_opened_again(self, opened: Callable[[], Archive]) -> None:
         if not self.durable:

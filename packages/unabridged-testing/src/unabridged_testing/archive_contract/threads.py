@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import pytest
+
 from unabridged.archive.protocol import Archive, Note, Part, Scope, StoredRecord
 from unabridged.archive.store_rules import thread_note_key
 from unabridged.errors import SettingsError
@@ -335,8 +337,5 @@ def _check_empty(archive: Archive, scope: Scope, part: Part, query: str) -> None
 
 
 def _check_refused(act: Callable[[], object]) -> None:
-    try:
+    with pytest.raises(SettingsError):
         act()
-    except SettingsError:
-        return
-    raise AssertionError("a name that is none was taken")

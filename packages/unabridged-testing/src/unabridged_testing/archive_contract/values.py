@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
+import pytest
+
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Record, RecordData, Scope
 from unabridged.errors import ArchiveError
@@ -54,8 +56,6 @@ def store_parts(archive: Archive, *parts: Part, after: Part | None = None, **fie
 
 def catch_archive_error(call: Callable[[], Any]) -> str:
     """Return the message of the `ArchiveError` that the call raises; anything else fails the test."""
-    try:
+    with pytest.raises(ArchiveError) as raised:
         call()
-    except ArchiveError as error:
-        return str(error)
-    raise AssertionError("no ArchiveError was raised")
+    return str(raised.value)
