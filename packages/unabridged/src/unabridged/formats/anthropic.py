@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from unabridged.formats import fields
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
 from unabridged.formats.blocks import (
     BlockFormat,
@@ -19,19 +20,7 @@ from unabridged.formats.blocks import (
     has_late_results,
     has_late_thinking,
 )
-from unabridged.formats.fields import (
-    are_same_objects,
-    as_json,
-    enumerate_items,
-    find_absent_fields,
-    get,
-    read_id_field,
-    read_text_field,
-    read_type,
-    read_word_field,
-    to_plain_dict,
-    with_field,
-)
+from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.formats.rules import (
     CONTINUE_TEXT,
@@ -376,8 +365,8 @@ class Anthropic(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        read_type(message)
-        role, origin = _ROLES.get(read_text_field(message, "role"), ROLES["user"])
+        fields.read_type(message)
+        role, origin = _ROLES.get(fields.read_text(message, "role"), ROLES["user"])
         content = get(message, "content")
         if content is None or isinstance(content, str):  # most of a person's, and quicker without a walk
             return View(role, origin, content or "")
@@ -387,9 +376,9 @@ class Anthropic(BlockFormat):
     def claims(self, message: Message) -> bool:
         """Return whether the message has tool, thinking or source blocks: this format alone writes them."""
         content = get(message, "content")
-        if not isinstance(content, list) or read_word_field(message, "role") not in {"user", "assistant"}:
+        if not isinstance(content, list) or fields.read_word(message, "role") not in {"user", "assistant"}:
             return False
-        kinds = {read_word_field(block, "type") for block in content}
+        kinds = {fields.read_word(block, "type") for block in content}
         return not kinds.isdisjoint(_OWN_BLOCK_TYPES) or any(get(block, "cache_control") for block in content)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
@@ -399,10 +388,10 @@ class Anthropic(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message and its blocks."""
-        yield from find_absent_fields(message, "content")
-        for place, block in enumerate_items(message, "content"):
-            names = _REQUIRED_FIELDS.get(read_word_field(block, "type"), ())
-            yield from find_absent_fields(block, "type", *names, at=place)
+        yield from fields.find_absent(message, "content")
+        for place, block in fields.enumerate_items(message, "content"):
+            names = _REQUIRED_FIELDS.get(fields.read_word(block, "type"), ())
+            yield from fields.find_absent(block, "type", *names, at=place)
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -430,7 +419,7 @@ class Anthropic(BlockFormat):
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking, or what stands for it sealed."""
-        return read_word_field(block, "type") in _THINKING_TYPES
+        return fields.read_word(block, "type") in _THINKING_TYPES
 
     def read_block_text(self, block: Any) -> str:
         """Return the text of a text block; "" of any other."""
@@ -459,7 +448,7 @@ def _list_all_blocks(message: Message) -> list[Any]:
 
 def is_provider_compaction(block: Any) -> bool:
     """Return whether a block is Anthropic's own compaction, before which all is dropped; one that failed is not."""
-    return read_word_field(block, "type") == "compaction" and bool(read_word_field(block, "content"))
+    return fields.read_word(block, "type") == "compaction" and bool(fields.read_word(block, "content"))
 
 
 class _ClaudeBlocks(MessageContent):
@@ -467,23 +456,23 @@ class _ClaudeBlocks(MessageContent):
 
     def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
-        kind = None if isinstance(part, str) else read_type(part)
+        kind = None if isinstance(part, str) else fields.read_type(part)
         if kind == "text":
-            self.add_text(read_text_field(part, "text"))
+            self.add_text(fields.read_text(part, "text"))
         elif kind == "tool_use":
             arguments = as_json(get(part, "input") or {})
-            self.calls.append(Call(read_id_field(part, "id"), read_text_field(part, "name"), arguments))
+            self.calls.append(Call(fields.read_id(part, "id"), fields.read_text(part, "name"), arguments))
         elif kind == "tool_result":
-            id_, content = read_id_field(part, "tool_use_id"), get(part, "content")
+            id_, content = fields.read_id(part, "tool_use_id"), get(part, "content")
             is_error = bool(get(part, "is_error"))
             if isinstance(content, str):  # most results, and quicker without a walk
                 self.answers.append(Answer(id_, content, is_error))
             else:
                 self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
         elif kind == "thinking":
-            self.reasoning.append(Reasoning(read_text_field(part, "thinking"), read_text_field(part, "signature")))
+            self.reasoning.append(Reasoning(fields.read_text(part, "thinking"), fields.read_text(part, "signature")))
         elif kind == "redacted_thinking":
-            self.reasoning.append(Reasoning("", read_text_field(part, "data")))
+            self.reasoning.append(Reasoning("", fields.read_text(part, "data")))
         elif kind in _OPAQUE_TYPES:
             self.opaque = True
             self.resets = self.resets or is_provider_compaction(part)
@@ -497,12 +486,12 @@ class _ClaudeEditor(Editor):
 
     def edit_part(self, part: Any) -> Any:
         """Return one block, edited."""
-        kind = read_word_field(part, "type")
+        kind = fields.read_word(part, "type")
         if kind == "tool_use":
             old = as_json(get(part, "input") or {})
-            new = self.edit(Slot("call", read_id_field(part, "id")), old)
+            new = self.edit(Slot("call", fields.read_id(part, "id")), old)
             return part if new == old else {**to_plain_dict(part), "input": json.loads(new)}
         if kind == "tool_result":
-            slot = Slot("answer", read_id_field(part, "tool_use_id"))
+            slot = Slot("answer", fields.read_id(part, "tool_use_id"))
             return with_field(part, "content", Editor(self.edit, slot, slot).content(get(part, "content")))
         return part if kind in _THINKING_TYPES | _OPAQUE_TYPES else super().edit_part(part)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from pydantic_ai.messages import CompactionPart, ModelRequest, ModelResponse, Te
 from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, read_parts
 from unabridged.formats import DEFAULT
 from unabridged.formats.base import Edit, Format, Message, RepairUnit, Slot
-from unabridged.formats.fields import Unreadable, are_same_objects
+from unabridged.formats.fields import Unreadable, are_same_objects, read_each
 from unabridged.languages import get_labels, load_language_tables
 from unabridged.marks import find_summary_turn_id
 from unabridged.messages import Call, Origin, View
@@ -52,11 +52,7 @@ class PydanticAI(Format):
             return View("user", "person", summary)
         model = isinstance(message, ModelResponse)
         contents = Parts()
-        for number, part in enumerate(read_parts(message)):
-            try:
-                contents.add_message_part(part, model=model)
-            except Unreadable as odd:
-                raise odd.with_outer_place(f"parts[{number}]") from None
+        read_each(read_parts(message), partial(contents.add_message_part, model=model), "parts")
         return contents.build_view("assistant", "model") if model else _build_request_view(contents)
 
     def claims(self, message: Message) -> bool:
