@@ -31,6 +31,10 @@ class BlockFormat(Format, Protocol):
         """Return a copy of the message with these blocks."""
         return {**message, self.blocks_field: blocks}
 
+    def make_results_message(self, blocks: Sequence[Any]) -> Message:
+        """Return a new message with these results."""
+        return {"role": self.results_role, self.blocks_field: blocks}
+
     def is_call(self, block: Any) -> bool:
         """Return whether the block is a call of a tool that the caller runs."""
 
@@ -88,7 +92,7 @@ class BlockFormat(Format, Protocol):
         blocks = [block for unit in group for block in unit.raw]
         first = next((unit.source for unit in group if unit.source >= 0), None)
         if first is None:
-            return {"role": self.results_role, self.blocks_field: blocks}
+            return self.make_results_message(blocks)
         same = are_same_objects(blocks, self.blocks(messages[first]))
         return messages[first] if same else self.with_blocks(messages[first], blocks)
 

@@ -18,7 +18,6 @@ from unabridged.formats.fields import Unreadable, are_same_objects, as_json, par
 from unabridged.formats.parts import MessageContent, edit_leaves
 from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
 
-ANSWER_KINDS = frozenset({"tool-return", "retry-prompt"})
 NOTE_KINDS = frozenset({
     "tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline",
 })  # fmt: skip
@@ -60,7 +59,7 @@ class Parts(MessageContent):
             self.media += [media for media in [read_item_media(getattr(part, "audio", None))] if media]
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
-        elif kind in ANSWER_KINDS and is_answer(part):
+        elif is_answer(part):
             failed = getattr(part, "outcome", "failed") in FAILED_OUTCOMES
             self.answers.append(Answer(part.tool_call_id, answer_text(part), failed))
             self.media += [media for media in map(read_item_media, getattr(part, "files", ())) if media]
@@ -104,7 +103,7 @@ _IGNORED_FIELDS = frozenset({
 
 def is_answer(part: Any) -> bool:
     """Return whether it answers a call; a retry may be about a response as a whole."""
-    return part.part_kind == "tool-return" or part.tool_name is not None
+    return part.part_kind == "tool-return" or (part.part_kind == "retry-prompt" and part.tool_name is not None)
 
 
 def answer_text(part: Any) -> str:
