@@ -22,14 +22,7 @@ from unabridged.formats.blocks import (
 )
 from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent
-from unabridged.formats.rules import (
-    CONTINUE_TEXT,
-    begin_with_user,
-    build_message_rule,
-    find_assistant_first,
-    is_silent_view,
-    remove_messages,
-)
+from unabridged.formats.rules import CONTINUE_TEXT, begin_with_user, build_message_rule, find_assistant_first
 from unabridged.messages import Answer, Call, Reasoning, View
 
 _ROLES = {role: ROLES[role] for role in ("assistant", "system", "user")}
@@ -140,8 +133,7 @@ def arrange_for_claude(outgoing: Outgoing) -> Outgoing:
     """Put a user's turn last where the model demands it, and system messages in place."""
     go_on, messages = outgoing.format.text("user", CONTINUE_TEXT), outgoing.messages or ()
     if any(find_prefill(outgoing)):
-        is_silent = is_silent_view(outgoing.views[-1])
-        outgoing = outgoing.with_messages([*messages[: -1 if is_silent else None], go_on])
+        outgoing = outgoing.with_messages([*messages[: -1 if outgoing.views[-1].is_silent else None], go_on])
     if any(find_misplaced_systems(outgoing)):
         outgoing = outgoing.with_messages(_move_system_messages(outgoing.messages or (), go_on))
     return outgoing
@@ -213,7 +205,7 @@ def _is_empty(outgoing: Outgoing, index: int) -> bool:
     if view.role == "assistant" and outgoing.is_last(index):
         return False
     if not outgoing.is_own_format or outgoing.messages is None:
-        return is_silent_view(view)
+        return view.is_silent
     message = outgoing.messages[index]
     return not _blocks(message) and not (view.role == "system" and get(message, "output_config"))
 
@@ -271,7 +263,7 @@ class Claude(Provider):
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
-            return remove_messages(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))
+            return outgoing.without_messages(lambda index, view: view.role != "system" and _is_empty(outgoing, index))
         whole = [message for index, message in outgoing.list_sent_messages() if not _is_empty(outgoing, index)]
         cleaned = [_clean_blocks(message, outgoing.model) for message in whole]
         return outgoing.with_messages([message for message in cleaned if message is not None])

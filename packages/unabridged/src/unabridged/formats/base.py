@@ -92,6 +92,11 @@ class Outgoing:
         views = [known.get(id(one)) or read_message_at(i, one, self.format) for i, one in enumerate(messages)]
         return replace(self, messages=messages, views=views)
 
+    def without_messages(self, is_wrong: Callable[[int, View], bool]) -> Outgoing:
+        """Return the conversation without the messages that are wrong."""
+        kept = [m for i, m in enumerate(self.messages or ()) if not is_wrong(i, self.views[i])]
+        return self.with_messages(kept) if len(kept) < len(self.views) else self
+
 
 LegalityRule = Callable[[Outgoing], Iterator[Finding]]
 

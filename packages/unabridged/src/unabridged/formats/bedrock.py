@@ -24,16 +24,7 @@ from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoi
 from unabridged.formats.blocks import BlockFormat, find_trailing_space, has_late_results, has_late_thinking
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get
 from unabridged.formats.parts import ROLES, MessageContent, edit_leaves
-from unabridged.formats.rules import (
-    ACKNOWLEDGEMENT_TEXT,
-    CONTINUE_TEXT,
-    begin_with_user,
-    build_message_rule,
-    find_assistant_first,
-    insert_messages,
-    is_silent_view,
-    remove_messages,
-)
+from unabridged.formats.rules import begin_with_user, build_message_rule, find_assistant_first, insert_turns
 from unabridged.messages import Call, Media, MediaKind, Reasoning, View
 
 _MEDIA_BLOCK_TYPES: tuple[MediaKind, ...] = ("image", "document", "video", "audio")
@@ -116,7 +107,7 @@ def _find_turns_that_meet(outgoing: Outgoing) -> Iterator[Finding]:
 def _find_empty_messages(outgoing: Outgoing) -> Iterator[Finding]:
     messages = outgoing.messages if outgoing.is_own_format else None
     for index, view in enumerate(outgoing.views):
-        is_empty = is_silent_view(view) if messages is None else not _has_content(messages[index])
+        is_empty = view.is_silent if messages is None else not _has_content(messages[index])
         if is_empty and view.role != "system":
             yield Finding("empty-message", index, f"message {index} ({view.role}) has no content: leave it out")
 
@@ -172,7 +163,7 @@ class Bedrock(Provider):
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
-            return remove_messages(outgoing, lambda _, view: view.role != "system" and is_silent_view(view))
+            return outgoing.without_messages(lambda _, view: view.role != "system" and view.is_silent)
         cleaned = [_clean_blocks(message, outgoing) for _, message in outgoing.list_sent_messages()]
         return outgoing.with_messages(list(filter(_has_content, cleaned)))
 
@@ -181,16 +172,14 @@ class Bedrock(Provider):
         if not outgoing.is_own_format:
             return begin_with_user(outgoing)
         # A result that was left out may have left a cache point alone.
-        messages, make = outgoing.messages or (), outgoing.format.text
-        outgoing = begin_with_user(remove_messages(outgoing, lambda i, _: not _has_content(messages[i])))
-        go_on, noted = make("user", CONTINUE_TEXT), make("assistant", ACKNOWLEDGEMENT_TEXT)
+        messages = outgoing.messages or ()
+        outgoing = begin_with_user(outgoing.without_messages(lambda i, _: not _has_content(messages[i])))
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
         outgoing = arrange_for_claude(outgoing)
-        meeting = [finding.index for finding in _find_turns_that_meet(outgoing)]
-        views = outgoing.views
-        outgoing = insert_messages(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})
+        meeting = [(finding.index, outgoing.views[finding.index].role) for finding in _find_turns_that_meet(outgoing)]
+        outgoing = insert_turns(outgoing, {i: "assistant" if role == "user" else "user" for i, role in meeting})
         has_surplus = any(_find_surplus_cache_points(outgoing))
         return outgoing.with_messages(_drop_early_points(outgoing.messages or ())) if has_surplus else outgoing
 

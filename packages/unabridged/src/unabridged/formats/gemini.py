@@ -24,14 +24,7 @@ from unabridged.formats.blocks import BlockFormat
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get, to_plain_dict
 from unabridged.formats.openai_chat import OpenAIChat
 from unabridged.formats.parts import MessageContent, edit_leaves
-from unabridged.formats.rules import (
-    CONTINUE_TEXT,
-    begin_with_user,
-    find_assistant_first,
-    insert_messages,
-    is_silent_view,
-    remove_messages,
-)
+from unabridged.formats.rules import begin_with_user, find_assistant_first, insert_turns
 from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
@@ -138,7 +131,7 @@ def _find_empty_turns(outgoing: Outgoing) -> Iterator[Finding]:
 
 
 def _is_empty_turn(view: View) -> bool:
-    return view.role in {"user", "assistant"} and is_silent_view(view)
+    return view.role in {"user", "assistant"} and view.is_silent
 
 
 def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
@@ -212,7 +205,7 @@ class Gemini(Provider):
 
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty turns; of its own, join responses in a row."""
-        outgoing = remove_messages(outgoing, lambda _, view: _is_empty_turn(view))
+        outgoing = outgoing.without_messages(lambda _, view: _is_empty_turn(view))
         return _join_responses(outgoing) if outgoing.is_own_format else outgoing
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
@@ -222,8 +215,7 @@ class Gemini(Provider):
         for finding in _find_unsigned_calls(outgoing):
             messages[finding.index] = _add_stand_in_signature(messages[finding.index])
         outgoing = outgoing.with_messages(messages)
-        go_on = outgoing.format.text("user", CONTINUE_TEXT)
-        return insert_messages(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
+        return insert_turns(outgoing, {finding.index: "user" for finding in _find_calls_after_model(outgoing)})
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------

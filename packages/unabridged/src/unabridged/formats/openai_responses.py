@@ -19,7 +19,6 @@ from unabridged.formats.parts import (
     find_fields_missing_in_parts,
     find_spoken_types,
 )
-from unabridged.formats.rules import remove_messages
 from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
@@ -116,7 +115,7 @@ class Responses(Provider):
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Leave out reasoning that led to nothing."""
         alone = {finding.index for finding in _find_lone_reasoning(outgoing)} if outgoing.is_own_format else set()
-        return remove_messages(outgoing, lambda index, _: index in alone)
+        return outgoing.without_messages(lambda index, _: index in alone)
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------

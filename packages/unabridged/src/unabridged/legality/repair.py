@@ -10,7 +10,7 @@ from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect_message
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, Outgoing, RepairUnit, ThinkingRule
 from unabridged.formats.fields import get
-from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert_messages
+from unabridged.formats.rules import insert_turns
 from unabridged.legality.pairing import find_alternation_faults, find_missing_turns, find_unpaired
 from unabridged.legality.reasoning import find_reasoning_rule, strip_thinking_from
 from unabridged.legality.rejoin import NO_RESULT, rejoin_calls_and_answers
@@ -145,11 +145,7 @@ def _mend_conversation(outgoing: Outgoing) -> Outgoing:
 
 def _arrange_turns(outgoing: Outgoing) -> Outgoing:
     outgoing = outgoing.provider.arrange(outgoing)
-    if not outgoing.strict:
-        return outgoing
-    texts = {"user": CONTINUE_TEXT, "assistant": ACKNOWLEDGEMENT_TEXT}
-    missing = find_missing_turns(outgoing.views)
-    return insert_messages(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in missing})
+    return insert_turns(outgoing, dict(find_missing_turns(outgoing.views))) if outgoing.strict else outgoing
 
 
 def _report_side_effects(
