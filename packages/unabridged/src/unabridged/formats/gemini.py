@@ -23,9 +23,9 @@ from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, 
 from unabridged.formats.blocks import BlockFormat
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get, to_plain_dict
 from unabridged.formats.openai_chat import OpenAIChat
-from unabridged.formats.parts import MessageContent, edit_leaves
+from unabridged.formats.parts import MessageContent, edit_leaves, find_media_kind
 from unabridged.formats.rules import begin_with_user, find_assistant_first, insert_turns
-from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
     "": ("user", "person"),  # who names nobody means the user
@@ -36,7 +36,6 @@ _ROLES: dict[str, tuple[Role, Origin]] = {
     "tool": ("user", "tool"),
     "system": ("system", "host"),
 }
-_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _TEXT_FIELDS = ("result", "output", "error")
 """Fields of a response under which its text stands alone."""
 _REQUIRED_FIELDS = {
@@ -465,7 +464,7 @@ def _read_media(part: Any) -> Media | None:
     mime, name = get_either_name(blob, "mime_type") or "", get_either_name(blob, "display_name") or ""
     if not isinstance(mime, str) or not isinstance(name, str) or not isinstance(source, str):
         raise Unreadable("mime_type", mime, "a text, like the name and the address,")
-    return Media(_MEDIA_KINDS.get(mime.partition("/")[0], "document"), mime, source, name=name)
+    return Media(find_media_kind(mime), mime, source, name=name)
 
 
 # -- editing ---------------------------------------------------------------------------------------------------------

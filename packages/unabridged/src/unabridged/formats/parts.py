@@ -16,12 +16,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from unabridged.formats import fields
 from unabridged.formats.base import Edit, Slot
 from unabridged.formats.fields import Unreadable, are_same_objects, get, to_plain_dict, with_field
-from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
 ROLES: dict[str, tuple[Role, Origin]] = {
     "system": ("system", "host"),
@@ -258,6 +258,12 @@ def _read_source(part: Any, kind: str) -> Media | None:
     data = data or fields.read_text(part, "url")  # what a code interpreter drew
     mime, name = fields.read_text(source, "media_type"), fields.read_text(part, "title")
     return Media("image" if kind == "image" else "document", mime, data, name=name)
+
+
+def find_media_kind(mime: str) -> MediaKind:
+    """Return the kind of media with this MIME type; a document where it is no image, sound or film."""
+    kind = mime.partition("/")[0]
+    return cast("MediaKind", kind) if kind in {"image", "audio", "video"} else "document"
 
 
 def read_mime_type(url: str) -> str:

@@ -12,12 +12,11 @@ from typing import Any, Literal
 from unabridged.formats import DEFAULT, fields
 from unabridged.formats.base import Edit, Message, Slot
 from unabridged.formats.blocks import BlockFormat
-from unabridged.formats.parts import ROLES, Editor, MessageContent, find_spoken_types, read_mime_type
-from unabridged.messages import Call, Media, MediaKind, Reasoning, View
+from unabridged.formats.parts import ROLES, Editor, MessageContent, find_media_kind, find_spoken_types, read_mime_type
+from unabridged.messages import Call, Media, Reasoning, View
 
 _FRAMEWORK_TYPES = frozenset({"function_approval_request", "function_approval_response", "usage"})
 """Contents that are the framework's own business: no model reads them."""
-_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class StoredMessages(BlockFormat):
@@ -115,8 +114,7 @@ def _read_media(part: Any) -> Media | None:
         return None
     source = fields.read_text(part, "uri") or fields.read_text(part, "file_id")
     mime = fields.read_text(part, "media_type") or read_mime_type(source)
-    kind = _MEDIA_KINDS.get(mime.partition("/")[0], "document")
-    return Media(kind, mime, source, name=fields.read_word(part, "name"))
+    return Media(find_media_kind(mime), mime, source, name=fields.read_word(part, "name"))
 
 
 def _list_result_items(result: Any) -> Any:

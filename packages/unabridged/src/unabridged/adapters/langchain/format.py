@@ -19,17 +19,14 @@ from unabridged.formats import DEFAULT, fields
 from unabridged.formats.anthropic import is_provider_compaction
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Slot
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments
-from unabridged.formats.parts import SPOKEN_TYPES, Editor, MessageContent
+from unabridged.formats.parts import ROLES, SPOKEN_TYPES, Editor, MessageContent
 from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
 SOURCE_KEY = "lc_source"
 SUMMARY_SOURCE = "summarization"
 """The mark of LangChain's own summaries in `additional_kwargs`; ours have it too."""
 
-_CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
-    **dict.fromkeys(("system", "developer"), ("system", "host")),
-    **dict.fromkeys(("assistant", "ai"), ("assistant", "model")),
-}
+_CHAT_ROLES = {**ROLES, "ai": ROLES["assistant"]}
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
 
@@ -143,7 +140,7 @@ def _read_role(message: BaseMessage) -> tuple[Role, Origin]:
     if isinstance(message, kinds.SystemMessage):
         return "system", "host"
     if isinstance(message, kinds.ChatMessage):
-        return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
+        return _CHAT_ROLES.get(message.role.lower(), ROLES["user"])
     # A summary another middleware left in the list is not a person's request.
     return "user", "host" if message.additional_kwargs.get(SOURCE_KEY) == SUMMARY_SOURCE else "person"
 

@@ -19,6 +19,7 @@ from unabridged.adapters.sdk.endpoints import PieceStream
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, prepare_call
 from unabridged.formats import FORMATS, GeminiContents
+from unabridged.formats.gemini import get_either_name
 
 
 def is_google(client: Any) -> bool:
@@ -124,15 +125,7 @@ class ContentsEndpoint(kit.Endpoint):
 
 
 def _read_config(body: kit.Body, name: str) -> Any:
-    config = body.get("config")
-    if isinstance(config, Mapping):
-        return config.get(name, config.get(_to_camel_case(name)))
-    return getattr(config, name, None)
-
-
-def _to_camel_case(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.title, others))
+    return get_either_name(body.get("config"), name)
 
 
 def _list_texts(instruction: Any) -> list[str]:
