@@ -13,13 +13,7 @@ from typing import Any
 
 from unabridged.formats import fields
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
-from unabridged.formats.blocks import (
-    BlockFormat,
-    ends_in_space,
-    find_trailing_space,
-    has_late_results,
-    has_late_thinking,
-)
+from unabridged.formats.blocks import BlockFormat, find_trailing_space
 from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.formats.rules import CONTINUE_TEXT, begin_with_user, build_message_rule, find_assistant_first
@@ -76,7 +70,7 @@ def find_late_thinking(outgoing: Outgoing) -> Iterator[Finding]:
     """Find thinking behind other blocks, where the model thinks on demand."""
     fmt: Any = outgoing.format
     for index, message in outgoing.list_sent_messages() if must_think_first(outgoing.model) else ():
-        if has_late_thinking(fmt, fmt.blocks(message)):
+        if fmt.has_late_thinking(fmt.blocks(message)):
             fault = "has thinking behind other blocks: put it first, unchanged"
             yield Finding("thinking-first", index, f"message {index} {fault}")
 
@@ -210,6 +204,10 @@ def _is_empty(outgoing: Outgoing, index: int) -> bool:
     return not _blocks(message) and not (view.role == "system" and get(message, "output_config"))
 
 
+def _has_late_results(message: Message) -> bool:
+    return _FORMAT.has_late_results(message)
+
+
 def _has_blank_text(message: Message) -> bool:
     """Return whether its texts, taken together, are white space."""
     texts = [get(block, "text") or "" for block in _blocks(message) if get(block, "type") == "text"]
@@ -242,9 +240,7 @@ class Claude(Provider):
         _find_block_faults,
         build_message_rule("blank-text", _has_blank_text, "has only white space as text: leave the block out"),
         build_message_rule(
-            "results-first",
-            lambda message: has_late_results(_FORMAT, message),
-            "has a tool_result behind other blocks: put results first",
+            "results-first", _has_late_results, "has a tool_result behind other blocks: put results first"
         ),
         find_trailing_space,
         build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
@@ -289,7 +285,7 @@ def _clean_blocks(message: Message, model: str | None) -> Message | None:
     kept = [_remove_empty_texts(block) for block in blocks if not _name_block_fault(block)]
     if _has_blank_text({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
-    if must_think_first(model) and has_late_thinking(_FORMAT, kept):
+    if must_think_first(model) and _FORMAT.has_late_thinking(kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     if are_same_objects(kept, blocks):
         return message
@@ -317,7 +313,7 @@ def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
 
 
 def _ends_in_own_space(message: Message) -> bool:
-    return get(message, "role") == "assistant" and ends_in_space(_FORMAT, message)
+    return get(message, "role") == "assistant" and _FORMAT.ends_in_space(message)
 
 
 def _drop_early_marks(messages: Sequence[Message]) -> list[Message]:

@@ -11,17 +11,9 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from unabridged.formats import fields
-from unabridged.formats.anthropic import (
-    MAX_CACHE_MARKS,
-    arrange_for_claude,
-    find_late_thinking,
-    find_misplaced_systems,
-    find_prefill,
-    must_think_first,
-)
+from unabridged.formats import anthropic, fields
 from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoing, Provider, Slot
-from unabridged.formats.blocks import BlockFormat, find_trailing_space, has_late_results, has_late_thinking
+from unabridged.formats.blocks import BlockFormat, find_trailing_space
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get
 from unabridged.formats.parts import ROLES, MessageContent, edit_leaves
 from unabridged.formats.rules import begin_with_user, build_message_rule, find_assistant_first, insert_turns
@@ -69,7 +61,7 @@ def _is_silent_error(block: Any) -> bool:
 
 
 def _has_late_results(message: Message) -> bool:
-    return get(message, "role") == "user" and has_late_results(_FORMAT, message)
+    return get(message, "role") == "user" and _FORMAT.has_late_results(message)
 
 
 def _ends_in_thinking(message: Message) -> bool:
@@ -124,8 +116,8 @@ def _find_surplus_cache_points(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache points before the last four; those of the system prompt and the tools are not seen here."""
     sent = outgoing.list_sent_messages()
     points = [i for i, message in sent for block in _FORMAT.blocks(message) if _is_cache_point(block)]
-    fault = f"{len(points)} cache points, and {MAX_CACHE_MARKS} may be: leave out the earlier ones"
-    for index in sorted(set(points[:-MAX_CACHE_MARKS])):
+    fault = f"{len(points)} cache points, and {anthropic.MAX_CACHE_MARKS} may be: leave out the earlier ones"
+    for index in sorted(set(points[: -anthropic.MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, fault)
 
 
@@ -154,10 +146,10 @@ class Bedrock(Provider):
         build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out"),
         find_trailing_space,
         _find_unsigned_thinking,
-        find_late_thinking,
+        anthropic.find_late_thinking,
         _find_surplus_cache_points,
-        find_misplaced_systems,
-        find_prefill,
+        anthropic.find_misplaced_systems,
+        anthropic.find_prefill,
     )
 
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
@@ -177,7 +169,7 @@ class Bedrock(Provider):
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
-        outgoing = arrange_for_claude(outgoing)
+        outgoing = anthropic.arrange_for_claude(outgoing)
         meeting = [(finding.index, outgoing.views[finding.index].role) for finding in _find_turns_that_meet(outgoing)]
         outgoing = insert_turns(outgoing, {i: "assistant" if role == "user" else "user" for i, role in meeting})
         has_surplus = any(_find_surplus_cache_points(outgoing))
@@ -188,7 +180,7 @@ def _clean_blocks(message: Message, outgoing: Outgoing) -> Message:
     """Return the message with no block that is refused for itself; as it is when there was none."""
     blocks, signs = _FORMAT.blocks(message), _is_claude(outgoing)
     kept = [block for block in blocks if not (_is_blank(block) or (signs and _is_unsigned_thinking(block)))]
-    if must_think_first(outgoing.model) and has_late_thinking(_FORMAT, kept):
+    if anthropic.must_think_first(outgoing.model) and _FORMAT.has_late_thinking(kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     while _ends_in_thinking({"content": kept}):
         kept = [*kept[: max(i for i, block in enumerate(kept) if _FORMAT.is_thinking(block))]]
@@ -209,7 +201,8 @@ def _strip_trailing_space(message: Message) -> Message:
 def _drop_early_points(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with the last four cache points and no others."""
     contents = [(message, _FORMAT.blocks(message)) for message in messages]
-    surplus = iter(range(sum(_is_cache_point(block) for _, blocks in contents for block in blocks) - MAX_CACHE_MARKS))
+    points = sum(_is_cache_point(block) for _, blocks in contents for block in blocks)
+    surplus = iter(range(points - anthropic.MAX_CACHE_MARKS))
     left: list[Message] = []
     for message, blocks in contents:
         kept = [block for block in blocks if not _is_cache_point(block) or next(surplus, None) is None]

@@ -63,6 +63,21 @@ class BlockFormat(Format, Protocol):
             return message
         return self.with_blocks(message, kept) if self.has_content(kept) else None
 
+    def has_late_results(self, message: Message) -> bool:
+        """Return whether a result stands behind a block that is none."""
+        results = [self.is_result(block) for block in self.blocks(message)]
+        return results != sorted(results, reverse=True)
+
+    def has_late_thinking(self, blocks: Sequence[Any]) -> bool:
+        """Return whether there is thinking and another block stands first."""
+        thinking = [self.is_thinking(block) for block in blocks]
+        return any(thinking) and not thinking[0]
+
+    def ends_in_space(self, message: Message) -> bool:
+        """Return whether the last block is visible text with white space behind."""
+        text = "".join(map(self.read_block_text, self.blocks(message)[-1:]))
+        return bool(text.strip()) and text != text.rstrip()
+
     def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
         """Return one unit, unless the message carries results: then each of these, and what stands between them."""
         if not view.answers:
@@ -122,27 +137,9 @@ def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
 # -- rules on blocks, where the provider reads the messages themselves ------------------------------------------------
 
 
-def has_late_results(fmt: BlockFormat, message: Message) -> bool:
-    """Return whether a result stands behind a block that is none."""
-    results = [fmt.is_result(block) for block in fmt.blocks(message)]
-    return results != sorted(results, reverse=True)
-
-
-def has_late_thinking(fmt: BlockFormat, blocks: Sequence[Any]) -> bool:
-    """Return whether there is thinking and another block stands first."""
-    thinking = [fmt.is_thinking(block) for block in blocks]
-    return any(thinking) and not thinking[0]
-
-
 def find_trailing_space(outgoing: Outgoing) -> Iterator[Finding]:
     """Find white space behind the assistant's words at the very end; those before more to come may have it."""
     fmt: Any = outgoing.format  # a provider's own, where it reads the messages themselves
     for index, message in () if outgoing.pending else outgoing.list_sent_messages(last=True):
-        if outgoing.views[index].role == "assistant" and ends_in_space(fmt, message):
+        if outgoing.views[index].role == "assistant" and fmt.ends_in_space(message):
             yield Finding("trailing-space", index, f"message {index}, the last, ends in white space: strip it")
-
-
-def ends_in_space(fmt: BlockFormat, message: Message) -> bool:
-    """Return whether the last block is visible text with white space behind."""
-    text = "".join(map(fmt.read_block_text, fmt.blocks(message)[-1:]))
-    return bool(text.strip()) and text != text.rstrip()

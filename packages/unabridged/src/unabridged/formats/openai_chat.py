@@ -8,7 +8,7 @@ from typing import Any
 from unabridged.formats import fields
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Outgoing, Provider, Slot
 from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
-from unabridged.formats.parts import ROLES, Editor, MessageContent, find_fields_missing_in_parts, find_spoken_types
+from unabridged.formats.parts import ROLES, Editor, MessageContent, find_missing_fields, find_spoken_types
 from unabridged.formats.rules import build_message_rule
 from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
@@ -108,7 +108,7 @@ class OpenAIChat(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message, its parts and its calls."""
-        yield from find_fields_missing_in_parts(message)
+        yield from find_missing_fields(message)
         if fields.read_word(message, "role") == "function":
             yield from fields.find_absent(message, "name")
         for place, call in fields.enumerate_items(message, "tool_calls"):

@@ -7,18 +7,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from unabridged.formats import fields
+from unabridged.formats import fields, parts
 from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot
 from unabridged.formats.fields import as_json, get, to_plain_dict, with_field
-from unabridged.formats.parts import (
-    ROLES,
-    Editor,
-    MessageContent,
-    compute_digest,
-    edit_leaves,
-    find_fields_missing_in_parts,
-    find_spoken_types,
-)
+from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
@@ -104,7 +96,7 @@ class Responses(Provider):
             if index not in repeated:
                 first.setdefault(id_ or "", item)
                 kept.append(item)
-            elif view.calls or view.answers or compute_digest([item]) != compute_digest([first[id_]]):
+            elif view.calls or view.answers or parts.compute_digest([item]) != parts.compute_digest([first[id_]]):
                 bare = {key: value for key, value in to_plain_dict(item).items() if key != "id"}
                 if get(item, "type") in _TYPES_THAT_NEED_ID:
                     bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
@@ -164,20 +156,21 @@ class OpenAIResponses(Format):
         """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
         if _is_message(message):
             yield from fields.find_absent(message, "content")
-            yield from find_fields_missing_in_parts(message)
+            yield from parts.find_missing_fields(message)
         yield from fields.find_absent(message, *_REQUIRED_FIELDS.get(fields.read_word(message, "type"), ()))
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         kind = fields.read_word(message, "type") or "message"
         if kind in _SERVER_TOOL_ITEMS:
-            return edit_leaves(message, lambda text: edit(Slot("attached"), text))
+            return parts.edit_leaves(message, lambda text: edit(Slot("attached"), text))
         field = _EDITABLE_FIELDS.get(kind)
         if field is None or (old := get(message, field)) is None:
             return message
         role = fields.read_word(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
-        editor = Editor(edit, spoken=find_spoken_types("tool" if kind in _OUTPUT_TYPES else role), text_type=text_type)
+        spoken = parts.find_spoken_types("tool" if kind in _OUTPUT_TYPES else role)
+        editor = Editor(edit, spoken=spoken, text_type=text_type)
         if kind in _CALL_FIELDS:
             editor = editor._replace(text=Slot("call", _read_call_id(message)))
         elif kind in _OUTPUT_TYPES:
@@ -238,7 +231,7 @@ def _to_plain_json(value: Any) -> Any:
 def _read_other_item(message: Message, kind: str) -> View:
     """Return the view of a message, a call, a provider's own result, or an item that only the provider reads."""
     role, origin = ROLES.get(fields.read_text(message, "role"), ("user", "host"))
-    content = MessageContent(find_spoken_types(role))
+    content = MessageContent(parts.find_spoken_types(role))
     if kind == "message":
         return content.add_all(get(message, "content")).build_view(role, origin)
     if kind in _CALL_FIELDS:
@@ -265,13 +258,13 @@ def _read_output(message: Message) -> View:
     if output is None or isinstance(output, str):
         content.add_text(output or "")
     else:
-        parts = output if isinstance(output, list) else [output]
+        pieces = output if isinstance(output, list) else [output]
         if fields.read_word(message, "type") != "shell_call_output":
-            content.add_all(parts, "output")
+            content.add_all(pieces, "output")
         if not (content.every or content.media or content.others):  # the streams of a shell, or nothing
-            content.add_text(as_json([_to_plain_json(part) for part in parts]))
+            content.add_text(as_json([_to_plain_json(part) for part in pieces]))
     view = content.build_answer_view(_read_call_id(message))
     if not extra.others:
         return view
-    digest = view.unread_digest + compute_digest(extra.others)
+    digest = view.unread_digest + parts.compute_digest(extra.others)
     return replace(view, attached=tuple(extra.attached), unread_digest=digest)

@@ -40,7 +40,7 @@ def find_spoken_types(role: str) -> frozenset[str]:
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN_TYPES
 
 
-def find_fields_missing_in_parts(message: Any) -> Iterator[str]:
+def find_missing_fields(message: Any) -> Iterator[str]:
     """Yield the fields that are not there in the parts of a content: each has its type, and one of text its text."""
     for place, part in fields.enumerate_items(message, "content"):
         yield from fields.find_absent(part, "type", at=place)
