@@ -22,7 +22,7 @@ from unabridged.adapters.langchain.arguments import ChosenSettings
 from unabridged.adapters.langchain.chat_models import AgentChatSummariser
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
@@ -119,8 +119,6 @@ class Compactors(Engine):
         *,
         window: int | None,
         known_window: int | None,
-        archive: str | Archive | None,
-        namespace: str | None,
         counter: Callable[..., int] | None,
         in_backend: bool = False,
         **options: Any,
@@ -129,7 +127,7 @@ class Compactors(Engine):
         resolve_limits(chosen.settings_for(known_window, recall=False), known_window)  # raises what contradicts itself
         self._taught: WeakSet[Compactor] = WeakSet()
         self._schemas: BoundedMapping[tuple[int, ...], tuple[list[Any], list[Any]]] = BoundedMapping(_MAX_TOOL_SETS)
-        super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
+        super().__init__(FORMAT, **options)
         self.set_token_counter(counter)
 
     def start(self) -> None:
