@@ -130,6 +130,12 @@ class View:
             said += (self.unread_digest,)
         return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).hexdigest()
 
+    @property
+    def is_silent(self) -> bool:
+        """Return whether the message has no content at all."""
+        said = self.text or self.calls or self.answers or self.attached or self.unread_digest
+        return not (said or self.media or self.reasoning or self.opaque)
+
     def with_origin(self, origin: Origin) -> View:
         """Return the same words as somebody else's; itself where they are that one's already."""
         if origin == self.origin:

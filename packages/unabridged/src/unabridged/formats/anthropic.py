@@ -11,37 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from unabridged.formats import fields
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
-from unabridged.formats.blocks import (
-    BlockFormat,
-    ends_in_space,
-    find_trailing_space,
-    has_late_results,
-    has_late_thinking,
-)
-from unabridged.formats.fields import (
-    are_same_objects,
-    as_json,
-    enumerate_items,
-    find_absent_fields,
-    get,
-    read_id_field,
-    read_text_field,
-    read_type,
-    read_word_field,
-    to_plain_dict,
-    with_field,
-)
+from unabridged.formats.blocks import BlockFormat, find_trailing_space
+from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent
-from unabridged.formats.rules import (
-    CONTINUE_TEXT,
-    begin_with_user,
-    build_message_rule,
-    find_assistant_first,
-    is_silent_view,
-    remove_messages,
-)
-from unabridged.messages import Answer, Call, Reasoning, View
+from unabridged.formats.rules import CONTINUE_TEXT, begin_with_user, build_message_rule, find_assistant_first
+from unabridged.messages import Call, Reasoning, View
 
 _ROLES = {role: ROLES[role] for role in ("assistant", "system", "user")}
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
@@ -94,7 +70,7 @@ def find_late_thinking(outgoing: Outgoing) -> Iterator[Finding]:
     """Find thinking behind other blocks, where the model thinks on demand."""
     fmt: Any = outgoing.format
     for index, message in outgoing.list_sent_messages() if must_think_first(outgoing.model) else ():
-        if has_late_thinking(fmt, fmt.blocks(message)):
+        if fmt.has_late_thinking(fmt.blocks(message)):
             fault = "has thinking behind other blocks: put it first, unchanged"
             yield Finding("thinking-first", index, f"message {index} {fault}")
 
@@ -151,8 +127,7 @@ def arrange_for_claude(outgoing: Outgoing) -> Outgoing:
     """Put a user's turn last where the model demands it, and system messages in place."""
     go_on, messages = outgoing.format.text("user", CONTINUE_TEXT), outgoing.messages or ()
     if any(find_prefill(outgoing)):
-        is_silent = is_silent_view(outgoing.views[-1])
-        outgoing = outgoing.with_messages([*messages[: -1 if is_silent else None], go_on])
+        outgoing = outgoing.with_messages([*messages[: -1 if outgoing.views[-1].is_silent else None], go_on])
     if any(find_misplaced_systems(outgoing)):
         outgoing = outgoing.with_messages(_move_system_messages(outgoing.messages or (), go_on))
     return outgoing
@@ -224,9 +199,13 @@ def _is_empty(outgoing: Outgoing, index: int) -> bool:
     if view.role == "assistant" and outgoing.is_last(index):
         return False
     if not outgoing.is_own_format or outgoing.messages is None:
-        return is_silent_view(view)
+        return view.is_silent
     message = outgoing.messages[index]
     return not _blocks(message) and not (view.role == "system" and get(message, "output_config"))
+
+
+def _has_late_results(message: Message) -> bool:
+    return _FORMAT.has_late_results(message)
 
 
 def _has_blank_text(message: Message) -> bool:
@@ -261,9 +240,7 @@ class Claude(Provider):
         _find_block_faults,
         build_message_rule("blank-text", _has_blank_text, "has only white space as text: leave the block out"),
         build_message_rule(
-            "results-first",
-            lambda message: has_late_results(_FORMAT, message),
-            "has a tool_result behind other blocks: put results first",
+            "results-first", _has_late_results, "has a tool_result behind other blocks: put results first"
         ),
         find_trailing_space,
         build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out", last=True),
@@ -282,7 +259,7 @@ class Claude(Provider):
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
-            return remove_messages(outgoing, lambda index, view: view.role != "system" and _is_empty(outgoing, index))
+            return outgoing.without_messages(lambda index, view: view.role != "system" and _is_empty(outgoing, index))
         whole = [message for index, message in outgoing.list_sent_messages() if not _is_empty(outgoing, index)]
         cleaned = [_clean_blocks(message, outgoing.model) for message in whole]
         return outgoing.with_messages([message for message in cleaned if message is not None])
@@ -308,7 +285,7 @@ def _clean_blocks(message: Message, model: str | None) -> Message | None:
     kept = [_remove_empty_texts(block) for block in blocks if not _name_block_fault(block)]
     if _has_blank_text({"content": kept}):
         kept = [block for block in kept if get(block, "type") != "text"]
-    if must_think_first(model) and has_late_thinking(_FORMAT, kept):
+    if must_think_first(model) and _FORMAT.has_late_thinking(kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     if are_same_objects(kept, blocks):
         return message
@@ -336,7 +313,7 @@ def _trim_end(messages: list[Message], *, more: bool) -> list[Message]:
 
 
 def _ends_in_own_space(message: Message) -> bool:
-    return get(message, "role") == "assistant" and ends_in_space(_FORMAT, message)
+    return get(message, "role") == "assistant" and _FORMAT.ends_in_space(message)
 
 
 def _drop_early_marks(messages: Sequence[Message]) -> list[Message]:
@@ -376,20 +353,17 @@ class Anthropic(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        read_type(message)
-        role, origin = _ROLES.get(read_text_field(message, "role"), ROLES["user"])
-        content = get(message, "content")
-        if content is None or isinstance(content, str):  # most of a person's, and quicker without a walk
-            return View(role, origin, content or "")
-        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
+        fields.read_type(message)
+        role, origin = _ROLES.get(fields.read_text(message, "role"), ROLES["user"])
+        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(get(message, "content"))
         return blocks.build_view(role, "tool" if role == "user" and blocks.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether the message has tool, thinking or source blocks: this format alone writes them."""
         content = get(message, "content")
-        if not isinstance(content, list) or read_word_field(message, "role") not in {"user", "assistant"}:
+        if not isinstance(content, list) or fields.read_word(message, "role") not in {"user", "assistant"}:
             return False
-        kinds = {read_word_field(block, "type") for block in content}
+        kinds = {fields.read_word(block, "type") for block in content}
         return not kinds.isdisjoint(_OWN_BLOCK_TYPES) or any(get(block, "cache_control") for block in content)
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
@@ -399,10 +373,10 @@ class Anthropic(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message and its blocks."""
-        yield from find_absent_fields(message, "content")
-        for place, block in enumerate_items(message, "content"):
-            names = _REQUIRED_FIELDS.get(read_word_field(block, "type"), ())
-            yield from find_absent_fields(block, "type", *names, at=place)
+        yield from fields.find_absent(message, "content")
+        for place, block in fields.enumerate_items(message, "content"):
+            names = _REQUIRED_FIELDS.get(fields.read_word(block, "type"), ())
+            yield from fields.find_absent(block, "type", *names, at=place)
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -430,7 +404,7 @@ class Anthropic(BlockFormat):
 
     def is_thinking(self, block: Any) -> bool:
         """Return whether the block is the model's thinking, or what stands for it sealed."""
-        return read_word_field(block, "type") in _THINKING_TYPES
+        return fields.read_word(block, "type") in _THINKING_TYPES
 
     def read_block_text(self, block: Any) -> str:
         """Return the text of a text block; "" of any other."""
@@ -459,7 +433,7 @@ def _list_all_blocks(message: Message) -> list[Any]:
 
 def is_provider_compaction(block: Any) -> bool:
     """Return whether a block is Anthropic's own compaction, before which all is dropped; one that failed is not."""
-    return read_word_field(block, "type") == "compaction" and bool(read_word_field(block, "content"))
+    return fields.read_word(block, "type") == "compaction" and bool(fields.read_word(block, "content"))
 
 
 class _ClaudeBlocks(MessageContent):
@@ -467,23 +441,19 @@ class _ClaudeBlocks(MessageContent):
 
     def add(self, part: Any) -> None:
         """Take one block in. A server-side tool's call and result share the assistant's message and need no pairing."""
-        kind = None if isinstance(part, str) else read_type(part)
+        kind = None if isinstance(part, str) else fields.read_type(part)
         if kind == "text":
-            self.add_text(read_text_field(part, "text"))
+            self.add_text(fields.read_text(part, "text"))
         elif kind == "tool_use":
             arguments = as_json(get(part, "input") or {})
-            self.calls.append(Call(read_id_field(part, "id"), read_text_field(part, "name"), arguments))
+            self.calls.append(Call(fields.read_id(part, "id"), fields.read_text(part, "name"), arguments))
         elif kind == "tool_result":
-            id_, content = read_id_field(part, "tool_use_id"), get(part, "content")
-            is_error = bool(get(part, "is_error"))
-            if isinstance(content, str):  # most results, and quicker without a walk
-                self.answers.append(Answer(id_, content, is_error))
-            else:
-                self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
+            result = MessageContent().add_all(get(part, "content"))
+            self.add_answer(fields.read_id(part, "tool_use_id"), result, is_error=bool(get(part, "is_error")))
         elif kind == "thinking":
-            self.reasoning.append(Reasoning(read_text_field(part, "thinking"), read_text_field(part, "signature")))
+            self.reasoning.append(Reasoning(fields.read_text(part, "thinking"), fields.read_text(part, "signature")))
         elif kind == "redacted_thinking":
-            self.reasoning.append(Reasoning("", read_text_field(part, "data")))
+            self.reasoning.append(Reasoning("", fields.read_text(part, "data")))
         elif kind in _OPAQUE_TYPES:
             self.opaque = True
             self.resets = self.resets or is_provider_compaction(part)
@@ -497,12 +467,12 @@ class _ClaudeEditor(Editor):
 
     def edit_part(self, part: Any) -> Any:
         """Return one block, edited."""
-        kind = read_word_field(part, "type")
+        kind = fields.read_word(part, "type")
         if kind == "tool_use":
             old = as_json(get(part, "input") or {})
-            new = self.edit(Slot("call", read_id_field(part, "id")), old)
+            new = self.edit(Slot("call", fields.read_id(part, "id")), old)
             return part if new == old else {**to_plain_dict(part), "input": json.loads(new)}
         if kind == "tool_result":
-            slot = Slot("answer", read_id_field(part, "tool_use_id"))
+            slot = Slot("answer", fields.read_id(part, "tool_use_id"))
             return with_field(part, "content", Editor(self.edit, slot, slot).content(get(part, "content")))
         return part if kind in _THINKING_TYPES | _OPAQUE_TYPES else super().edit_part(part)

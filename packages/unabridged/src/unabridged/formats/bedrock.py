@@ -11,40 +11,12 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from unabridged.formats.anthropic import (
-    MAX_CACHE_MARKS,
-    arrange_for_claude,
-    find_late_thinking,
-    find_misplaced_systems,
-    find_prefill,
-    must_think_first,
-)
+from unabridged.formats import anthropic, fields
 from unabridged.formats.base import Edit, Finding, LegalityRule, Message, Outgoing, Provider, Slot
-from unabridged.formats.blocks import BlockFormat, find_trailing_space, has_late_results, has_late_thinking
-from unabridged.formats.fields import (
-    Unreadable,
-    are_same_objects,
-    as_json,
-    enumerate_items,
-    find_absent_fields,
-    get,
-    read_id_field,
-    read_list_field,
-    read_text_field,
-    read_type,
-    read_word_field,
-)
+from unabridged.formats.blocks import BlockFormat, find_trailing_space
+from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get
 from unabridged.formats.parts import ROLES, MessageContent, edit_leaves
-from unabridged.formats.rules import (
-    ACKNOWLEDGEMENT_TEXT,
-    CONTINUE_TEXT,
-    begin_with_user,
-    build_message_rule,
-    find_assistant_first,
-    insert_messages,
-    is_silent_view,
-    remove_messages,
-)
+from unabridged.formats.rules import begin_with_user, build_message_rule, find_assistant_first, insert_turns
 from unabridged.messages import Call, Media, MediaKind, Reasoning, View
 
 _MEDIA_BLOCK_TYPES: tuple[MediaKind, ...] = ("image", "document", "video", "audio")
@@ -89,7 +61,7 @@ def _is_silent_error(block: Any) -> bool:
 
 
 def _has_late_results(message: Message) -> bool:
-    return get(message, "role") == "user" and has_late_results(_FORMAT, message)
+    return get(message, "role") == "user" and _FORMAT.has_late_results(message)
 
 
 def _ends_in_thinking(message: Message) -> bool:
@@ -127,7 +99,7 @@ def _find_turns_that_meet(outgoing: Outgoing) -> Iterator[Finding]:
 def _find_empty_messages(outgoing: Outgoing) -> Iterator[Finding]:
     messages = outgoing.messages if outgoing.is_own_format else None
     for index, view in enumerate(outgoing.views):
-        is_empty = is_silent_view(view) if messages is None else not _has_content(messages[index])
+        is_empty = view.is_silent if messages is None else not _has_content(messages[index])
         if is_empty and view.role != "system":
             yield Finding("empty-message", index, f"message {index} ({view.role}) has no content: leave it out")
 
@@ -144,8 +116,8 @@ def _find_surplus_cache_points(outgoing: Outgoing) -> Iterator[Finding]:
     """Find cache points before the last four; those of the system prompt and the tools are not seen here."""
     sent = outgoing.list_sent_messages()
     points = [i for i, message in sent for block in _FORMAT.blocks(message) if _is_cache_point(block)]
-    fault = f"{len(points)} cache points, and {MAX_CACHE_MARKS} may be: leave out the earlier ones"
-    for index in sorted(set(points[:-MAX_CACHE_MARKS])):
+    fault = f"{len(points)} cache points, and {anthropic.MAX_CACHE_MARKS} may be: leave out the earlier ones"
+    for index in sorted(set(points[: -anthropic.MAX_CACHE_MARKS])):
         yield Finding("cache-marks", index, fault)
 
 
@@ -174,16 +146,16 @@ class Bedrock(Provider):
         build_message_rule("thinking-last", _ends_in_thinking, "ends in thinking: leave the block out"),
         find_trailing_space,
         _find_unsigned_thinking,
-        find_late_thinking,
+        anthropic.find_late_thinking,
         _find_surplus_cache_points,
-        find_misplaced_systems,
-        find_prefill,
+        anthropic.find_misplaced_systems,
+        anthropic.find_prefill,
     )
 
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty messages, and blocks that are refused for themselves."""
         if not outgoing.is_own_format:
-            return remove_messages(outgoing, lambda _, view: view.role != "system" and is_silent_view(view))
+            return outgoing.without_messages(lambda _, view: view.role != "system" and view.is_silent)
         cleaned = [_clean_blocks(message, outgoing) for _, message in outgoing.list_sent_messages()]
         return outgoing.with_messages(list(filter(_has_content, cleaned)))
 
@@ -192,16 +164,14 @@ class Bedrock(Provider):
         if not outgoing.is_own_format:
             return begin_with_user(outgoing)
         # A result that was left out may have left a cache point alone.
-        messages, make = outgoing.messages or (), outgoing.format.text
-        outgoing = begin_with_user(remove_messages(outgoing, lambda i, _: not _has_content(messages[i])))
-        go_on, noted = make("user", CONTINUE_TEXT), make("assistant", ACKNOWLEDGEMENT_TEXT)
+        messages = outgoing.messages or ()
+        outgoing = begin_with_user(outgoing.without_messages(lambda i, _: not _has_content(messages[i])))
         if any(find_trailing_space(outgoing)):
             *before, last = outgoing.messages or ()
             outgoing = outgoing.with_messages([*before, _strip_trailing_space(last)])
-        outgoing = arrange_for_claude(outgoing)
-        meeting = [finding.index for finding in _find_turns_that_meet(outgoing)]
-        views = outgoing.views
-        outgoing = insert_messages(outgoing, {i: noted if views[i].role == "user" else go_on for i in meeting})
+        outgoing = anthropic.arrange_for_claude(outgoing)
+        meeting = [(finding.index, outgoing.views[finding.index].role) for finding in _find_turns_that_meet(outgoing)]
+        outgoing = insert_turns(outgoing, {i: "assistant" if role == "user" else "user" for i, role in meeting})
         has_surplus = any(_find_surplus_cache_points(outgoing))
         return outgoing.with_messages(_drop_early_points(outgoing.messages or ())) if has_surplus else outgoing
 
@@ -210,7 +180,7 @@ def _clean_blocks(message: Message, outgoing: Outgoing) -> Message:
     """Return the message with no block that is refused for itself; as it is when there was none."""
     blocks, signs = _FORMAT.blocks(message), _is_claude(outgoing)
     kept = [block for block in blocks if not (_is_blank(block) or (signs and _is_unsigned_thinking(block)))]
-    if must_think_first(outgoing.model) and has_late_thinking(_FORMAT, kept):
+    if anthropic.must_think_first(outgoing.model) and _FORMAT.has_late_thinking(kept):
         kept.sort(key=lambda block: not _FORMAT.is_thinking(block))
     while _ends_in_thinking({"content": kept}):
         kept = [*kept[: max(i for i, block in enumerate(kept) if _FORMAT.is_thinking(block))]]
@@ -231,7 +201,8 @@ def _strip_trailing_space(message: Message) -> Message:
 def _drop_early_points(messages: Iterable[Message]) -> list[Message]:
     """Return the messages with the last four cache points and no others."""
     contents = [(message, _FORMAT.blocks(message)) for message in messages]
-    surplus = iter(range(sum(_is_cache_point(block) for _, blocks in contents for block in blocks) - MAX_CACHE_MARKS))
+    points = sum(_is_cache_point(block) for _, blocks in contents for block in blocks)
+    surplus = iter(range(points - anthropic.MAX_CACHE_MARKS))
     left: list[Message] = []
     for message, blocks in contents:
         kept = [block for block in blocks if not _is_cache_point(block) or next(surplus, None) is None]
@@ -255,17 +226,17 @@ class BedrockConverse(BlockFormat):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        read_type(message)
-        role, origin = ROLES.get(read_text_field(message, "role"), ("user", "person"))
+        fields.read_type(message)
+        role, origin = ROLES.get(fields.read_text(message, "role"), ("user", "person"))
         content = _ConverseBlocks(role).add_all(get(message, "content"))
         return content.build_view(role, "tool" if content.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether its blocks are named by their key and have no `type`: this format alone writes such."""
         content = get(message, "content")
-        if not isinstance(content, list) or read_word_field(message, "role") not in {"user", "assistant", "system"}:
+        if not isinstance(content, list) or fields.read_word(message, "role") not in {"user", "assistant", "system"}:
             return False
-        return any(_find_block_kind(block) and not read_word_field(block, "type") for block in content)
+        return any(_find_block_kind(block) and not fields.read_word(block, "type") for block in content)
 
     def text(self, role: Any, text: str) -> Message:
         """Return a new message with just this text."""
@@ -278,9 +249,9 @@ class BedrockConverse(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the blocks of the message."""
-        for place, block in enumerate_items(message, "content"):
+        for place, block in fields.enumerate_items(message, "content"):
             kind = _find_block_kind(block)
-            yield from find_absent_fields(get(block, kind), *_REQUIRED_FIELDS.get(kind, ()), at=f"{place}.{kind}")
+            yield from fields.find_absent(get(block, kind), *_REQUIRED_FIELDS.get(kind, ()), at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
@@ -294,7 +265,7 @@ class BedrockConverse(BlockFormat):
 
     def is_call(self, block: Any) -> bool:
         """Return whether the caller runs the tool: a provider's own stands, result and all, in the model's turn."""
-        return _find_block_kind(block) == "toolUse" and read_word_field(block["toolUse"], "type") != "server_tool_use"
+        return _find_block_kind(block) == "toolUse" and fields.read_word(block["toolUse"], "type") != "server_tool_use"
 
     def is_result(self, block: Any) -> bool:
         """Return whether the block is a tool's result."""
@@ -337,8 +308,8 @@ def _select_attached_fields(block: Any) -> dict[str, Any]:
     kind = _find_block_kind(block)
     inside = block.get(kind) if kind else block
     inside = get(inside, "text") if kind == "guardContent" else inside
-    fields = inside if isinstance(inside, Mapping) else block
-    return {key: value for key, value in fields.items() if key not in _FIELDS_WITHOUT_TEXT}
+    holder = inside if isinstance(inside, Mapping) else block
+    return {key: value for key, value in holder.items() if key not in _FIELDS_WITHOUT_TEXT}
 
 
 def _read_thinking(thinking: Any) -> Reasoning:
@@ -347,7 +318,7 @@ def _read_thinking(thinking: Any) -> Reasoning:
     if sealed is not None:
         return Reasoning("", b64encode(sealed).decode() if isinstance(sealed, bytes | bytearray) else str(sealed))
     thought = get(thinking, "reasoningText") or {}
-    return Reasoning(read_text_field(thought, "text"), read_text_field(thought, "signature"))
+    return Reasoning(fields.read_text(thought, "text"), fields.read_text(thought, "signature"))
 
 
 def _read_media(block: Any) -> Media | None:
@@ -356,14 +327,14 @@ def _read_media(block: Any) -> Media | None:
     if kind is None:
         return None
     media = block[kind]
-    source, form = get(media, "source") or {}, read_text_field(media, "format")
+    source, form = get(media, "source") or {}, fields.read_text(media, "format")
     if get(source, "text") is not None or get(source, "content") is not None:
         return None
     data = get(source, "bytes")
-    data = b64encode(data).decode() if isinstance(data, bytes | bytearray) else read_text_field(source, "bytes")
-    data = data or read_text_field(get(source, "s3Location") or get(source, "location") or {}, "uri")
+    data = b64encode(data).decode() if isinstance(data, bytes | bytearray) else fields.read_text(source, "bytes")
+    data = data or fields.read_text(get(source, "s3Location") or get(source, "location") or {}, "uri")
     mime = _TEXT_DOCUMENT_TYPES.get(form) or f"{'application' if kind == 'document' else kind}/{form}"
-    return Media(kind, mime if form else "", data, name=read_text_field(media, "name"))
+    return Media(kind, mime if form else "", data, name=fields.read_text(media, "name"))
 
 
 class _ConverseBlocks(MessageContent):
@@ -378,19 +349,19 @@ class _ConverseBlocks(MessageContent):
         if isinstance(part, str):
             self.add_text(part)
             return
-        read_type(part)
+        fields.read_type(part)
         kind = _find_block_kind(part)
         inside = _read_block_body(part, kind)
         if kind == "text":
-            self.add_text(read_text_field(part, "text"))
+            self.add_text(fields.read_text(part, "text"))
         elif kind == "json":
             self.add_text(as_json(inside))
         elif _FORMAT.is_call(part):
             arguments = as_json(get(inside, "input") or {})
-            self.calls.append(Call(read_id_field(inside, "toolUseId"), read_text_field(inside, "name"), arguments))
+            self.calls.append(Call(fields.read_id(inside, "toolUseId"), fields.read_text(inside, "name"), arguments))
         elif kind == "toolResult" and self.role == "user":
-            result = _ConverseBlocks().add_all(read_list_field(inside, "content"), "toolResult.content")
-            self.add_answer(read_id_field(inside, "toolUseId"), result, is_error=get(inside, "status") == "error")
+            result = _ConverseBlocks().add_all(fields.read_list(inside, "content"), "toolResult.content")
+            self.add_answer(fields.read_id(inside, "toolUseId"), result, is_error=get(inside, "status") == "error")
         elif kind == "reasoningContent":
             self.reasoning.append(_read_thinking(inside))
         elif _is_authors_text(kind, inside):
@@ -407,8 +378,8 @@ class _ConverseBlocks(MessageContent):
             self.media.append(media)
             return
         text = get(inside, "text")
-        for piece in read_list_field(inside, "content") if text is None else [text]:
-            self.add_text(read_text_field(piece, "text"))
+        for piece in fields.read_list(inside, "content") if text is None else [text]:
+            self.add_text(fields.read_text(piece, "text"))
         self.others.append(part)
 
 
@@ -448,13 +419,13 @@ def _edit_block(block: Any, edit: Edit, own: Slot = _OWN_TEXT) -> Any:
 def _edit_call(block: Any, edit: Edit) -> Any:
     call = block["toolUse"]
     old = as_json(get(call, "input") or {})
-    new = edit(Slot("call", read_id_field(call, "toolUseId")), old)
+    new = edit(Slot("call", fields.read_id(call, "toolUseId")), old)
     return block if new == old else {"toolUse": {**call, "input": json.loads(new)}}
 
 
 def _edit_result(block: Any, edit: Edit) -> Any:
     result = block["toolResult"]
-    content, slot = read_list_field(result, "content"), Slot("answer", read_id_field(result, "toolUseId"))
+    content, slot = fields.read_list(result, "content"), Slot("answer", fields.read_id(result, "toolUseId"))
     edited = [_edit_block(item, edit, slot) for item in content]
     return block if are_same_objects(edited, content) else {"toolResult": {**result, "content": edited}}
 
@@ -465,8 +436,8 @@ def _edit_inside(block: Any, kind: str, edit: Edit, own: Slot) -> Any:
         return edit_leaves(block, lambda text: edit(Slot("attached"), text))
     inside = block[kind]
     slot = own if _is_authors_text(kind, inside) or own.kind == "answer" else Slot("attached")
-    fields = _select_attached_fields(block)
-    edited = edit_leaves(fields, lambda text: edit(slot, text))
-    if edited is fields:
+    texts = _select_attached_fields(block)
+    edited = edit_leaves(texts, lambda text: edit(slot, text))
+    if edited is texts:
         return block
     return {kind: {"text": {**inside["text"], **edited}} if kind == "guardContent" else {**inside, **edited}}

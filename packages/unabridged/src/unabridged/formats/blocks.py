@@ -31,6 +31,10 @@ class BlockFormat(Format, Protocol):
         """Return a copy of the message with these blocks."""
         return {**message, self.blocks_field: blocks}
 
+    def make_results_message(self, blocks: Sequence[Any]) -> Message:
+        """Return a new message with these results."""
+        return {"role": self.results_role, self.blocks_field: blocks}
+
     def is_call(self, block: Any) -> bool:
         """Return whether the block is a call of a tool that the caller runs."""
 
@@ -58,6 +62,21 @@ class BlockFormat(Format, Protocol):
         if len(kept) == len(blocks):
             return message
         return self.with_blocks(message, kept) if self.has_content(kept) else None
+
+    def has_late_results(self, message: Message) -> bool:
+        """Return whether a result stands behind a block that is none."""
+        results = [self.is_result(block) for block in self.blocks(message)]
+        return results != sorted(results, reverse=True)
+
+    def has_late_thinking(self, blocks: Sequence[Any]) -> bool:
+        """Return whether there is thinking and another block stands first."""
+        thinking = [self.is_thinking(block) for block in blocks]
+        return any(thinking) and not thinking[0]
+
+    def ends_in_space(self, message: Message) -> bool:
+        """Return whether the last block is visible text with white space behind."""
+        text = "".join(map(self.read_block_text, self.blocks(message)[-1:]))
+        return bool(text.strip()) and text != text.rstrip()
 
     def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
         """Return one unit, unless the message carries results: then each of these, and what stands between them."""
@@ -88,7 +107,7 @@ class BlockFormat(Format, Protocol):
         blocks = [block for unit in group for block in unit.raw]
         first = next((unit.source for unit in group if unit.source >= 0), None)
         if first is None:
-            return {"role": self.results_role, self.blocks_field: blocks}
+            return self.make_results_message(blocks)
         same = are_same_objects(blocks, self.blocks(messages[first]))
         return messages[first] if same else self.with_blocks(messages[first], blocks)
 
@@ -118,27 +137,9 @@ def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
 # -- rules on blocks, where the provider reads the messages themselves ------------------------------------------------
 
 
-def has_late_results(fmt: BlockFormat, message: Message) -> bool:
-    """Return whether a result stands behind a block that is none."""
-    results = [fmt.is_result(block) for block in fmt.blocks(message)]
-    return results != sorted(results, reverse=True)
-
-
-def has_late_thinking(fmt: BlockFormat, blocks: Sequence[Any]) -> bool:
-    """Return whether there is thinking and another block stands first."""
-    thinking = [fmt.is_thinking(block) for block in blocks]
-    return any(thinking) and not thinking[0]
-
-
 def find_trailing_space(outgoing: Outgoing) -> Iterator[Finding]:
     """Find white space behind the assistant's words at the very end; those before more to come may have it."""
     fmt: Any = outgoing.format  # a provider's own, where it reads the messages themselves
     for index, message in () if outgoing.pending else outgoing.list_sent_messages(last=True):
-        if outgoing.views[index].role == "assistant" and ends_in_space(fmt, message):
+        if outgoing.views[index].role == "assistant" and fmt.ends_in_space(message):
             yield Finding("trailing-space", index, f"message {index}, the last, ends in white space: strip it")
-
-
-def ends_in_space(fmt: BlockFormat, message: Message) -> bool:
-    """Return whether the last block is visible text with white space behind."""
-    text = "".join(map(fmt.read_block_text, fmt.blocks(message)[-1:]))
-    return bool(text.strip()) and text != text.rstrip()

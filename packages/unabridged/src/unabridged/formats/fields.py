@@ -6,10 +6,12 @@ A place that holds what no provider takes there is `Unreadable`; nothing is gues
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 from unabridged.errors import IllegalConversation
+
+T = TypeVar("T")
 
 
 def get(message: Any, key: str, default: Any = None) -> Any:
@@ -47,13 +49,13 @@ def read_type(holder: Any) -> str | None:
     raise Unreadable("", holder, "a dict or an SDK's object")
 
 
-def read_word_field(holder: Any, key: str) -> str:
+def read_word(holder: Any, key: str) -> str:
     """Return a field that holds a word, such as a role or a type; "" when it holds anything else."""
     value = get(holder, key)
     return value if isinstance(value, str) else ""
 
 
-def read_text_field(holder: Any, key: str) -> str:
+def read_text(holder: Any, key: str) -> str:
     """Return a field that holds a text, or nothing."""
     value = holder.get(key) if isinstance(holder, dict) else get(holder, key)
     if value is None or isinstance(value, str):
@@ -61,15 +63,15 @@ def read_text_field(holder: Any, key: str) -> str:
     raise Unreadable(key, value, "a text")
 
 
-def read_id_field(holder: Any, key: str) -> str:
+def read_id(holder: Any, key: str) -> str:
     """Return a field that holds an id. Some servers number their calls: a whole number is taken as its digits."""
     value = get(holder, key)
     if isinstance(value, str):
         return value
-    return str(value) if type(value) is int else read_text_field(holder, key)
+    return str(value) if type(value) is int else read_text(holder, key)
 
 
-def read_list_field(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
+def read_list(holder: Any, key: str, wanted: str = "a list") -> list[Any] | tuple[Any, ...]:
     """Return a field that holds a list, or nothing."""
     value = get(holder, key)
     if value is None:
@@ -79,7 +81,18 @@ def read_list_field(holder: Any, key: str, wanted: str = "a list") -> list[Any] 
     raise Unreadable(key, value, wanted)
 
 
-def find_absent_fields(holder: Any, *names: str, at: str = "") -> Iterator[str]:
+def read_each(items: Iterable[Any], read: Callable[[Any], T], place: str) -> list[T]:
+    """Return what `read` makes of each item; an odd one is refused by its place."""
+    results: list[T] = []
+    for number, item in enumerate(items):
+        try:
+            results.append(read(item))
+        except Unreadable as odd:
+            raise odd.with_outer_place(f"{place}[{number}]") from None
+    return results
+
+
+def find_absent(holder: Any, *names: str, at: str = "") -> Iterator[str]:
     """Yield the names of the fields that are missing, each behind the place `at` of their holder."""
     for name in names:
         value = get(holder, name)

@@ -18,31 +18,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from unabridged.formats import fields
 from unabridged.formats.base import Edit, Finding, Message, Outgoing, Provider, Slot, ThinkingRule
 from unabridged.formats.blocks import BlockFormat
-from unabridged.formats.fields import (
-    Unreadable,
-    are_same_objects,
-    as_json,
-    enumerate_items,
-    get,
-    read_id_field,
-    read_list_field,
-    read_text_field,
-    read_word_field,
-    to_plain_dict,
-)
+from unabridged.formats.fields import Unreadable, are_same_objects, as_json, get, to_plain_dict
 from unabridged.formats.openai_chat import OpenAIChat
-from unabridged.formats.parts import MessageContent, edit_leaves
-from unabridged.formats.rules import (
-    CONTINUE_TEXT,
-    begin_with_user,
-    find_assistant_first,
-    insert_messages,
-    is_silent_view,
-    remove_messages,
-)
-from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
+from unabridged.formats.parts import MessageContent, edit_leaves, find_media_kind
+from unabridged.formats.rules import begin_with_user, find_assistant_first, insert_turns
+from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {
     "": ("user", "person"),  # who names nobody means the user
@@ -53,7 +36,6 @@ _ROLES: dict[str, tuple[Role, Origin]] = {
     "tool": ("user", "tool"),
     "system": ("system", "host"),
 }
-_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _TEXT_FIELDS = ("result", "output", "error")
 """Fields of a response under which its text stands alone."""
 _REQUIRED_FIELDS = {
@@ -88,14 +70,14 @@ def get_either_name(holder: Any, key: str) -> Any:
     return holder.get(_to_camel_case(key)) if value is None else value
 
 
-def replace_fields(holder: Any, **fields: Any) -> Any:
+def replace_fields(holder: Any, **changes: Any) -> Any:
     """Return a copy of the same class with these fields replaced; those that are None are removed."""
     if not isinstance(holder, Mapping):
-        if fields.get("parts"):
-            fields["parts"] = [_to_sdk_part(part, type(holder)) for part in fields["parts"]]
-        return holder.model_copy(update=fields)
+        if changes.get("parts"):
+            changes["parts"] = [_to_sdk_part(part, type(holder)) for part in changes["parts"]]
+        return holder.model_copy(update=changes)
     new = dict(holder)
-    for key, value in fields.items():
+    for key, value in changes.items():
         name = key if key in new or any("_" in other for other in new) else _to_camel_case(key)
         new[name] = value
         if value is None:
@@ -148,7 +130,7 @@ def _find_empty_turns(outgoing: Outgoing) -> Iterator[Finding]:
 
 
 def _is_empty_turn(view: View) -> bool:
-    return view.role in {"user", "assistant"} and is_silent_view(view)
+    return view.role in {"user", "assistant"} and view.is_silent
 
 
 def _find_unsigned_calls(outgoing: Outgoing) -> Iterator[Finding]:
@@ -222,7 +204,7 @@ class Gemini(Provider):
 
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
         """Leave out empty turns; of its own, join responses in a row."""
-        outgoing = remove_messages(outgoing, lambda _, view: _is_empty_turn(view))
+        outgoing = outgoing.without_messages(lambda _, view: _is_empty_turn(view))
         return _join_responses(outgoing) if outgoing.is_own_format else outgoing
 
     def arrange(self, outgoing: Outgoing) -> Outgoing:
@@ -232,8 +214,7 @@ class Gemini(Provider):
         for finding in _find_unsigned_calls(outgoing):
             messages[finding.index] = _add_stand_in_signature(messages[finding.index])
         outgoing = outgoing.with_messages(messages)
-        go_on = outgoing.format.text("user", CONTINUE_TEXT)
-        return insert_messages(outgoing, {finding.index: go_on for finding in _find_calls_after_model(outgoing)})
+        return insert_turns(outgoing, {finding.index: "user" for finding in _find_calls_after_model(outgoing)})
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -253,14 +234,14 @@ class GeminiContents(BlockFormat):
     def read(self, message: Message) -> View:
         """Return the view of the content."""
         parts = self.blocks(message)
-        role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
+        role, origin = _ROLES.get(fields.read_text(message, "role"), ("user", "host"))
         content = _GeminiParts().add_all(parts, "parts")
         return content.build_view(role, "tool" if content.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
         """Return whether it has `parts`, none of which says its `type`: this format alone writes such."""
         parts = get_either_name(message, "parts")
-        if not isinstance(parts, list) or read_word_field(message, "role") not in {"", "user", "model", "function"}:
+        if not isinstance(parts, list) or fields.read_word(message, "role") not in {"", "user", "model", "function"}:
             return False
         has_role = isinstance(message, Mapping) or hasattr(message, "role")
         return has_role and not any(get_either_name(part, "type") or get_either_name(part, "kind") for part in parts)
@@ -278,7 +259,7 @@ class GeminiContents(BlockFormat):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the parts of the turn."""
-        for place, part in enumerate_items(message, "parts"):
+        for place, part in fields.enumerate_items(message, "parts"):
             for kind, names in _REQUIRED_FIELDS.items():
                 if (content := get_either_name(part, kind)) is not None:
                     absent = (name for name in names if get_either_name(content, name) in (None, ""))
@@ -309,7 +290,7 @@ class GeminiContents(BlockFormat):
             raise Unreadable("", message, "a dict with parts or an SDK's Content")
         if isinstance(message, Mapping) and "content" in message:
             raise Unreadable("content", message["content"], "`parts`, a list,")
-        return read_list_field(message, "parts", "a list of parts")
+        return fields.read_list(message, "parts", "a list of parts")
 
     def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
         """Return a copy with these parts, of the class that it is."""
@@ -335,7 +316,7 @@ class GeminiContents(BlockFormat):
         """Return the call with this id, or the response to it; without an id, where it is the place of a call."""
         key = "function_call" if self.is_call(block) else "function_response"
         function = get_either_name(block, key)
-        own_id, is_place = read_text_field(function, "id"), _is_place_id(id_, read_text_field(function, "name"))
+        own_id, is_place = fields.read_text(function, "id"), _is_place_id(id_, fields.read_text(function, "name"))
         if (own_id or id_) == id_ and (is_place or own_id):
             return block
         return replace_fields(block, **{key: replace_fields(function, id=None if is_place else id_)})
@@ -348,9 +329,9 @@ def _says_something(part: Any) -> bool:
     """Return whether the part is more than an empty text or a thought."""
     if isinstance(part, str) or get_either_name(part, "thought"):
         return isinstance(part, str) and bool(part)
-    fields = part if isinstance(part, Mapping) else dict(part)
+    present = part if isinstance(part, Mapping) else dict(part)
     return bool(get_either_name(part, "text")) or any(
-        value is not None and key not in _FIELDS_BESIDE for key, value in fields.items()
+        value is not None and key not in _FIELDS_BESIDE for key, value in present.items()
     )
 
 
@@ -366,10 +347,10 @@ def _identify_next(function: Any, seen: Counter[str]) -> tuple[str, str, str]:
 
     `seen` counts those before it, by their names.
     """
-    name = read_text_field(function, "name")
+    name = fields.read_text(function, "name")
     seen[name] += 1
     place = f"{name}#{seen[name]}"
-    return read_id_field(function, "id") or place, name, place
+    return fields.read_id(function, "id") or place, name, place
 
 
 def _is_place_id(id_: str, name: str) -> bool:
@@ -425,7 +406,7 @@ class _GeminiParts(MessageContent):
             return
         if not isinstance(part, Mapping) and not hasattr(part, "model_dump"):
             raise Unreadable("", part, "a dict or an SDK's part")
-        text, signature = read_text_field(part, "text"), read_signature(part)
+        text, signature = fields.read_text(part, "text"), read_signature(part)
         if get_either_name(part, "thought"):
             self.reasoning.append(Reasoning(text, signature))
         else:
@@ -446,15 +427,15 @@ class _GeminiParts(MessageContent):
         result = _ResponseText.from_response(get_either_name(response, "response"))
         id_, _, _ = _identify_next(response, self._answered)
         self.answers.append(Answer(id_, result.text, result.is_error))
-        media = map(_read_media, read_list_field(response, "parts", "a list of parts"))
+        media = map(_read_media, fields.read_list(response, "parts", "a list of parts"))
         self.media += [one for one in media if one is not None]
 
     def _add_provider_tools(self, part: Any) -> None:
         """Take in what the provider's own tools did: nobody's words."""
         if code := get_either_name(part, "executable_code"):
-            self.add_attached({"code": read_text_field(code, "code")})
+            self.add_attached({"code": fields.read_text(code, "code")})
         elif execution := get_either_name(part, "code_execution_result"):
-            self.add_attached({"output": read_text_field(execution, "output")})
+            self.add_attached({"output": fields.read_text(execution, "output")})
         elif call := get_either_name(part, "tool_call"):
             self.add_attached({"input": _read_object_field(call, "args")})
         elif response := get_either_name(part, "tool_response"):
@@ -474,7 +455,7 @@ def _read_media(part: Any) -> Media | None:
     """Return the image, sound, film or document that the part is; bytes are read as base64, as they are sent."""
     if blob := get_either_name(part, "inline_data"):
         data = get_either_name(blob, "data") or ""
-        source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else read_text_field(blob, "data")
+        source = b64encode(data).decode() if isinstance(data, bytes | bytearray) else fields.read_text(blob, "data")
         source = source.replace("-", "+").replace("_", "/")  # the SDK dumps the other base64
     elif blob := get_either_name(part, "file_data"):
         source = get_either_name(blob, "file_uri") or ""
@@ -483,7 +464,7 @@ def _read_media(part: Any) -> Media | None:
     mime, name = get_either_name(blob, "mime_type") or "", get_either_name(blob, "display_name") or ""
     if not isinstance(mime, str) or not isinstance(name, str) or not isinstance(source, str):
         raise Unreadable("mime_type", mime, "a text, like the name and the address,")
-    return Media(_MEDIA_KINDS.get(mime.partition("/")[0], "document"), mime, source, name=name)
+    return Media(find_media_kind(mime), mime, source, name=name)
 
 
 # -- editing ---------------------------------------------------------------------------------------------------------
@@ -525,7 +506,7 @@ class _PartEditor:
         id_, _, _ = _identify_next(response, self._answered)
         old = _ResponseText.from_response(get_either_name(response, "response"))
         texts, kept = [self._edit(Slot("answer", id_), old.text) if old.text else ""], []
-        shown = read_list_field(response, "parts")
+        shown = fields.read_list(response, "parts")
         for one in shown:
             media = _read_media(one)
             if media is None or (stub := self._edit(Slot("media"), media.source)) == media.source:
@@ -547,11 +528,11 @@ class _PartEditor:
 
     def _edit_provider_tools(self, part: Any) -> Any:
         execution, response = get_either_name(part, "code_execution_result"), get_either_name(part, "tool_response")
-        if execution and (old := read_text_field(execution, "output")):
+        if execution and (old := fields.read_text(execution, "output")):
             if (new := self._edit(Slot("attached"), old)) != old:
                 return replace_fields(part, code_execution_result=replace_fields(execution, output=new))
         elif response:
-            fields = _read_object_field(response, "response")
-            if (edited := edit_leaves(fields, lambda text: self._edit(Slot("attached"), text))) is not fields:
+            said = _read_object_field(response, "response")
+            if (edited := edit_leaves(said, lambda text: self._edit(Slot("attached"), text))) is not said:
                 return replace_fields(part, tool_response=replace_fields(response, response=edited))
         return part

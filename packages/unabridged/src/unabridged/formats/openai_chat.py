@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from unabridged.formats import fields
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Outgoing, Provider, Slot
-from unabridged.formats.fields import (
-    Unreadable,
-    are_same_objects,
-    as_json,
-    enumerate_items,
-    find_absent_fields,
-    get,
-    read_id_field,
-    read_list_field,
-    read_text_field,
-    read_type,
-    read_word_field,
-    to_plain_dict,
-    with_field,
-)
-from unabridged.formats.parts import ROLES, Editor, MessageContent, find_fields_missing_in_parts, find_spoken_types
+from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
+from unabridged.formats.parts import ROLES, Editor, MessageContent, find_missing_fields, find_spoken_types
 from unabridged.formats.rules import build_message_rule
-from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
+from unabridged.messages import Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -92,27 +79,22 @@ class OpenAIChat(Format):
 
     def read(self, message: Message) -> View:
         """Return the view of the message."""
-        read_type(message)
-        role, origin = _ROLES.get(read_text_field(message, "role"), ("user", "host"))
-        content, speaker = get(message, "content"), read_text_field(message, "name") if role == "user" else ""
+        fields.read_type(message)
+        role, origin = _ROLES.get(fields.read_text(message, "role"), ("user", "host"))
+        speaker = fields.read_text(message, "name") if role == "user" else ""
         calls, reasoning = (_read_calls(message), _read_reasoning(message)) if role == "assistant" else ((), ())
-        if content is None or isinstance(content, str):  # by far the most frequent, and needs no walk
-            if role == "tool":
-                return View(role, origin, "", (), (Answer(_read_call_id(message), content or ""),))
-            text = content or (read_text_field(message, "refusal") if role == "assistant" else "")
-            return View(role, origin, text, calls, (), (), reasoning, (), (), speaker)
-        parts = MessageContent(find_spoken_types(role)).add_all(content)
+        parts = MessageContent(find_spoken_types(role)).add_all(get(message, "content"))
         if role == "tool":
             return parts.build_answer_view(_read_call_id(message))
         if role == "assistant" and not parts.texts:
-            parts.add_text(read_text_field(message, "refusal"))
+            parts.add_text(fields.read_text(message, "refusal"))
         parts.calls += calls
         parts.reasoning += reasoning
         return parts.build_view(role, origin, speaker=speaker)
 
     def claims(self, message: Message) -> bool:
         """Return whether it is a tool message or one with `tool_calls`: this format alone writes them."""
-        is_answer = read_word_field(message, "role") in {"tool", "function"}
+        is_answer = fields.read_word(message, "role") in {"tool", "function"}
         return is_answer or bool(get(message, "tool_calls") or get(message, "function_call"))
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
@@ -121,18 +103,17 @@ class OpenAIChat(Format):
 
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there, of the message, its parts and its calls."""
-        yield from find_fields_missing_in_parts(message)
-        if read_word_field(message, "role") == "function":
-            yield from find_absent_fields(message, "name")
-        for place, call in enumerate_items(message, "tool_calls"):
-            yield from find_absent_fields(call, "type", at=place)
-            custom = read_word_field(call, "type") == "custom"
-            kind, wrote = ("custom", "input") if custom else ("function", "arguments")
-            yield from find_absent_fields(get(call, kind), "name", wrote, at=f"{place}.{kind}")
+        yield from find_missing_fields(message)
+        if fields.read_word(message, "role") == "function":
+            yield from fields.find_absent(message, "name")
+        for place, call in fields.enumerate_items(message, "tool_calls"):
+            yield from fields.find_absent(call, "type", at=place)
+            kind, wrote = _find_call_fields(call)
+            yield from fields.find_absent(get(call, kind), "name", wrote, at=f"{place}.{kind}")
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        role, calls = read_word_field(message, "role"), read_list_field(message, "tool_calls")
+        role, calls = fields.read_word(message, "role"), fields.read_list(message, "tool_calls")
         editor = Editor(edit, spoken=find_spoken_types(role))
         if role in {"tool", "function"}:
             slot = Slot("answer", _read_call_id(message))
@@ -161,9 +142,9 @@ class OpenAIChat(Format):
 
 def _read_call_id(message: Message) -> str:
     """Return which call a result is to; an old function's is known by its name only."""
-    if read_word_field(message, "role") == "function":
-        return LEGACY_CALL_PREFIX + read_text_field(message, "name")
-    return read_id_field(message, "tool_call_id")
+    if fields.read_word(message, "role") == "function":
+        return LEGACY_CALL_PREFIX + fields.read_text(message, "name")
+    return fields.read_id(message, "tool_call_id")
 
 
 def _read_reasoning(message: Message) -> tuple[Reasoning, ...]:
@@ -174,34 +155,35 @@ def _read_reasoning(message: Message) -> tuple[Reasoning, ...]:
         if isinstance(value, str):
             return (Reasoning(value),)
         if isinstance(value, list):
-            return tuple(Reasoning(read_text_field(item, "text"), read_text_field(item, "signature")) for item in value)
+            return tuple(
+                Reasoning(fields.read_text(item, "text"), fields.read_text(item, "signature")) for item in value
+            )
     return ()
 
 
 def _read_calls(message: Message) -> tuple[Call, ...]:
     if function := get(message, "function_call"):
-        name = read_text_field(function, "name")
+        name = fields.read_text(function, "name")
         return (Call(LEGACY_CALL_PREFIX + name, name, as_json(get(function, "arguments") or "")),)
-    calls: list[Call] = []
-    try:
-        for call in read_list_field(message, "tool_calls"):
-            calls.append(_read_call(call))  # noqa: PERF401 - the error names how far it came
-    except Unreadable as odd:
-        raise odd.with_outer_place(f"tool_calls[{len(calls)}]") from None
-    return tuple(calls)
+    return tuple(fields.read_each(fields.read_list(message, "tool_calls"), _read_call, "tool_calls"))
 
 
 def _read_call(call: Any) -> Call:
-    if read_type(call) == "custom":
-        custom = get(call, "custom")
-        return Call(read_id_field(call, "id"), read_text_field(custom, "name"), read_text_field(custom, "input"))
-    function = get(call, "function")
-    return Call(read_id_field(call, "id"), read_text_field(function, "name"), as_json(get(function, "arguments") or ""))
+    fields.read_type(call)
+    kind, wrote = _find_call_fields(call)
+    called = get(call, kind)
+    arguments = fields.read_text(called, wrote) if kind == "custom" else as_json(get(called, wrote) or "")
+    return Call(fields.read_id(call, "id"), fields.read_text(called, "name"), arguments)
+
+
+def _find_call_fields(call: Any) -> tuple[str, str]:
+    """Return the field that holds what is called, and the field in it with what the model wrote."""
+    return ("custom", "input") if fields.read_word(call, "type") == "custom" else ("function", "arguments")
 
 
 def _edit_call(call: Any, edit: Edit) -> Any:
-    field, key = ("custom", "input") if read_word_field(call, "type") == "custom" else ("function", "arguments")
+    field, key = _find_call_fields(call)
     inner = get(call, field)
     old = as_json(get(inner, key) or "")
-    new = edit(Slot("call", read_id_field(call, "id")), old)
+    new = edit(Slot("call", fields.read_id(call, "id")), old)
     return call if new == old else {**to_plain_dict(call), field: {**to_plain_dict(inner), key: new}}

@@ -7,28 +7,10 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from unabridged.formats import fields, parts
 from unabridged.formats.base import Edit, Finding, Format, Message, Outgoing, Provider, Slot
-from unabridged.formats.fields import (
-    as_json,
-    find_absent_fields,
-    get,
-    read_id_field,
-    read_text_field,
-    read_type,
-    read_word_field,
-    to_plain_dict,
-    with_field,
-)
-from unabridged.formats.parts import (
-    ROLES,
-    Editor,
-    MessageContent,
-    compute_digest,
-    edit_leaves,
-    find_fields_missing_in_parts,
-    find_spoken_types,
-)
-from unabridged.formats.rules import remove_messages
+from unabridged.formats.fields import as_json, get, to_plain_dict, with_field
+from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.messages import Call, Reasoning, View
 
 # type of the call -> the field that holds what the model wrote
@@ -114,7 +96,7 @@ class Responses(Provider):
             if index not in repeated:
                 first.setdefault(id_ or "", item)
                 kept.append(item)
-            elif view.calls or view.answers or compute_digest([item]) != compute_digest([first[id_]]):
+            elif view.calls or view.answers or parts.compute_digest([item]) != parts.compute_digest([first[id_]]):
                 bare = {key: value for key, value in to_plain_dict(item).items() if key != "id"}
                 if get(item, "type") in _TYPES_THAT_NEED_ID:
                     bare["id"] = next(new for n in count(2) if (new := f"{id_}_{n}") not in taken)
@@ -125,7 +107,7 @@ class Responses(Provider):
     def arrange(self, outgoing: Outgoing) -> Outgoing:
         """Leave out reasoning that led to nothing."""
         alone = {finding.index for finding in _find_lone_reasoning(outgoing)} if outgoing.is_own_format else set()
-        return remove_messages(outgoing, lambda index, _: index in alone)
+        return outgoing.without_messages(lambda index, _: index in alone)
 
 
 # -- reading and making ----------------------------------------------------------------------------------------------
@@ -144,24 +126,24 @@ class OpenAIResponses(Format):
 
     def read(self, message: Message) -> View:
         """Return the view of the item."""
-        kind = read_type(message) or "message"
-        read_id_field(message, "id")  # any item may have one, and legality looks at it
+        kind = fields.read_type(message) or "message"
+        fields.read_id(message, "id")  # any item may have one, and legality looks at it
         if kind == "reasoning":
             summary = MessageContent().add_all(get(message, "summary"), "summary").text
             shown = MessageContent().add_all(get(message, "content")).text
-            sealed = read_text_field(message, "encrypted_content") or read_id_field(message, "id")
+            sealed = fields.read_text(message, "encrypted_content") or fields.read_id(message, "id")
             return View("assistant", "model", reasoning=(Reasoning(shown or summary, sealed),), glued=True)
         return _read_output(message) if kind in _OUTPUT_TYPES else _read_other_item(message, kind)
 
     def claims(self, message: Message) -> bool:
         """Return whether the item has a `type` of its own: this format alone writes such."""
-        kind = read_word_field(message, "type")
+        kind = fields.read_word(message, "type")
         if kind == "message":
             return get(message, "stop_reason") is None  # which only an Anthropic response has
         if not kind:
             content = get(message, "content")
             return isinstance(content, list) and any(
-                read_word_field(part, "type") in {"input_text", "output_text", "input_image", "input_file"}
+                fields.read_word(part, "type") in {"input_text", "output_text", "input_image", "input_file"}
                 for part in content
             )
         return get(message, "role") is None
@@ -173,21 +155,22 @@ class OpenAIResponses(Format):
     def missing(self, message: Message) -> Iterator[str]:
         """Yield the fields that are not there: of messages, calls and outputs, and a reasoning item's summary."""
         if _is_message(message):
-            yield from find_absent_fields(message, "content")
-            yield from find_fields_missing_in_parts(message)
-        yield from find_absent_fields(message, *_REQUIRED_FIELDS.get(read_word_field(message, "type"), ()))
+            yield from fields.find_absent(message, "content")
+            yield from parts.find_missing_fields(message)
+        yield from fields.find_absent(message, *_REQUIRED_FIELDS.get(fields.read_word(message, "type"), ()))
 
     def edit(self, message: Message, edit: Edit) -> Message:
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
-        kind = read_word_field(message, "type") or "message"
+        kind = fields.read_word(message, "type") or "message"
         if kind in _SERVER_TOOL_ITEMS:
-            return edit_leaves(message, lambda text: edit(Slot("attached"), text))
+            return parts.edit_leaves(message, lambda text: edit(Slot("attached"), text))
         field = _EDITABLE_FIELDS.get(kind)
         if field is None or (old := get(message, field)) is None:
             return message
-        role = read_word_field(message, "role")
+        role = fields.read_word(message, "role")
         text_type = "output_text" if role == "assistant" else "input_text"
-        editor = Editor(edit, spoken=find_spoken_types("tool" if kind in _OUTPUT_TYPES else role), text_type=text_type)
+        spoken = parts.find_spoken_types("tool" if kind in _OUTPUT_TYPES else role)
+        editor = Editor(edit, spoken=spoken, text_type=text_type)
         if kind in _CALL_FIELDS:
             editor = editor._replace(text=Slot("call", _read_call_id(message)))
         elif kind in _OUTPUT_TYPES:
@@ -232,11 +215,11 @@ class OpenAIResponses(Format):
 def _is_message(item: Message) -> bool:
     """Return whether the item is a message; one with an id alone refers to an item that the provider stored."""
     alone = get(item, "id") is not None and get(item, "role") is None and get(item, "content") is None
-    return read_word_field(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
+    return fields.read_word(item, "type") in {"", "message"} and not (alone and get(item, "type") is None)
 
 
 def _read_call_id(message: Message) -> str:
-    return read_id_field(message, "call_id") or read_id_field(message, "id")
+    return fields.read_id(message, "call_id") or fields.read_id(message, "id")
 
 
 def _to_plain_json(value: Any) -> Any:
@@ -247,13 +230,13 @@ def _to_plain_json(value: Any) -> Any:
 
 def _read_other_item(message: Message, kind: str) -> View:
     """Return the view of a message, a call, a provider's own result, or an item that only the provider reads."""
-    role, origin = ROLES.get(read_text_field(message, "role"), ("user", "host"))
-    content = MessageContent(find_spoken_types(role))
+    role, origin = ROLES.get(fields.read_text(message, "role"), ("user", "host"))
+    content = MessageContent(parts.find_spoken_types(role))
     if kind == "message":
         return content.add_all(get(message, "content")).build_view(role, origin)
     if kind in _CALL_FIELDS:
         written = get(message, _CALL_FIELDS[kind]) or get(message, "actions")
-        name = read_text_field(message, "name") or kind
+        name = fields.read_text(message, "name") or kind
         content.calls = [Call(_read_call_id(message), name, as_json(_to_plain_json(written)))]
         _attach_extra(content, message)
     else:
@@ -275,13 +258,13 @@ def _read_output(message: Message) -> View:
     if output is None or isinstance(output, str):
         content.add_text(output or "")
     else:
-        parts = output if isinstance(output, list) else [output]
-        if read_word_field(message, "type") != "shell_call_output":
-            content.add_all(parts, "output")
+        pieces = output if isinstance(output, list) else [output]
+        if fields.read_word(message, "type") != "shell_call_output":
+            content.add_all(pieces, "output")
         if not (content.every or content.media or content.others):  # the streams of a shell, or nothing
-            content.add_text(as_json([_to_plain_json(part) for part in parts]))
+            content.add_text(as_json([_to_plain_json(part) for part in pieces]))
     view = content.build_answer_view(_read_call_id(message))
     if not extra.others:
         return view
-    digest = view.unread_digest + compute_digest(extra.others)
+    digest = view.unread_digest + parts.compute_digest(extra.others)
     return replace(view, attached=tuple(extra.attached), unread_digest=digest)

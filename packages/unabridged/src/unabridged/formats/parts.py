@@ -16,22 +16,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
+from unabridged.formats import fields
 from unabridged.formats.base import Edit, Slot
-from unabridged.formats.fields import (
-    Unreadable,
-    are_same_objects,
-    enumerate_items,
-    find_absent_fields,
-    get,
-    read_text_field,
-    read_type,
-    read_word_field,
-    to_plain_dict,
-    with_field,
-)
-from unabridged.messages import Answer, Call, Media, Origin, Reasoning, Role, View
+from unabridged.formats.fields import Unreadable, are_same_objects, get, to_plain_dict, with_field
+from unabridged.messages import Answer, Call, Media, MediaKind, Origin, Reasoning, Role, View
 
 ROLES: dict[str, tuple[Role, Origin]] = {
     "system": ("system", "host"),
@@ -50,12 +40,12 @@ def find_spoken_types(role: str) -> frozenset[str]:
     return TEXT_TYPES if role in {"assistant", "tool", "function"} else SPOKEN_TYPES
 
 
-def find_fields_missing_in_parts(message: Any) -> Iterator[str]:
+def find_missing_fields(message: Any) -> Iterator[str]:
     """Yield the fields that are not there in the parts of a content: each has its type, and one of text its text."""
-    for place, part in enumerate_items(message, "content"):
-        yield from find_absent_fields(part, "type", at=place)
-        if (kind := read_word_field(part, "type")) in TEXT_TYPES:
-            yield from find_absent_fields(part, "refusal" if kind == "refusal" else "text", at=place)
+    for place, part in fields.enumerate_items(message, "content"):
+        yield from fields.find_absent(part, "type", at=place)
+        if (kind := fields.read_word(part, "type")) in TEXT_TYPES:
+            yield from fields.find_absent(part, "refusal" if kind == "refusal" else "text", at=place)
 
 
 class MessageContent:
@@ -86,19 +76,15 @@ class MessageContent:
             return self
         if not isinstance(content, list | tuple):
             raise Unreadable(place, content, "a text, a list of parts or None")
-        for number, part in enumerate(content):
-            try:
-                self.add(part)
-            except Unreadable as odd:
-                raise odd.with_outer_place(f"{place}[{number}]") from None
+        fields.read_each(content, self.add, place)
         return self
 
     def add(self, part: Any) -> None:
         """Take in one part."""
         if isinstance(part, str):
             self.add_text(part)
-        elif (kind := read_type(part)) in self.spoken:
-            self.add_text(read_text_field(part, "text") or read_text_field(part, "refusal"))
+        elif (kind := fields.read_type(part)) in self.spoken:
+            self.add_text(fields.read_text(part, "text") or fields.read_text(part, "refusal"))
         elif (item := self.read_media(part)) is not None and not get(part, "context"):
             self.media.append(item)
         else:
@@ -188,7 +174,7 @@ class Editor(NamedTuple):
         """Return one part, edited; a media part whose source was replaced becomes a text part."""
         if isinstance(part, str):
             return self._edit_own_text(part)
-        if (kind := read_word_field(part, "type")) in self.spoken:
+        if (kind := fields.read_word(part, "type")) in self.spoken:
             field = "refusal" if kind == "refusal" else "text"
             old = get(part, field)
             return with_field(part, field, self._edit_own_text(old)) if old else part
@@ -236,42 +222,48 @@ def compute_digest(blocks: list[Any]) -> str:
 
 def read_media(part: Any) -> Media | None:
     """Return the image, sound or document in a part of OpenAI's or Anthropic's; None where there is none."""
-    kind = read_word_field(part, "type")
+    kind = fields.read_word(part, "type")
     if kind == "image_url":
         image = get(part, "image_url")
         image = {"url": image} if isinstance(image, str) else image
-        source = read_text_field(image, "url")
-        return Media("image", read_mime_type(source), source, read_text_field(image, "detail"))
+        source = fields.read_text(image, "url")
+        return Media("image", read_mime_type(source), source, fields.read_text(image, "detail"))
     if kind in {"input_image", "computer_screenshot"}:
-        source = read_text_field(part, "image_url") or read_text_field(part, "file_id")
-        return Media("image", read_mime_type(source), source, read_text_field(part, "detail"))
+        source = fields.read_text(part, "image_url") or fields.read_text(part, "file_id")
+        return Media("image", read_mime_type(source), source, fields.read_text(part, "detail"))
     if kind == "image_generation_call":
-        drawn = read_text_field(part, "result")
-        return Media("image", f"image/{read_word_field(part, 'output_format') or 'png'}", drawn) if drawn else None
+        drawn = fields.read_text(part, "result")
+        return Media("image", f"image/{fields.read_word(part, 'output_format') or 'png'}", drawn) if drawn else None
     if kind == "input_audio":
         audio = get(part, "input_audio") or part
-        return Media("audio", f"audio/{read_text_field(audio, 'format') or 'wav'}", read_text_field(audio, "data"))
+        return Media("audio", f"audio/{fields.read_text(audio, 'format') or 'wav'}", fields.read_text(audio, "data"))
     if kind in {"file", "input_file"}:
         file = get(part, "file") or part
-        data, name = _read_first_text(file, "file_data", "file_url", "file_id"), read_text_field(file, "filename")
+        data, name = _read_first_text(file, "file_data", "file_url", "file_id"), fields.read_text(file, "filename")
         return Media("document", read_mime_type(data) or "application/pdf", data, name=name)
     return _read_source(part, kind) if kind in {"image", "document"} else None
 
 
 def _read_first_text(holder: Any, *keys: str) -> str:
     """Return the first of these fields that holds a text."""
-    return next(filter(None, (read_text_field(holder, key) for key in keys)), "")
+    return next(filter(None, (fields.read_text(holder, key) for key in keys)), "")
 
 
 def _read_source(part: Any, kind: str) -> Media | None:
     """Return an image or document with a `source`; None where that is text or a list of blocks."""
     source = get(part, "source") or {}
-    if read_word_field(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
+    if fields.read_word(source, "type") in {"text", "content"} or not isinstance(get(source, "content") or "", str):
         return None
     data = _read_first_text(source, "data", "url", "file_id", "content")
-    data = data or read_text_field(part, "url")  # what a code interpreter drew
-    mime, name = read_text_field(source, "media_type"), read_text_field(part, "title")
+    data = data or fields.read_text(part, "url")  # what a code interpreter drew
+    mime, name = fields.read_text(source, "media_type"), fields.read_text(part, "title")
     return Media("image" if kind == "image" else "document", mime, data, name=name)
+
+
+def find_media_kind(mime: str) -> MediaKind:
+    """Return the kind of media with this MIME type; a document where it is no image, sound or film."""
+    kind = mime.partition("/")[0]
+    return cast("MediaKind", kind) if kind in {"image", "audio", "video"} else "document"
 
 
 def read_mime_type(url: str) -> str:
@@ -290,11 +282,11 @@ def _iterate_leaves(value: Any, key: str = "") -> Iterator[tuple[str, str | Medi
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _iterate_leaves(item, key)
-    elif (fields := _read_fields(value)) is not None:
+    elif (inner := _read_fields(value)) is not None:
         media = read_media(value)
         if media is not None:
             yield "", media
-        for name, item in fields.items():
+        for name, item in inner.items():
             if not _is_metadata_field(name) and not (media is not None and name in _SHOWN_FIELDS):
                 yield from _iterate_leaves(item, name)
 
@@ -319,19 +311,19 @@ def edit_leaves(value: Any, on_text: Callable[[str], str], key: str = "") -> Any
     if isinstance(value, list | tuple):
         items = [edit_leaves(item, on_text, key) for item in value]
         return value if are_same_objects(items, value) else items
-    if (fields := _read_fields(value)) is None:
+    if (inner := _read_fields(value)) is None:
         return value
     kept = _CALL_FIELDS | _SHOWN_FIELDS if read_media(value) is not None else _CALL_FIELDS
-    kept = kept.union(filter(_is_metadata_field, fields))
-    edited = {name: item if name in kept else edit_leaves(item, on_text, name) for name, item in fields.items()}
-    return value if are_same_objects([*edited.values()], [*fields.values()]) else edited
+    kept = kept.union(filter(_is_metadata_field, inner))
+    edited = {name: item if name in kept else edit_leaves(item, on_text, name) for name, item in inner.items()}
+    return value if are_same_objects([*edited.values()], [*inner.values()]) else edited
 
 
 def _remove_identifiers(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_remove_identifiers(item) for item in value]
-    if (fields := _read_fields(value)) is None:
+    if (inner := _read_fields(value)) is None:
         return value
-    referred = fields.get("type") == "item_reference" or [*fields] == ["id"]
+    referred = inner.get("type") == "item_reference" or [*inner] == ["id"]
     marks = _IDENTIFIER_FIELDS - {"id"} if referred else _IDENTIFIER_FIELDS
-    return {key: _remove_identifiers(item) for key, item in fields.items() if key not in marks and item is not None}
+    return {key: _remove_identifiers(item) for key, item in inner.items() if key not in marks and item is not None}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unabridged.errors import IllegalConversation, SettingsError
 from unabridged.formats import DEFAULT, FORMATS, Format, Message, detect_message_format, get_format
 from unabridged.formats import PROVIDERS as KNOWN
 from unabridged.formats.base import Finding, Outgoing, RepairUnit, ThinkingRule
 from unabridged.formats.fields import get
-from unabridged.formats.rules import ACKNOWLEDGEMENT_TEXT, CONTINUE_TEXT, insert_messages
+from unabridged.formats.rules import insert_turns
 from unabridged.legality.pairing import find_alternation_faults, find_missing_turns, find_unpaired
 from unabridged.legality.reasoning import find_reasoning_rule, strip_thinking_from
 from unabridged.legality.rejoin import NO_RESULT, rejoin_calls_and_answers
@@ -45,7 +45,7 @@ def check(
     that the last round is still running, so that its missing results are no fault.
     """
     fmt = detect_message_format(messages) if format is None else get_format(format)
-    outgoing = _build_outgoing(fmt, provider, model, pending=pending, messages=messages)
+    outgoing = _build_outgoing(fmt, provider, model, (), pending=pending).with_messages(messages)
     return sorted([*find_faults(outgoing), *find_malformed(outgoing)], key=lambda finding: finding.index)
 
 
@@ -59,7 +59,7 @@ def check_views(
 ) -> list[Finding]:
     """Return the faults that can be seen in views alone: pairing, order and empty turns, not single blocks."""
     fmt = FORMATS.get(provider or "", DEFAULT) if format is None else get_format(format)
-    return find_faults(_build_outgoing(fmt, provider, model, pending=pending, views=views))
+    return find_faults(_build_outgoing(fmt, provider, model, views, pending=pending))
 
 
 def repair(
@@ -81,7 +81,8 @@ def repair(
     with an unknown role or without a required field, which nobody can mend, are left as they are.
     """
     fmt = detect_message_format(messages) if format is None else get_format(format)
-    outgoing = _build_outgoing(fmt, provider, model, pending=pending, messages=messages, views=views)
+    outgoing = _build_outgoing(fmt, provider, model, views, pending=pending)
+    outgoing = replace(outgoing, messages=list(messages)[: len(views)]).with_messages(messages)
     if form and (malformed := next(find_malformed(outgoing), None)) is not None:
         raise IllegalConversation(malformed.message)
     findings = find_faults(outgoing)
@@ -106,20 +107,13 @@ def repair(
 
 
 def _build_outgoing(
-    fmt: Format,
-    provider: str | None,
-    model: str | None,
-    *,
-    pending: bool,
-    messages: Sequence[Message] | None = None,
-    views: Sequence[View] = (),
+    fmt: Format, provider: str | None, model: str | None, views: Sequence[View], *, pending: bool
 ) -> Outgoing:
+    """Return the conversation of which these views are known, and no messages yet."""
     if provider is not None and provider not in PROVIDERS:
         raise SettingsError(f"unknown provider {provider!r}: choose one of {', '.join(PROVIDERS)}")
     whose = KNOWN.get(provider or "", fmt.provider)
-    known = None if messages is None else list(messages)[: len(views)]
-    outgoing = Outgoing(views, known, fmt, whose, model, pending, strict=provider == STRICT)
-    return outgoing if messages is None else outgoing.with_messages(messages)
+    return Outgoing(views, None, fmt, whose, model, pending, strict=provider == STRICT)
 
 
 def find_faults(outgoing: Outgoing) -> list[Finding]:
@@ -145,11 +139,7 @@ def _mend_conversation(outgoing: Outgoing) -> Outgoing:
 
 def _arrange_turns(outgoing: Outgoing) -> Outgoing:
     outgoing = outgoing.provider.arrange(outgoing)
-    if not outgoing.strict:
-        return outgoing
-    texts = {"user": CONTINUE_TEXT, "assistant": ACKNOWLEDGEMENT_TEXT}
-    missing = find_missing_turns(outgoing.views)
-    return insert_messages(outgoing, {i: outgoing.format.text(role, texts[role]) for i, role in missing})
+    return insert_turns(outgoing, dict(find_missing_turns(outgoing.views))) if outgoing.strict else outgoing
 
 
 def _report_side_effects(

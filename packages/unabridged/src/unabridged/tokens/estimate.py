@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -76,9 +76,8 @@ _PIECE_PATTERN = re.compile(
 )
 
 _MAX_CACHED_PIECES = 32_768
-_SHORT_TEXT_CHARACTERS = 48
-"""Characters of a text whose estimate is remembered, and of a word: the names and lines of a summary are those of the
-one before, and paths come again and again."""
+_MAX_CACHED_CHARACTERS = 48
+"""Characters of a piece or word whose price is remembered: paths come again and again."""
 
 
 class _CostCache(dict[str, float]):
@@ -90,7 +89,7 @@ class _CostCache(dict[str, float]):
 
     def __missing__(self, piece: str) -> float:
         cost = self._work_out(piece)
-        if len(piece) <= _SHORT_TEXT_CHARACTERS:
+        if len(piece) <= _MAX_CACHED_CHARACTERS:
             if len(self) >= _MAX_CACHED_PIECES:
                 self.clear()
             self[piece] = cost
@@ -107,19 +106,14 @@ def get_estimator(family: Family) -> Callable[[str], int]:
     """Return `estimate` for this family alone."""
     pieces, words = _build_cost_caches(family)
 
-    def estimate_any(text: str) -> int:
+    def estimate_text(text: str) -> int:
+        if not text:
+            return 0
         if "  " in text:
             return ceil(sum(map(pieces.__getitem__, _PIECE_PATTERN.findall(text))))
         return ceil(sum(map(words.__getitem__, text.split(" "))))
 
-    estimate_short = lru_cache(maxsize=_MAX_CACHED_PIECES // 2)(estimate_any)
-
-    def estimate_cached(text: str) -> int:
-        if len(text) > _SHORT_TEXT_CHARACTERS:
-            return estimate_any(text)
-        return estimate_short(text) if text else 0
-
-    return estimate_cached
+    return estimate_text
 
 
 @cache

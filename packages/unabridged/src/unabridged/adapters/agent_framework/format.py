@@ -6,18 +6,16 @@ what no provider takes (calls and results that don't pair) is checked here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from unabridged.formats import DEFAULT, fields
 from unabridged.formats.base import Edit, Message, Slot
 from unabridged.formats.blocks import BlockFormat
-from unabridged.formats.parts import ROLES, Editor, MessageContent, find_spoken_types, read_mime_type
-from unabridged.messages import Call, Media, MediaKind, Reasoning, View
+from unabridged.formats.parts import ROLES, Editor, MessageContent, find_media_kind, find_spoken_types, read_mime_type
+from unabridged.messages import Call, Media, Reasoning, View
 
 _FRAMEWORK_TYPES = frozenset({"function_approval_request", "function_approval_response", "usage"})
 """Contents that are the framework's own business: no model reads them."""
-_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 class StoredMessages(BlockFormat):
@@ -32,12 +30,12 @@ class StoredMessages(BlockFormat):
     def read(self, message: Message) -> View:
         """Return the view of the message."""
         fields.read_type(message)
-        named = fields.read_text_field(message, "role")
+        named = fields.read_text(message, "role")
         contents = _Contents(find_spoken_types(named)).add_all(fields.get(message, "contents"), "contents")
         if contents.has_only_answers:
             return contents.build_view("tool", "tool")
         role, origin = ROLES.get(named, ("user", "person"))
-        author = fields.read_word_field(message, "author_name") if role == "user" else ""
+        author = fields.read_word(message, "author_name") if role == "user" else ""
         return contents.build_view(role, origin, speaker=author)
 
     def claims(self, message: Message) -> bool:
@@ -58,14 +56,6 @@ class StoredMessages(BlockFormat):
         blocks = self.blocks(message)
         edited = [_edit_content(block, edit) for block in blocks]
         return message if fields.are_same_objects(edited, blocks) else self.with_blocks(message, edited)
-
-    def blocks(self, message: Message) -> Sequence[Any]:
-        """Return the contents of the message."""
-        return fields.get(message, "contents") or []
-
-    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
-        """Return a copy with these contents."""
-        return {**message, "contents": list(blocks)}
 
     def is_call(self, block: Any) -> bool:
         """Return whether the agent runs the tool, and not the provider."""
@@ -94,14 +84,14 @@ class _Contents(MessageContent):
     def add(self, part: Any) -> None:
         """Take in one content."""
         if FORMAT.is_call(part):
-            name, arguments = fields.read_text_field(part, "name"), fields.as_json(part.get("arguments") or "")
-            self.calls.append(Call(fields.read_id_field(part, "call_id"), name, arguments))
+            name, arguments = fields.read_text(part, "name"), fields.as_json(part.get("arguments") or "")
+            self.calls.append(Call(fields.read_id(part, "call_id"), name, arguments))
         elif FORMAT.is_result(part):
             inner = _Contents().add_all(_list_result_items(part), "items")
-            self.add_answer(fields.read_id_field(part, "call_id"), inner, is_error=bool(part.get("exception")))
+            self.add_answer(fields.read_id(part, "call_id"), inner, is_error=bool(part.get("exception")))
         elif FORMAT.is_thinking(part):
-            signature = fields.read_text_field(part, "protected_data")
-            self.reasoning.append(Reasoning(fields.read_text_field(part, "text"), signature))
+            signature = fields.read_text(part, "protected_data")
+            self.reasoning.append(Reasoning(fields.read_text(part, "text"), signature))
         elif fields.read_type(part) not in _FRAMEWORK_TYPES:
             super().add(part)
 
@@ -113,10 +103,9 @@ class _Contents(MessageContent):
 def _read_media(part: Any) -> Media | None:
     if fields.read_type(part) not in {"data", "uri", "hosted_file"}:
         return None
-    source = fields.read_text_field(part, "uri") or fields.read_text_field(part, "file_id")
-    mime = fields.read_text_field(part, "media_type") or read_mime_type(source)
-    kind = _MEDIA_KINDS.get(mime.partition("/")[0], "document")
-    return Media(kind, mime, source, name=fields.read_word_field(part, "name"))
+    source = fields.read_text(part, "uri") or fields.read_text(part, "file_id")
+    mime = fields.read_text(part, "media_type") or read_mime_type(source)
+    return Media(find_media_kind(mime), mime, source, name=fields.read_word(part, "name"))
 
 
 def _list_result_items(result: Any) -> Any:

@@ -123,21 +123,17 @@ class CompactionMiddleware(kit.PinMethods, framework.ChatMiddleware):
 
     def _replay(self, messages: Sequence[Message], session: Session) -> kit.Steps[list[Message]]:
         """Return the original conversation, exactly, of what a model was sent and what came since."""
-        return (yield from self._restore("replay", _to_plain(messages), session))
+        return (yield from self._restore("replay", messages, session))
 
     def _undo(self, messages: Sequence[Message], session: Session) -> kit.Steps[list[Message]]:
         """Take the newest compaction back; return what is sent without it.
 
         `messages` are those of the session, or what a model was sent and what came since.
         """
-        plain, scope = _to_plain(messages), self.engine.scope(_read_name(session))
-        if scope is not None:
-            plain = yield kit.call_in_thread(kit.apply_recorded_compactions, self.engine.archive, scope, plain, FORMAT)
-        return (yield from self._restore("undo", plain, session))
+        return (yield from self._restore("undo", messages, session))
 
-    def _restore(self, method: str, messages: list[Any], session: Session) -> kit.Steps[list[Message]]:
-        compactor = yield kit.call_in_thread(self.engine.compactor_for_records)
-        earlier = yield kit.call_method(compactor, method, messages, thread=_read_name(session))
+    def _restore(self, method: str, messages: Sequence[Message], session: Session) -> kit.Steps[list[Message]]:
+        earlier = yield from self.engine.restore(method, _to_plain(messages), _read_name(session))
         return [Message.from_dict(each) for each in earlier]
 
     replay, areplay = kit.make_sync_and_async(_replay)

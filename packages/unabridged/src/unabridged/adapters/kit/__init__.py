@@ -57,14 +57,7 @@ from unabridged.adapters.kit.events import (
 )
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, NamedModel, OwnModel, set_own_model
 from unabridged.adapters.kit.pending_changes import PendingChange, apply_change, change_between, name_by_identity
-from unabridged.adapters.kit.recall import (
-    READ_TOOL,
-    SEARCH_TOOL,
-    TOOL_DESCRIPTIONS,
-    TOOL_PARAMETERS,
-    limit_to_removed_messages,
-    look_up,
-)
+from unabridged.adapters.kit.recall import limit_to_removed_messages, look_up
 from unabridged.adapters.kit.streams import ResponseEventStream, Stream, astream, astream_fitted, stream, stream_fitted
 from unabridged.adapters.kit.sync_async import (
     Step,
@@ -79,6 +72,7 @@ from unabridged.adapters.kit.sync_async import (
 )
 from unabridged.adapters.kit.threads import current_thread, name_sub_thread, thread
 from unabridged.events import combine_listeners
+from unabridged.recall.tools import READ_TOOL, SEARCH_TOOL, TOOL_DESCRIPTIONS, TOOL_PARAMETERS
 
 __all__ = ["AGENT_MODEL", "CHAT_ENDPOINT", "MESSAGES_ENDPOINT", "READ_TOOL", "RESPONSES_ENDPOINT", "SEARCH_TOOL"]
 __all__ += ["TOOL_DESCRIPTIONS", "TOOL_PARAMETERS"]

@@ -101,10 +101,8 @@ def has_recall(tools: Any) -> bool:
 
 def _list_declarations(tool: Body) -> list[Body]:
     """Return what says a tool's name and parameters: Gemini has several in one."""
-    function, several = (
-        tool.get("function"),
-        tool.get("functionDeclarations") or tool.get("function_declarations") or (),
-    )
+    function = tool.get("function")
+    several = tool.get("functionDeclarations") or tool.get("function_declarations") or ()
     return [function if isinstance(function, Mapping) else tool, *(one for one in several if isinstance(one, Mapping))]
 
 

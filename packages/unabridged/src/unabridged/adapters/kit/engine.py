@@ -18,11 +18,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
 
+from unabridged.adapters.kit.applied_records import apply_recorded_compactions
 from unabridged.adapters.kit.bounded_mapping import BoundedMapping
 from unabridged.adapters.kit.context import set_temporarily
 from unabridged.adapters.kit.events import add_collected_event
 from unabridged.adapters.kit.own_model import AGENT_MODEL, AgentsModel, OwnModel, set_own_model
-from unabridged.adapters.kit.sync_async import Steps, call_host, call_method, is_in_event_loop
+from unabridged.adapters.kit.sync_async import Steps, call_host, call_in_thread, call_method, is_in_event_loop
 from unabridged.archive import open_archive
 from unabridged.archive.names import Name, check_name, optional_name
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
@@ -169,6 +170,18 @@ class Engine:
         """Return where a conversation of this name is kept; None for one without a name."""
         space = optional_name(namespace, "namespace") or self.namespace
         return None if thread is None else Scope(space, check_name(thread))
+
+    def restore(self, method: str, messages: list[Any], thread: Name) -> Steps[list[Any]]:
+        """Return the original conversation (`replay`), or what is sent without its newest compaction (`undo`).
+
+        For hosts that keep their list whole: `messages` are that list, or what a model was sent and what came since.
+        """
+        scope = self.scope(thread)
+        if method == "undo" and scope is not None:
+            messages = yield call_in_thread(apply_recorded_compactions, self.archive, scope, messages, self.format)
+        compactor = yield call_in_thread(self.compactor_for_records)
+        earlier: list[Any] = yield call_method(compactor, method, messages, thread=thread)
+        return earlier
 
     def close(self) -> None:
         """Close the compactors, and the archive if it was opened here."""

@@ -1,4 +1,4 @@
-"""The recall tools for a framework: their names, their parameters and what they answer."""
+"""What the recall tools of a framework answer."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from unabridged.archive.protocol import Archive, Hit, Part, Record, Scope
 from unabridged.formats import Format
 from unabridged.history.replay import RecordCache, find_applied_record
 from unabridged.marks import find_view_record_ids
-from unabridged.recall.tools import (
-    READ_TOOL,
-    SEARCH_TOOL,
-    TOOL_DESCRIPTIONS,
-    TOOL_PARAMETERS,
-    tools,
-)
-
-__all__ = ["READ_TOOL", "SEARCH_TOOL", "TOOL_DESCRIPTIONS", "TOOL_PARAMETERS", "limit_to_removed_messages", "look_up"]
+from unabridged.recall.tools import tools
 
 
 def look_up(

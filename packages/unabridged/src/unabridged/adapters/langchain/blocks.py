@@ -6,16 +6,15 @@ import json
 from typing import Any, TypeGuard
 
 from unabridged.formats.fields import as_json
-from unabridged.formats.parts import read_media
-from unabridged.messages import Call, Media, MediaKind, Reasoning
+from unabridged.formats.parts import find_media_kind, read_media
+from unabridged.messages import Call, Media, Reasoning
 
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_content"})
 _TOOL_CALL_TYPES = {"tool_use", "tool_call", "invalid_tool_call", "tool_call_chunk", "custom_tool_call"}
 CALL_TYPES = frozenset({*_TOOL_CALL_TYPES, "function_call"})
 """Copies of `tool_calls` that content carries; they are the same calls, not more of them."""
 
-_MEDIA_KINDS: dict[str, MediaKind] = {"file": "document", "media": "document"}
-_MEDIA_KINDS |= {"image": "image", "audio": "audio", "video": "video"}
+_MEDIA_TYPES = frozenset({"file", "media", "image", "audio", "video"})
 _SOURCE_FIELDS = ("base64", "data", "url", "file_id", "id")
 _ARGUMENT_FIELDS = {"tool_use": "input", "custom_tool_call": "input", "function_call": "arguments"}
 
@@ -40,7 +39,7 @@ def read_block_media(block: dict[str, Any]) -> Media | None:
     kind = block.get("type")
     if kind == "text-plain" and not block.get("text"):
         return _read_standard_media("file", block)
-    if kind in _MEDIA_KINDS and "source" not in block and "file" not in block:
+    if kind in _MEDIA_TYPES and "source" not in block and "file" not in block:
         return _read_standard_media(kind, block)
     return read_media(block)
 
@@ -49,8 +48,8 @@ def _read_standard_media(kind: str, block: dict[str, Any]) -> Media:
     """Return LangChain's own image, sound, film or file: the bytes, an address, or an id at the provider."""
     mime = str(block.get("mime_type") or "")
     source = next((str(block[key]) for key in _SOURCE_FIELDS if block.get(key)), "")
-    by_mime = mime.partition("/")[0]
-    shown = _MEDIA_KINDS[by_mime] if by_mime in {"image", "audio", "video"} else _MEDIA_KINDS[kind]
+    by_mime = find_media_kind(mime)
+    shown = by_mime if by_mime != "document" else find_media_kind(kind)
     extras = block.get("extras") or block.get("metadata") or {}
     name = block.get("filename") or block.get("name") or extras.get("filename") or extras.get("name") or ""
     return Media(shown, mime, source, str(extras.get("detail") or ""), str(name))

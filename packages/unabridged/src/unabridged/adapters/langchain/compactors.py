@@ -22,7 +22,7 @@ from unabridged.adapters.langchain.arguments import ChosenSettings
 from unabridged.adapters.langchain.chat_models import AgentChatSummariser
 from unabridged.adapters.langchain.format import FORMAT
 from unabridged.archive import codec
-from unabridged.archive.protocol import Archive, Scope
+from unabridged.archive.protocol import Scope
 from unabridged.archive.transcripts import forget_thread
 from unabridged.compactor import Compaction, Compactor
 from unabridged.errors import WontFit
@@ -98,8 +98,8 @@ def make_forced_request(
     compactor: Compactor, messages: list[BaseMessage], thread: str | None, values: GraphValues, model: Any
 ) -> Request:
     """Return a request that is compacted now, whatever its size, with summaries by this chat model."""
-    request = Request(compactor, messages, thread, force=True, values=values, own=model)
-    return replace(request, as_host_error=to_langchain_error)
+    options: Any = {"values": values, "own": model, "as_host_error": to_langchain_error}
+    return Request(compactor, messages, thread, force=True, **options)
 
 
 class Compactors(Engine):
@@ -119,8 +119,6 @@ class Compactors(Engine):
         *,
         window: int | None,
         known_window: int | None,
-        archive: str | Archive | None,
-        namespace: str | None,
         counter: Callable[..., int] | None,
         in_backend: bool = False,
         **options: Any,
@@ -128,8 +126,8 @@ class Compactors(Engine):
         self.chosen, self.window, self._in_backend = chosen, window, in_backend
         resolve_limits(chosen.settings_for(known_window, recall=False), known_window)  # raises what contradicts itself
         self._taught: WeakSet[Compactor] = WeakSet()
-        self._schemas: dict[tuple[int, ...], tuple[list[Any], list[Any]]] = {}
-        super().__init__(FORMAT, archive=archive, namespace=namespace, **options)
+        self._schemas: BoundedMapping[tuple[int, ...], tuple[list[Any], list[Any]]] = BoundedMapping(_MAX_TOOL_SETS)
+        super().__init__(FORMAT, **options)
         self.set_token_counter(counter)
 
     def start(self) -> None:
@@ -177,8 +175,6 @@ class Compactors(Engine):
         shown = [*tools, *(spec.json_schema for spec in specs)]
         key = tuple(map(id, shown))
         if key not in self._schemas:
-            if len(self._schemas) >= _MAX_TOOL_SETS:
-                self._schemas.clear()
             schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in shown]
             self._schemas[key] = (shown, schemas)  # the tools are kept, so that no other object gets their ids
         return self._schemas[key][1]

@@ -97,14 +97,6 @@ class NoSummarization(AgentMiddleware[Any, Any, Any]):
         """Return the name by which Deep Agents replaces its own."""
         return MIDDLEWARE_NAME
 
-    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the request as it is."""
-        return handler(request)
-
-    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Send the request as it is."""
-        return await handler(request)
-
 
 def place_in_stack(own: SummarizationMiddleware, middleware: Sequence[Any]) -> list[Any]:
     """Return the stack with ours in front of the first that must come after it; as it is when one of ours is there."""

@@ -18,18 +18,15 @@ from unabridged.adapters.langchain.blocks import THINKING_TYPES, is_call, is_unt
 from unabridged.formats import DEFAULT, fields
 from unabridged.formats.anthropic import is_provider_compaction
 from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, Slot
-from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments, read_word_field
-from unabridged.formats.parts import SPOKEN_TYPES, Editor, MessageContent
+from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments
+from unabridged.formats.parts import ROLES, SPOKEN_TYPES, Editor, MessageContent
 from unabridged.messages import Call, Media, Origin, Reasoning, Role, View
 
 SOURCE_KEY = "lc_source"
 SUMMARY_SOURCE = "summarization"
 """The mark of LangChain's own summaries in `additional_kwargs`; ours have it too."""
 
-_CHAT_ROLES: dict[str, tuple[Role, Origin]] = {
-    **dict.fromkeys(("system", "developer"), ("system", "host")),
-    **dict.fromkeys(("assistant", "ai"), ("assistant", "model")),
-}
+_CHAT_ROLES = {**ROLES, "ai": ROLES["assistant"]}
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 """Where integrations keep a model's thinking beside the content."""
 
@@ -57,7 +54,7 @@ class LangChain(Format):
             speaker = (message.name or "") if isinstance(message, HumanMessage) else ""
             view = blocks.build_view(role, origin, speaker=speaker)
         if isinstance(message, AIMessage):
-            own = [block for block in blocks.others if read_word_field(block, "type") == "compaction"]
+            own = [block for block in blocks.others if fields.read_word(block, "type") == "compaction"]
             calls, thoughts = _read_calls(message) or tuple(blocks.calls), _read_reasoning(message)
             resets = any(map(is_provider_compaction, own))
             view = replace(view, calls=calls, reasoning=thoughts, opaque=bool(own), resets=resets)
@@ -143,7 +140,7 @@ def _read_role(message: BaseMessage) -> tuple[Role, Origin]:
     if isinstance(message, kinds.SystemMessage):
         return "system", "host"
     if isinstance(message, kinds.ChatMessage):
-        return _CHAT_ROLES.get(message.role.lower(), ("user", "person"))
+        return _CHAT_ROLES.get(message.role.lower(), ROLES["user"])
     # A summary another middleware left in the list is not a person's request.
     return "user", "host" if message.additional_kwargs.get(SOURCE_KEY) == SUMMARY_SOURCE else "person"
 
@@ -163,7 +160,7 @@ class _LangChainBlocks(MessageContent):
             self.calls.append(block_shapes.read_call_block(part))
         elif is_untyped_text(part):
             self.add_text(part["text"])
-        elif not (self.model and read_word_field(part, "type") in THINKING_TYPES):
+        elif not (self.model and fields.read_word(part, "type") in THINKING_TYPES):
             super().add(part)
 
     def read_media(self, part: Any) -> Media | None:
@@ -219,7 +216,7 @@ def _edit_content(content: Any, editor: Editor, new_texts: dict[str, str], *, mo
 
 
 def _edit_block(block: Any, editor: Editor, new_texts: dict[str, str], *, model: bool) -> Any:
-    kind = read_word_field(block, "type")
+    kind = fields.read_word(block, "type")
     if model and is_call(block):
         return block_shapes.with_call_arguments(block, new_texts)
     if model and (kind in THINKING_TYPES or kind == "compaction"):

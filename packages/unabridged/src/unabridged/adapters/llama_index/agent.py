@@ -73,22 +73,14 @@ class AgentCompaction(kit.PinMethods):
 
     def _replay(self, messages: Sequence[ChatMessage], thread: Name) -> kit.Steps[list[ChatMessage]]:
         """Return the original conversation, exactly, of what a model was sent and what came since."""
-        original: list[ChatMessage] = yield self._call("replay", list(messages), thread)
-        return original
+        return (yield from self.engine.restore("replay", list(messages), thread))
 
     def _undo(self, messages: Sequence[ChatMessage], thread: Name) -> kit.Steps[list[ChatMessage]]:
         """Take the newest compaction back; return what is sent without it.
 
         `messages` are those of the memory, or what a model was sent and what came since.
         """
-        if (scope := self.engine.scope(thread)) is not None:
-            found = (self.engine.archive, scope, list(messages), FORMAT)
-            messages = yield kit.call_in_thread(kit.apply_recorded_compactions, *found)
-        earlier: list[ChatMessage] = yield self._call("undo", list(messages), thread)
-        return earlier
-
-    def _call(self, method: str, messages: list[ChatMessage], thread: Name) -> kit.Step:
-        return kit.call_method(self.engine.compactor_for_records(), method, messages, thread=thread)
+        return (yield from self.engine.restore("undo", list(messages), thread))
 
     replay, areplay = kit.make_sync_and_async(_replay)
     undo, aundo = kit.make_sync_and_async(_undo)

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, Literal
 
 from pydantic_ai.messages import CompactionPart, ModelRequest, ModelResponse, TextPart, ToolReturnPart, UserPromptPart
 
-from unabridged.adapters.pydantic_ai.parts import ANSWER_KINDS, Parts, edit_part, is_answer, read_parts
+from unabridged.adapters.pydantic_ai.parts import Parts, edit_part, is_answer, read_parts
 from unabridged.formats import DEFAULT
-from unabridged.formats.base import Edit, Format, Message, RepairUnit, Slot
-from unabridged.formats.fields import Unreadable, are_same_objects
+from unabridged.formats.base import Edit, Message, Slot
+from unabridged.formats.blocks import BlockFormat
+from unabridged.formats.fields import Unreadable, are_same_objects, read_each
 from unabridged.languages import get_labels, load_language_tables
 from unabridged.marks import find_summary_turn_id
 from unabridged.messages import Call, Origin, View
@@ -37,7 +38,7 @@ _SECTION_START = "\n\n## "
 _PARTS_WITH_AUTHORS = frozenset({"compaction", "user-prompt"})
 
 
-class PydanticAI(Format):
+class PydanticAI(BlockFormat):
     """`ModelRequest` and `ModelResponse`. Results ride in requests: they are the tool's words wherever they sit."""
 
     name = "pydantic-ai"
@@ -52,11 +53,7 @@ class PydanticAI(Format):
             return View("user", "person", summary)
         model = isinstance(message, ModelResponse)
         contents = Parts()
-        for number, part in enumerate(read_parts(message)):
-            try:
-                contents.add_message_part(part, model=model)
-            except Unreadable as odd:
-                raise odd.with_outer_place(f"parts[{number}]") from None
+        read_each(read_parts(message), partial(contents.add_message_part, model=model), "parts")
         return contents.build_view("assistant", "model") if model else _build_request_view(contents)
 
     def claims(self, message: Message) -> bool:
@@ -77,57 +74,35 @@ class PydanticAI(Format):
         """Return a copy with every piece run through `edit`; the very same object when nothing changed."""
         view = self.read(message)
         host = Slot("text") if view.origin == "host" or _read_summary(message) else Slot("attached")
-        parts = [edit_part(part, edit, host=host) for part in message.parts]
-        return _with_parts(message, parts)
+        return self.with_blocks(message, [edit_part(part, edit, host=host) for part in message.parts])
 
-    def without_reasoning(self, message: Message) -> Message | None:
-        """Return a copy without its thinking; the same object when it has none; None when nothing would be left."""
-        kept = [part for part in message.parts if part.part_kind != "thinking"]
-        return _with_parts(message, kept) if kept or not message.parts else None
+    def blocks(self, message: Message) -> Sequence[Any]:
+        """Return the parts of the message."""
+        return list(message.parts)
 
-    def split(self, index: int, message: Message, view: View) -> list[RepairUnit]:
-        """Return one unit, unless it carries results: then each of these, and what is between them."""
-        if not view.answers:
-            return [RepairUnit(message, view.role, view.calls, None, index)]
-        units: list[RepairUnit] = []
-        answers = iter(view.answers)
-        for part in message.parts:
-            if part.part_kind in ANSWER_KINDS and is_answer(part):
-                units.append(RepairUnit([part], "tool", (), next(answers), index, part=True))
-            elif units and units[-1].answer is None:
-                units[-1].raw.append(part)
-            else:
-                units.append(RepairUnit([part], view.role, (), None, index, part=True))
-        return units
+    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
+        """Return a copy with these parts; the very same object when they are its own."""
+        return message if are_same_objects(blocks, message.parts) else replace(message, parts=list(blocks))
 
-    def join(self, units: Sequence[RepairUnit], messages: Sequence[Message]) -> list[Message]:
-        """Return messages with results in a row in one request, before the rest of the requests they came from."""
-        joined: list[Message] = []
-        group: list[RepairUnit] = []
-        for unit in units:
-            if group and not _belongs_to_group(unit, group):
-                joined.append(_join_parts(group, messages))
-                group = []
-            if unit.part:
-                group.append(unit)
-            else:
-                joined.append(unit.raw)
-        return [*joined, _join_parts(group, messages)] if group else joined
+    def make_results_message(self, blocks: Sequence[Any]) -> Message:
+        """Return a new request with these results."""
+        return ModelRequest(parts=blocks)
 
-    def with_call_ids(self, raw: Message, ids: Sequence[str | None]) -> Message | None:
-        """Return the response with these ids for its calls; None when nothing but thinking remains."""
-        left = iter(ids)
-        parts: list[Any] = []
-        for part in raw.parts:
-            if part.part_kind != "tool-call":
-                parts.append(part)
-            elif (id_ := next(left)) is not None:
-                parts.append(part if part.tool_call_id == id_ else replace(part, tool_call_id=id_))
-        return None if all(part.part_kind == "thinking" for part in parts) else _with_parts(raw, parts)
+    def is_call(self, block: Any) -> bool:
+        """Return whether the part is a call of a tool that the application runs."""
+        return bool(block.part_kind == "tool-call")
 
-    def with_answered_id(self, raw: list[Any], id_: str) -> list[Any]:
-        """Return the result, to this call."""
-        return [replace(part, tool_call_id=id_) for part in raw]
+    def is_result(self, block: Any) -> bool:
+        """Return whether the part answers a call."""
+        return is_answer(block)
+
+    def is_thinking(self, block: Any) -> bool:
+        """Return whether the part is the model's thinking."""
+        return bool(block.part_kind == "thinking")
+
+    def with_id(self, block: Any, id_: str) -> Any:
+        """Return the call with this id, or the result to that call."""
+        return block if block.tool_call_id == id_ else replace(block, tool_call_id=id_)
 
 
 FORMAT = PydanticAI()
@@ -178,23 +153,3 @@ def _read_summary(message: Message) -> str:
         return ""
     text = "\n\n".join(voices)
     return text if find_summary_turn_id(View("user", "host", text)) else ""
-
-
-# -- mending ----------------------------------------------------------------------------------------------------------
-
-
-def _with_parts(message: Any, parts: Sequence[Any]) -> Any:
-    return message if are_same_objects(parts, message.parts) else replace(message, parts=list(parts))
-
-
-def _belongs_to_group(unit: RepairUnit, group: Sequence[RepairUnit]) -> bool:
-    """Return whether the part goes into one request with these: a result after results, or what else they came with."""
-    if not unit.part or unit.answer is None:
-        return unit.part and unit.source in {one.source for one in group}
-    return group[-1].answer is not None
-
-
-def _join_parts(group: Sequence[RepairUnit], messages: Sequence[Message]) -> Message:
-    parts = [part for unit in group for part in unit.raw]
-    first = next((unit.source for unit in group if unit.source >= 0), None)
-    return ModelRequest(parts=parts) if first is None else _with_parts(messages[first], parts)

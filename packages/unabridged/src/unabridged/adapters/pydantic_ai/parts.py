@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 from pydantic_ai.messages import BinaryContent, CachePoint, FileUrl, TextContent, TextPart, UploadedFile
 from pydantic_core import to_jsonable_python
 
 from unabridged.formats.base import Edit, Slot
 from unabridged.formats.fields import Unreadable, are_same_objects, as_json, parse_call_arguments
-from unabridged.formats.parts import MessageContent, edit_leaves
+from unabridged.formats.parts import MessageContent, edit_leaves, find_media_kind
 from unabridged.messages import Answer, Call, Media, MediaKind, Reasoning
 
-ANSWER_KINDS = frozenset({"tool-return", "retry-prompt"})
 NOTE_KINDS = frozenset({
     "tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline",
 })  # fmt: skip
@@ -27,8 +26,7 @@ PROMPT_KINDS = NOTE_KINDS | {"system-prompt"}
 """The same and what the system says: a request of nothing else is nobody's turn."""
 FAILED_OUTCOMES = frozenset({"failed", "retried", "interrupted"})
 
-_MEDIA_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_URL_KINDS: dict[str, MediaKind] = {f"{kind}-url": kind for kind in (*_MEDIA_KINDS.values(), "document")}
+_URL_KINDS: dict[str, MediaKind] = {f"{kind}-url": kind for kind in get_args(MediaKind)}
 
 
 class Parts(MessageContent):
@@ -60,7 +58,7 @@ class Parts(MessageContent):
             self.media += [media for media in [read_item_media(getattr(part, "audio", None))] if media]
         elif kind == "user-prompt":
             self.add_all(part.content if isinstance(part.content, str) else list(part.content))
-        elif kind in ANSWER_KINDS and is_answer(part):
+        elif is_answer(part):
             failed = getattr(part, "outcome", "failed") in FAILED_OUTCOMES
             self.answers.append(Answer(part.tool_call_id, answer_text(part), failed))
             self.media += [media for media in map(read_item_media, getattr(part, "files", ())) if media]
@@ -104,7 +102,7 @@ _IGNORED_FIELDS = frozenset({
 
 def is_answer(part: Any) -> bool:
     """Return whether it answers a call; a retry may be about a response as a whole."""
-    return part.part_kind == "tool-return" or part.tool_name is not None
+    return part.part_kind == "tool-return" or (part.part_kind == "retry-prompt" and part.tool_name is not None)
 
 
 def answer_text(part: Any) -> str:
@@ -130,19 +128,15 @@ def read_item_media(item: Any) -> Media | None:
     """Return the image, sound, film or document that an item of a content is; None for anything else."""
     detail = str((getattr(item, "vendor_metadata", None) or {}).get("detail") or "")
     if isinstance(item, BinaryContent):
-        return Media(_media_kind(item.media_type), item.media_type, item.base64, detail)
+        return Media(find_media_kind(item.media_type), item.media_type, item.base64, detail)
     if isinstance(item, UploadedFile):
-        return Media(_media_kind(item.media_type), item.media_type, item.file_id)
+        return Media(find_media_kind(item.media_type), item.media_type, item.file_id)
     if isinstance(item, FileUrl):
         mime = ""
         with suppress(ValueError):  # an address that does not tell
             mime = item.media_type
-        return Media(_URL_KINDS.get(str(getattr(item, "kind", "")), _media_kind(mime)), mime, item.url, detail)
+        return Media(_URL_KINDS.get(str(getattr(item, "kind", "")), find_media_kind(mime)), mime, item.url, detail)
     return None
-
-
-def _media_kind(mime: str) -> MediaKind:
-    return _MEDIA_KINDS.get(mime.partition("/")[0], "document")
 
 
 # -- edited copies ----------------------------------------------------------------------------------------------------

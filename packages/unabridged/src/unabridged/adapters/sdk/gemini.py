@@ -19,6 +19,7 @@ from unabridged.adapters.sdk.endpoints import PieceStream
 from unabridged.adapters.sdk.history import History
 from unabridged.adapters.sdk.requests import Function, SdkCall, fit_method, prepare_call
 from unabridged.formats import FORMATS, GeminiContents
+from unabridged.formats.gemini import get_either_name
 
 
 def is_google(client: Any) -> bool:
@@ -114,25 +115,13 @@ class ContentsEndpoint(kit.Endpoint):
         """Return the longest answer that the configuration asks for."""
         return kit.find_largest_length([_read_config(body, "max_output_tokens")])
 
-    def with_lists(self, body: kit.Body) -> kit.Body:
-        """Return the request with a list in place of contents that can be read only once."""
-        return {**body, self.messages: kit.to_list(body[self.messages])}
-
     def find_keeping_field(self, body: kit.Body) -> str | None:
         """Return the field by which the provider keeps contents; None where it does not."""
         return "cached_content" if _read_config(body, "cached_content") else None
 
 
 def _read_config(body: kit.Body, name: str) -> Any:
-    config = body.get("config")
-    if isinstance(config, Mapping):
-        return config.get(name, config.get(_to_camel_case(name)))
-    return getattr(config, name, None)
-
-
-def _to_camel_case(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.title, others))
+    return get_either_name(body.get("config"), name)
 
 
 def _list_texts(instruction: Any) -> list[str]:

@@ -60,7 +60,6 @@ class SdkCall:
 
 def fit_post(post: Function, history: History, *, is_async: bool, native: NativeMaker = None) -> Function:
     """Return the `post` of a client, with every conversation in a body fitted; `native`: by the provider itself."""
-    send = _asend_fitted if is_async else _send_fitted
 
     @wraps(post)
     def fitted(path: str, *, body: Any = None, **options: Any) -> Any:
@@ -73,7 +72,8 @@ def fit_post(post: Function, history: History, *, is_async: bool, native: Native
                 return post(path, body=shorter, **{**options, "options": with_beta})
             return post(path, body=shorter, **options)
 
-        return send(history, endpoint, body, send_body, native and partial(native, headers=headers))
+        own = native and partial(native, headers=headers)
+        return _send_fitted(history, endpoint, body, send_body, own, is_async=is_async)
 
     return fitted
 
@@ -82,28 +82,23 @@ def fit_method(
     method: Function, history: History, endpoint: kit.Endpoint, *, is_async: bool, native: NativeMaker = None
 ) -> Function:
     """Return a method of a resource, with the conversation in its arguments fitted before the SDK makes JSON of it."""
-    send = _asend_fitted if is_async else _send_fitted
 
     @wraps(method)
     def fitted(**arguments: Any) -> Any:
         own = native and partial(native, headers=arguments.get("extra_headers") or {})
-        return send(history, endpoint, arguments, lambda shorter: method(**shorter), own)
+        return _send_fitted(history, endpoint, arguments, lambda shorter: method(**shorter), own, is_async=is_async)
 
     return fitted
 
 
-def _send_fitted(history: History, endpoint: kit.Endpoint | None, body: Any, post: Post, own: NativeMaker) -> Any:
+def _send_fitted(
+    history: History, endpoint: kit.Endpoint | None, body: Any, post: Post, own: NativeMaker, *, is_async: bool
+) -> Any:
+    """Return the response to what fits; of an async client, an awaitable of it."""
     if endpoint is None or history.is_sent_unchanged(endpoint, body):
         return post(body)
-    return kit.run(_run_call(history, endpoint, body, post, own, is_async=False))
-
-
-async def _asend_fitted(
-    history: History, endpoint: kit.Endpoint | None, body: Any, post: Post, own: NativeMaker
-) -> Any:
-    if endpoint is None or history.is_sent_unchanged(endpoint, body):
-        return await post(body)
-    return await kit.arun(_run_call(history, endpoint, body, post, own, is_async=True))
+    steps = _run_call(history, endpoint, body, post, own, is_async=is_async)
+    return kit.arun(steps) if is_async else kit.run(steps)
 
 
 def prepare_call(
@@ -119,13 +114,7 @@ def prepare_call(
 
 
 def _run_call(
-    history: History,
-    endpoint: kit.Endpoint,
-    body: kit.Body,
-    post: Post,
-    own: NativeMaker,
-    *,
-    is_async: bool,
+    history: History, endpoint: kit.Endpoint, body: kit.Body, post: Post, own: NativeMaker, *, is_async: bool
 ) -> kit.Steps[Any]:
     """Send what fits; return the response, a stream with what it takes to go on with a second one."""
     call = yield from prepare_call(history, endpoint, body, post, own)
