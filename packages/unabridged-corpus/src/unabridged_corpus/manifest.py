@@ -111,7 +111,7 @@ class CorpusJob:
         if not job.exists() and out.is_dir() and any(out.iterdir()):
             raise SettingsError(f"{out} holds other files: name a new folder for the results")
         out.parent.mkdir(parents=True, exist_ok=True)
-        make_folder(out / RECORDS_FOLDER, out.parent)
+        make_folder(out / RECORDS_FOLDER)
         if not job.exists():
             write_file_atomically(job, [described.encode()])
 

@@ -143,8 +143,7 @@ def of_tables() -> Iterator[Found]:
         for phrase in languages._compile_phrases(kind):  # tried at the beginning of a text, and nowhere else
             yield Found(f"{kind}: {phrase.pattern}", phrase, "match")
     yield from (
-        Found("words", made(), "search")
-        for made in (words._name_pattern, words._word_pattern, words.separator_pattern, words.token_pattern)
+        Found("words", made(), "search") for made in (words._name_pattern, words.separator_pattern, words.token_pattern)
     )
     yield from (
         Found(f"words.standing({term!r})", words.whole_term_pattern(term), "search")
@@ -160,7 +159,6 @@ BUILDERS = {
     "unabridged.text_tools._sentence_end_pattern": "below, by its own name",
     "unabridged.archive.secrets._make_secret_form": "stands in `_SECRET_FORMS`",
     "unabridged.archive.words._name_pattern": "below, by its own name",
-    "unabridged.archive.words._word_pattern": "below, by its own name",
     "unabridged.archive.words.separator_pattern": "below, by its own name",
     "unabridged.archive.words.token_pattern": "below, by its own name",
     "unabridged.archive.words.whole_term_pattern": "below, for terms of every kind",

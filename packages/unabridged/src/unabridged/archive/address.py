@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import unquote
@@ -76,8 +76,13 @@ def hide_secrets(text: str, secrets: Collection[str]) -> str:
 
 def scrub_error(error: BaseException, secrets: Collection[str]) -> None:
     """Take these out of what the error says, and what every error behind it says: they all end up in a log."""
-    for found in _walk_error_chain(error):
-        found.args = tuple(hide_secrets(item, secrets) if isinstance(item, str) else item for item in found.args)
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        if (found := waiting.pop()) is not None and id(found) not in seen:
+            seen.add(id(found))
+            found.args = tuple(hide_secrets(item, secrets) if isinstance(item, str) else item for item in found.args)
+            waiting += [found.__cause__, found.__context__]
 
 
 def scrub_data(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,13 +112,3 @@ def _hide_secret_settings(address: str) -> str:
 def _hide_secret_value(found: re.Match[str]) -> str:
     name, equals, value = found.groups()
     return f"{name}{equals}{HIDDEN_VALUE}" if value and _SECRET_NAME_PATTERN.search(unquote(name)) else found[0]
-
-
-def _walk_error_chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    waiting = [error]
-    while waiting:
-        if (found := waiting.pop()) is not None and id(found) not in seen:
-            seen.add(id(found))
-            yield found
-            waiting += [found.__cause__, found.__context__]

@@ -14,6 +14,8 @@ from typing import Final
 from unabridged.archive import codec
 from unabridged.archive.protocol import Archive, Part, Scope
 from unabridged.errors import ArchiveError, UnabridgedError
+from unabridged.formats import Format, detect_message_format
+from unabridged.messages import View
 
 REFERENCE_FORMS: Final = (
     "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12) or a whole hash (sha256:…)"
@@ -66,19 +68,20 @@ def _find_by_hash(archive: Archive, scope: Scope, digest: str) -> Part:
     if (body := archive.bodies(scope, [digest]).get(digest)) is None:
         raise _make_unknown_error(digest)
     went = next((part for part in archive.parts(scope) if part.hash == digest), None)
-    return went or Part(digest, body, -1, *_describe_put_in(body))
+    if went is not None:
+        return went
+    view = read_body_view(body)  # what was put in is ours, whatever its role
+    role, text = (view.role, view.whole_text()) if view is not None else ("user", "")
+    return Part(digest, body, -1, role, "summary", text)
 
 
-def _describe_put_in(body: bytes) -> tuple[str, str, str]:
-    """Role, origin and text of a message that was put in: it is ours, whatever its role."""
-    from unabridged.formats import detect_message_format  # noqa: PLC0415 - only this rare reading needs it
-
+def read_body_view(body: bytes, format_: Format | None = None) -> View | None:
+    """Return what a stored message says; None for another program's classes, or a format of its own."""
     try:
         message = codec.decode(body)
-        view = detect_message_format([message]).read(message)
+        return (format_ or detect_message_format([message])).read(message)
     except (UnabridgedError, TypeError, ValueError, AttributeError):
-        return "user", "summary", ""  # another program's classes, or a format of its own
-    return view.role, "summary", view.whole_text()
+        return None
 
 
 def _make_unknown_error(ref: str) -> ArchiveError:

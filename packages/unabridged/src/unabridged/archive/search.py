@@ -85,7 +85,7 @@ class SearchIndex(Protocol):
         """Return every thread with a message that may have what is wanted, by its number in the store."""
 
     def newest_each(self, wanted: RequiredTokens, threads: Sequence[int], most: int) -> KeysByThread:
-        """Return the newest messages of each of these threads that may have what is wanted, by one query."""
+        """Return the newest messages of each of these threads that may have what is wanted."""
 
     def totals_each(self, threads: Sequence[int]) -> Mapping[int, tuple[int, int]]:
         """Return how many messages each of these threads has, and how many characters."""
@@ -96,18 +96,15 @@ def search(query: str, limit: int, index: SearchIndex) -> list[Hit]:
     if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return []
     totals, most = index.totals, min(max(MAX_READ_MESSAGES, limit), MAX_SCANNED_MESSAGES)
-    if wanted.phrases:
-        within = _tokens_inside_phrases(wanted)
-        keys = index.newest(within, most + 1)
-        if len(keys) > most:
-            found = rank(wanted, limit, index.read(index.newest(_tokens_of_phrases(wanted), most)), totals)
-            if len(found) >= limit:
-                return found
-            keys = index.newest(within, MAX_SCANNED_MESSAGES)
-        return rank(wanted, limit, index.read(keys), totals)
-    keys = index.newest(_tokens_of_any_name(wanted), most + 1)
     spread = None
-    if len(keys) > most:
+    broad = _broad_tokens(wanted)
+    keys = index.newest(broad, most + 1)
+    if len(keys) > most and wanted.phrases:
+        found = rank(wanted, limit, index.read(index.newest(_tokens_of_phrases(wanted), most)), totals)
+        if len(found) >= limit:
+            return found
+        keys = index.newest(broad, MAX_SCANNED_MESSAGES)
+    elif len(keys) > most:
         terms = _list_terms(wanted)
         spread = dict(zip(terms, index.count([tokens_of_term(term) for term in terms]), strict=True))
         keys = _choose_messages(wanted, index, spread, most) if len(wanted.names) > 1 else keys[:most]
@@ -121,7 +118,7 @@ def threads_with(query: str, index: SearchIndex) -> tuple[list[int], bool]:
     """
     if (wanted := _parse_bounded(query)) is None:
         return [], True
-    broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
+    broad = _broad_tokens(wanted)
     waiting = [*index.threads(broad)]
     if not wanted.phrases and _can_index_decide(wanted.names):
         return waiting, True
@@ -156,17 +153,11 @@ def _find_matching_threads(query: Query, index: SearchIndex, keys: KeysByThread)
         page = [key for of_thread in left.values() for key in of_thread[: max(MAX_READ_MESSAGES // len(left), 1)]]
         read = {(found.thread, found.number): found for found in index.read(page)}
         unknown = ((thread, found) for (thread, _), found in read.items() if thread not in holding)
-        holding |= {thread for thread, found in unknown if _matches_query(query, terms, found)}
+        holding |= {thread for thread, found in unknown if _match_message(query, terms, (), found)}
         asked = Counter(thread for thread, _ in page)
         left = {thread: rest[asked[thread] :] for thread, rest in left.items() if thread not in holding}
         left = {thread: rest for thread, rest in left.items() if rest}
     return holding
-
-
-def _matches_query(query: Query, terms: Sequence[str], found: SearchCandidate) -> bool:
-    if query.phrases:
-        return contains_phrases(found.part.text, query.phrases)
-    return _match_message(query, terms, (), found) is not None
 
 
 def search_each(query: str, limit: int, index: SearchIndex, threads: Sequence[int]) -> dict[int, ThreadHits]:
@@ -177,8 +168,7 @@ def search_each(query: str, limit: int, index: SearchIndex, threads: Sequence[in
     if limit < 1 or (wanted := _parse_bounded(query)) is None:
         return {}
     most = max(MAX_READ_PER_THREAD, limit)
-    broad = _tokens_inside_phrases(wanted) if wanted.phrases else _tokens_of_any_name(wanted)
-    first = index.newest_each(broad, threads, most + 1)
+    first = index.newest_each(_broad_tokens(wanted), threads, most + 1)
     more = [thread for thread, keys in first.items() if len(keys) > most]
     chosen = _choose_each(wanted, index, more, most) if more else {}
     keys = {thread: dict.fromkeys([*chosen.get(thread, ()), *held]) for thread, held in first.items()}
@@ -208,16 +198,15 @@ def _choose_each(query: Query, index: SearchIndex, threads: Sequence[int], most:
     return {thread: list(keys) for thread, keys in chosen.items()}
 
 
-def _tokens_of_any_name(query: Query) -> RequiredTokens:
+def _broad_tokens(query: Query) -> RequiredTokens:
+    """Return what every match has, and other messages too: the tokens inside all phrases, or those of any name."""
+    if query.phrases:
+        return [[frozenset[str]().union(*map(words.tokens_inside_phrase, query.phrases))]]
     return [[tokens for name in query.names for tokens in _alternatives(name)]]
 
 
 def _tokens_of_phrases(query: Query) -> RequiredTokens:
     return [[frozenset[str]().union(*map(tokens_of_term, query.phrases))]]
-
-
-def _tokens_inside_phrases(query: Query) -> RequiredTokens:
-    return [[frozenset[str]().union(*map(words.tokens_inside_phrase, query.phrases))]]
 
 
 def search_parts(query: str, limit: int, searched: SearchedThreads) -> list[Hit]:
@@ -332,7 +321,7 @@ class SearchedText:
         bounded = (left or words.is_hump_start(self._cased, start)) and (right or words.is_hump_start(self._cased, end))
         if not self._aligned or end - start >= words.MAX_TOKEN_CHARACTERS or not bounded:
             return False
-        return self._folded[start:end] in map(str.lower, words.split_humps(self._token_at(start)))
+        return self._folded[start:end] in map(str.lower, words.split_word(self._token_at(start)))
 
     def _is_token_edge(self, at: int) -> bool:
         """Return whether no token goes on at this place."""

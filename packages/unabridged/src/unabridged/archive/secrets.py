@@ -74,7 +74,7 @@ _SECRET_FORMS: Final = (
     ),
     _SecretForm("authorization", "earer ", re.compile(r"\bBearer\s+([\w.~+/=-]{20,})")),
 )
-_SECRET_NAMES: Final = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
+_SECRET_NAME_PATTERN: Final = re.compile(r"(?i:pass(?:word|wd|phrase)|pwd|secret|token|credential|key)")
 _KEY_KINDS: Final = ("api", "access", "private", "auth", "encryption", "account", "signing")
 """What stands before `key` when it is one."""
 _ASSIGNMENT_PATTERN: Final = re.compile(
@@ -90,9 +90,6 @@ _PLACEHOLDER_PATTERN: Final = re.compile(
     r"(?i)\*{3}|x{4}|\.{3}|…|your[_-]|example|placeholder|redacted|changeme|dummy|^\$|\$\{|%\(|^env[.:]|environ|getenv"
     r"|process\.env|config\.|settings\.|secrets\.|^(?:none|null|true|false|undefined|optional|string|required)\b"
 )
-
-
-_LOWER_CASE_TABLE: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def find_secrets(text: str) -> list[Span]:
@@ -130,17 +127,13 @@ def _has_word_before(text: str, start: int) -> bool:
 
 
 def _find_by_name(text: str) -> Iterator[Span]:
-    # Lower case letter by letter, so that places stay the same.
-    lowered = text.lower() if text.isascii() else text.translate(_LOWER_CASE_TABLE)
-    for name in _SECRET_NAMES:
-        at = lowered.find(name)
-        while at >= 0:
-            end = at + len(name)
-            before = lowered[max(0, at - 12) : at].rstrip("_-")
-            match = _ASSIGNMENT_PATTERN.match(text, end) if name != "key" or before.endswith(_KEY_KINDS) else None
-            if match is not None and _is_secret(name, match[1], match[2]):
-                yield Span(match.start(2), match.end(2), "password" if name.startswith("p") else "secret")
-            at = lowered.find(name, end)
+    for found in _SECRET_NAME_PATTERN.finditer(text):
+        name, before = found[0].lower(), text[max(0, found.start() - 12) : found.start()].lower().rstrip("_-")
+        if name == "key" and not before.endswith(_KEY_KINDS):
+            continue
+        match = _ASSIGNMENT_PATTERN.match(text, found.end())
+        if match is not None and _is_secret(name, match[1], match[2]):
+            yield Span(match.start(2), match.end(2), "password" if name.startswith("p") else "secret")
 
 
 def _is_secret(name: str, rest: str, value: str) -> bool:

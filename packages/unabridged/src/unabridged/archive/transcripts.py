@@ -7,17 +7,16 @@ archive remembers the paths, so that whoever forgets a thread removes its file, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from unabridged.archive import store_rules
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
-from unabridged.archive.store_rules import describe_scope, hash_names
 from unabridged.archive.stores import files, transcript_file
-from unabridged.archive.stores.files import to_folder_name
-from unabridged.archive.stores.transcript_file import TranscriptSource, is_transcript_of
 from unabridged.errors import ArchiveError, SettingsError
 from unabridged.text_tools import neutralise_markup, to_one_line
 
@@ -105,21 +104,21 @@ class TranscriptFiles:
         """Write what is new in the archive to the file; this record was stored last."""
         with self._place.locked(scope, _UNWRITABLE_REMEDY) as path:
             self._require_own_file(path, scope)
-            _remember_path(self._archive, scope.namespace, self._place.template)
+            known = [place.template for place in _read_remembered_paths(self._archive, scope.namespace)]
+            if self._place.template not in known:
+                paths = [*known, self._place.template]
+                self._archive.remember(scope.namespace, _NOTE_KEY, {"paths": paths})
             transcript_file.write_transcript(path, scope, _make_transcript_source(self._archive, scope, record_id))
 
     def _require_own_file(self, path: Path, scope: Scope) -> None:
         """Refuse a path at which something else stands: another thread's transcript, or a file that is none."""
-        try:
-            path.lstat()
-        except FileNotFoundError:
-            return
-        if is_transcript_of(path, scope):
+        if transcript_file.is_transcript_of(path, scope) or not os.path.lexists(path):
             return
         remedy = f"Write {THREAD_FIELD} into the path, as in transcript='logs/{THREAD_FIELD}.md'."
         if self._place.is_per_thread:
             remedy = "Remove it, or name another path in Settings(transcript=…)."
-        raise TranscriptError(f"{path} is there and is not the transcript of {describe_scope(scope)}. {remedy}")
+        whose = store_rules.describe_scope(scope)
+        raise TranscriptError(f"{path} is there and is not the transcript of {whose}. {remedy}")
 
 
 Transcripts = ArchiveTranscripts | TranscriptFiles
@@ -154,16 +153,16 @@ class _TranscriptPath(NamedTuple):
         """Make the folders of the thread's file and keep other writers out; an `OSError` is told with this remedy."""
         path = self.path(scope)
         try:
-            _make_folders(path.parent)
+            files.make_folder(path.parent)
             with self.locked_folder():
                 yield path
         except OSError as error:
             raise TranscriptError(f"{path}: {error.strerror or error}. {remedy}") from error
 
 
-def _make_transcript_source(archive: Archive, scope: Scope, newest: str) -> TranscriptSource:
+def _make_transcript_source(archive: Archive, scope: Scope, newest: str) -> transcript_file.TranscriptSource:
     """Return a thread of any archive as the source of its transcript; where others wrote too, their number tells."""
-    return TranscriptSource(
+    return transcript_file.TranscriptSource(
         sum(held.messages for held in archive.holdings(scope.namespace, [scope.thread])),
         newest,
         lambda record_id: archive.record(scope, record_id) is not None,
@@ -187,12 +186,6 @@ def forget_namespace(archive: Archive, namespace: str, before: float | None = No
     gone = archive.forget_namespace(namespace, before)
     _remove_transcripts(places, [Scope(namespace, thread) for thread in gone])
     return gone
-
-
-def _remember_path(archive: Archive, namespace: str, template: str) -> None:
-    known = [place.template for place in _read_remembered_paths(archive, namespace)]
-    if template not in known:
-        archive.remember(namespace, _NOTE_KEY, {"paths": [*known, template]})
 
 
 def _read_remembered_paths(archive: Archive, namespace: str) -> list[_TranscriptPath]:
@@ -221,12 +214,12 @@ def _remove_transcripts(places: Sequence[_TranscriptPath], scopes: Sequence[Scop
 def _remove_transcript(place: _TranscriptPath, scope: Scope) -> bool:
     """Remove the thread's transcript; return whether there was one."""
     try:
-        if not is_transcript_of(place.path(scope), scope):
+        if not transcript_file.is_transcript_of(place.path(scope), scope):
             return False
     except OSError as error:
         raise TranscriptError(f"{place.path(scope)}: {error.strerror or error}. {_REMOVE_REMEDY}") from error
     with place.locked(scope, _REMOVE_REMEDY) as path:
-        if is_transcript_of(path, scope):
+        if transcript_file.is_transcript_of(path, scope):
             path.unlink()
     return True
 
@@ -246,15 +239,9 @@ def _remove_leftovers(folder: Path, place: _TranscriptPath) -> None:
 
 def _fill_in_names(template: str, scope: Scope) -> str:
     """Return the path with the names of namespace and thread in it, as a directory archive writes names."""
-    thread, namespace = to_folder_name(scope.thread), to_folder_name(scope.namespace)
+    thread, namespace = files.to_folder_name(scope.thread), files.to_folder_name(scope.namespace)
     if NAMESPACE_FIELD not in template and scope.namespace != DEFAULT_NAMESPACE:
         thread = f"{thread}@{namespace}"
     if len(thread) > _MAX_NAME_CHARACTERS:
-        thread = f"{thread[:100]}.{hash_names(*scope)[:40]}"
+        thread = f"{thread[:100]}.{store_rules.hash_names(*scope)[:40]}"
     return template.replace(NAMESPACE_FIELD, namespace).replace(THREAD_FIELD, thread)
-
-
-def _make_folders(folder: Path) -> None:
-    """Make the folder and those above it that are missing, for their owner alone."""
-    there = next(above for above in (folder, *folder.parents) if above.is_dir() or above == Path(above.anchor))
-    files.make_folder(folder, there)

@@ -65,19 +65,11 @@ class Query(NamedTuple):
 
 
 def count_terms(text: str) -> dict[str, int]:
-    """Return how often each term stands in the text.
-
-    Only words with a backslash in them have another reading: the others, nearly all of them, are counted once.
-    """
-    if "\\" not in text:
-        return _count_name_terms(text)
-    words = text.split()
-    escaped = " ".join([word for word in words if "\\" in word])
-    counted = _count_name_terms(escaped)
-    for term, times in _count_name_terms(decode_json_escapes(escaped)).items():
-        counted[term] = max(times, counted.get(term, 0))
-    for term, times in _count_name_terms(" ".join([word for word in words if "\\" not in word])).items():
-        counted[term] = counted.get(term, 0) + times
+    """Return how often each term stands in the text, in the reading that has it more often where it may be JSON."""
+    counted = _count_name_terms(text)
+    if "\\" in text:
+        for term, times in _count_name_terms(decode_json_escapes(text)).items():
+            counted[term] = max(times, counted.get(term, 0))
     return counted
 
 
@@ -223,13 +215,7 @@ def count_humps(text: str) -> Counter[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _split_humps_of_bytes(name: bytes) -> tuple[bytes, ...]:
-    return tuple(hump.encode() for hump in split_humps(name.decode()))
-
-
-def split_humps(token: str) -> list[str]:
-    """Split a camel-case token into its words; return none for single letters or very long tokens."""
-    humps = _HUMP_PATTERN.split(token) if len(token) <= MAX_TOKEN_CHARACTERS else []
-    return humps if min(map(len, humps), default=0) > 1 else []
+    return tuple(hump.encode() for hump in split_word(name.decode()))
 
 
 def is_hump_start(text: str, at: int) -> bool:
@@ -279,23 +265,20 @@ def _list_pieces(name: str) -> list[str]:
         pieces = [part for piece in pieces for part in joiner.split(piece) if part]
         found.update(dict.fromkeys(pieces))
     for word in pieces:
-        found.update(dict.fromkeys(_split_word(word)))
+        found.update(dict.fromkeys(split_word(word)))
     terms = list(dict.fromkeys(_to_term(piece) for piece in found if piece))
     return [*terms, CUT_MARK] if any(len(piece) > MAX_TOKEN_CHARACTERS for piece in pieces) else terms
 
 
 def _make_query_name(name: str) -> QueryName:
-    whole, leaves = _list_name_terms(name)[0], _find_smallest_parts(name)
-    return QueryName(whole, () if leaves == (whole,) else leaves)
+    """Return the name with its smallest parts: a text that has them all has the name, if in another arrangement."""
+    whole = _list_name_terms(name)[0]
+    words = [word for word in separator_pattern().split(name) if word.strip("_")]
+    parts = tuple(dict.fromkeys(_to_term(part) for word in words for part in (split_word(word) or [word])))
+    return QueryName(whole, () if parts == (whole,) else parts)
 
 
-def _find_smallest_parts(name: str) -> tuple[str, ...]:
-    """Return the smallest parts: a text that has them all has the name, if in another arrangement."""
-    words = [word for word in _word_pattern().findall(name) if word.strip("_")]
-    return tuple(dict.fromkeys(_to_term(part) for word in words for part in (_split_word(word) or [word])))
-
-
-def _split_word(word: str) -> list[str]:
+def split_word(word: str) -> list[str]:
     """Return the parts of `getUserName` and `user_name`; none where one would be a single letter, or in bulk data."""
     if len(word) > MAX_TOKEN_CHARACTERS:
         return []
@@ -318,11 +301,6 @@ def _combining_marks() -> str:
 def _name_pattern() -> re.Pattern[str]:
     word = f"[\\w{_combining_marks()}]+"
     return re.compile(f"{word}(?:[{_JOINING_CHARACTERS}]+{word})*|[{_SYMBOLS}]")
-
-
-@cache
-def _word_pattern() -> re.Pattern[str]:
-    return re.compile(f"[\\w{_combining_marks()}]+")
 
 
 @lru_cache(maxsize=1 << 10)

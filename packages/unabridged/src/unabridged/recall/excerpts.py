@@ -16,11 +16,11 @@ from itertools import islice
 from math import log
 from typing import Final, NamedTuple
 
-from unabridged.archive import codec, words
+from unabridged.archive import words
 from unabridged.archive.protocol import Part
-from unabridged.errors import ArchiveError
-from unabridged.formats import Format, detect_message_format
-from unabridged.messages import Media, View
+from unabridged.archive.references import read_body_view
+from unabridged.formats import Format
+from unabridged.messages import Media
 from unabridged.text_tools import neutralise_markup, to_one_line
 
 TOOL_OUTPUT: Final = "tool output"
@@ -51,8 +51,8 @@ class MatchPosition(NamedTuple):
 
 def split_by_voice(part: Part, format_: Format | None = None) -> list[AttributedText]:
     """Return the message in pieces, at least one."""
-    view, whose = _decode_view(part, format_), _AUTHOR_LABELS.get(part.origin, _UNKNOWN_AUTHOR)
-    if view is None:
+    view, whose = read_body_view(part.body, format_), _AUTHOR_LABELS.get(part.origin, _UNKNOWN_AUTHOR)
+    if view is None or (view.role, view.whole_text()) != (part.role, part.text):  # its text may have been redacted
         # Its text is complete but unsorted: called a person's, it would make a tool's words beside theirs one's, too.
         return [AttributedText(_UNKNOWN_AUTHOR if part.origin == "person" else whose, part.text)]
     pieces = [AttributedText("the assistant thought", block.text) for block in view.reasoning if block.text]
@@ -90,16 +90,6 @@ def score_best_stretches(texts: Sequence[str], query: str, width: int = 300) -> 
     terms_of = [_find_densest_stretch(words.fold_text(text), pattern, width)[0] for text in texts]
     spread = Counter(term for terms in terms_of for term in terms)
     return [sum(log(1 + len(texts) / spread[term]) for term in terms) for terms in terms_of]
-
-
-def _decode_view(part: Part, format_: Format | None) -> View | None:
-    """Return the message's view, if it has the role and the text (which may have been redacted) that were archived."""
-    try:
-        message = codec.decode(part.body)
-        view = (format_ or detect_message_format([message])).read(message)
-    except (ArchiveError, TypeError, ValueError, AttributeError):
-        return None  # another program's classes, or a format of its own
-    return view if (view.role, view.whole_text()) == (part.role, part.text) else None
 
 
 def _unescape_arguments(arguments: str) -> str:

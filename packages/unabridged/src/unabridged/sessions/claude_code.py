@@ -74,16 +74,13 @@ class _MainThread:
         self.places[own] = len(self.chain)
         self.chain.append((number, own, parent if isinstance(parent, str) else None))
         self.facts = self.facts or {name: entry[name] for name in _COPIED_FIELDS if name in entry}
-        message = entry.get("message")
         if entry.get("type") == "system" and entry.get("subtype") == "compact_boundary":
             self.boundaries[number] = _to_object(entry.get("compactMetadata"))
-        elif entry.get("type") in {"user", "assistant"} and isinstance(message, dict):
-            self._record_turn(number, entry, message)
+        elif entry.get("type") in {"user", "assistant"} and not entry.get("isApiErrorMessage"):
+            self.turns[number] = entry
+            self._record_calls(number, entry["message"])
 
-    def _record_turn(self, number: int, entry: Entry, message: Entry) -> None:
-        if entry.get("isApiErrorMessage"):
-            return
-        self.turns[number] = entry
+    def _record_calls(self, number: int, message: Entry) -> None:
         if message.get("role") == "assistant" and isinstance(message.get("id"), str):
             self.replies[number] = message["id"]
         content = message.get("content")
@@ -127,12 +124,8 @@ class _MainThread:
         """
         newest = max(self.boundaries, default=-1)
         kept = frozenset(self.find_preserved_turns(newest)) if newest >= 0 else frozenset[int]()
-        at = len(self.chain) - 1
-        while at >= 0 and (
-            self.chain[at][0] not in self.turns
-            or (kept and self.chain[at][0] < newest and self.chain[at][0] not in kept)
-        ):
-            at -= 1
+        ends = {number for number in self.turns if not kept or number > newest or number in kept}
+        at = max((at for at, (number, _, _) in enumerate(self.chain) if number in ends), default=-1)
         path: list[int] = []
         while at >= 0:
             number, _, parent = self.chain[at]

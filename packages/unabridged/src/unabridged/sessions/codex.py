@@ -54,9 +54,7 @@ def read(entries: Iterable[Entry]) -> ClientSession:
     """Return the conversation, replayed: items, compactions and turns that were rolled back."""
     session = ClientSession()
     for entry in entries:
-        kind, payload = entry.get("type"), entry.get("payload")
-        if not isinstance(payload, dict):
-            continue
+        kind, payload = entry.get("type"), entry.get("payload", {})
         if kind == "response_item" and payload.get("type") not in _UNSENT_ITEM_TYPES:
             session.messages.append(payload)
         elif kind == "compacted":
@@ -89,7 +87,7 @@ def _apply_event(session: ClientSession, payload: Entry) -> None:
 def _read_last_usage(payload: Entry) -> Entry:
     """Return the usage of the last request that a `token_count` reports; an empty object for any other event."""
     info = payload.get("info") if payload.get("type") == "token_count" else None
-    usage = info.get("last_token_usage") if isinstance(info, dict) else None
+    usage = (info or {}).get("last_token_usage")
     return usage if isinstance(usage, dict) else {}
 
 
@@ -106,8 +104,8 @@ def _list_items_after_compaction(compaction: Entry, items: Sequence[Entry]) -> I
     Old compactions do not list them: they leave the first context, people's newest messages, and a summary.
     """
     left = compaction.get("replacement_history")
-    if isinstance(left, list):
-        yield from (item for item in left if isinstance(item, dict))
+    if left is not None:
+        yield from left
         return
     people = [i for i, item in enumerate(items) if _is_persons_message(item)]
     yield from items[: people[0] if people else len(items)]
@@ -160,8 +158,7 @@ def newest_compaction(entries: Sequence[Entry]) -> SessionCompaction | None:
     number = next((n for n in reversed(range(len(entries))) if entries[n].get("type") == "compacted"), None)
     if number is None or not any(entry.get("type") in {"response_item", "compacted"} for entry in entries[:number]):
         return None
-    behind = entries[number + 1].get("payload") if number + 1 < len(entries) else None
-    estimate = _read_last_usage(behind) if isinstance(behind, dict) else {}
+    estimate = _read_last_usage(entries[number + 1].get("payload", {})) if number + 1 < len(entries) else {}
     ours = bool(estimate) and not estimate.get("input_tokens")
     lines = {number, *_find_summary_reply(entries, number), *_find_hook_texts(entries, number)}
     return SessionCompaction(lines | ({number + 1} if ours else set()), {}, "")
@@ -183,11 +180,10 @@ def _find_summary_reply(entries: Sequence[Entry], compacted: int) -> Iterator[in
     """Yield the message before a compaction that has its summary: the client also keeps the model's reply."""
     before = (n for n in reversed(range(compacted)) if entries[n].get("type") == "response_item")
     number = next(before, None)
-    item = entries[number].get("payload") if number is not None else None
-    if number is None or not isinstance(item, dict) or item.get("role") != "assistant":
+    if number is None or entries[number]["payload"].get("role") != "assistant":
         return
-    payload = entries[compacted].get("payload")
-    text, summary = _FORMAT.read(item).text.strip(), str(payload.get("message") if isinstance(payload, dict) else "")
+    text = _FORMAT.read(entries[number]["payload"]).text.strip()
+    summary = str(entries[compacted]["payload"].get("message"))
     head = summary.rstrip().removesuffix(text).strip()
     if head != summary.strip() and (not head or (head.startswith(_SUMMARY_PREFIX) and "\n" not in head)):
         yield number

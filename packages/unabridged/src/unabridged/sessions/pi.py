@@ -20,6 +20,8 @@ from unabridged.sessions.text import format_current_time, is_new_summary, link_e
 _FORMAT = FORMATS[Anthropic.name]
 _CUSTOM_TYPE = "unabridged"
 _MESSAGE_TYPES = frozenset({"message", "custom_message", "branch_summary", "compaction"})
+_SUMMARY_KINDS = frozenset({"branch_summary", "compaction", "branchSummary", "compactionSummary"})
+"""Types of entries, and roles of messages, that are summaries."""
 _USAGE_FIELDS = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -113,12 +115,11 @@ def _add_entry(session: ClientSession, entry: Entry) -> None:
 def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin | None]]:
     """Yield the message that an entry is sent as, if any, and whose words it is where the role does not say."""
     kind = entry.get("type")
-    if kind in {"compaction", "branch_summary"}:
-        yield {"role": "user", "content": str(entry.get("summary") or "")}, "summary"
-        return
-    message = entry if kind == "custom_message" else entry.get("message") or {}
+    message = entry if kind in {"custom_message", *_SUMMARY_KINDS} else entry.get("message") or {}
     role, content = message.get("role"), message.get("content")
-    if role == "toolResult":
+    if not _SUMMARY_KINDS.isdisjoint({kind, role}):
+        yield {"role": "user", "content": str(message.get("summary") or "")}, "summary"
+    elif role == "toolResult":
         blocks = list(_to_anthropic_blocks(content))
         result = {"type": "tool_result", "tool_use_id": message.get("toolCallId"), "content": blocks}
         if message.get("isError"):
@@ -127,8 +128,6 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
     elif role == "bashExecution":
         if not message.get("excludeFromContext"):
             yield {"role": "user", "content": _describe_shell_run(message)}, "host"
-    elif role in {"compactionSummary", "branchSummary"}:
-        yield {"role": "user", "content": str(message.get("summary") or "")}, "summary"
     elif role == "assistant":
         if blocks := list(_to_anthropic_blocks(content)):
             yield {"role": "assistant", "content": blocks}, None
@@ -140,10 +139,7 @@ def to_anthropic(entry: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Origin
 
 def _to_anthropic_blocks(content: Any) -> Iterator[dict[str, Any]]:
     """Yield pi's blocks as Anthropic's; thinking that was never signed can't be sent and stays in the file."""
-    if isinstance(content, str):
-        yield {"type": "text", "text": content}
-        return
-    for block in content or ():
+    for block in _list_blocks(content):
         kind = block.get("type")
         if kind == "text" and block.get("text"):
             yield {"type": "text", "text": block["text"]}
@@ -239,16 +235,16 @@ def _build_entries(session: ClientSession, match: MessageMatch) -> list[Entry]:
 
 def _build_message_bodies(session: ClientSession, match: MessageMatch, was: Entry) -> Iterator[Entry]:
     """Yield the text, and each result of a tool, as a message of pi's; a reply keeps the facts of the one it `was`."""
-    content, role = get(match.message, "content"), str(get(match.message, "role"))
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+    blocks, role = _list_blocks(get(match.message, "content")), str(get(match.message, "role"))
     stamp = int(datetime.now(UTC).timestamp() * 1000)
     for block in blocks:
         if get(block, "type") == "tool_result":
             call = get(block, "tool_use_id")
             result = {"role": "toolResult", "toolCallId": call, "toolName": _find_tool_name(session, call)}
-            result |= {"content": _to_pi_blocks(get(block, "content")), "isError": bool(get(block, "is_error"))}
+            said = list(_to_pi_blocks(_list_blocks(get(block, "content"))))
+            result |= {"content": said, "isError": bool(get(block, "is_error"))}
             yield result | {"timestamp": stamp}
-    body = _to_pi_blocks(block for block in blocks if get(block, "type") != "tool_result")
+    body = list(_to_pi_blocks(blocks))  # without results of tools, which are none of its blocks
     if body and role == "assistant":
         stop = "toolUse" if any(block["type"] == "toolCall" for block in body) else "stop"
         facts: Entry = {"api": "anthropic-messages", "provider": "anthropic", "model": session.model or "unknown"}
@@ -267,28 +263,28 @@ def _build_entry(kind: str) -> Entry:
     return {"type": kind, "timestamp": format_current_time()}
 
 
-def _to_pi_blocks(content: Any) -> list[dict[str, Any]]:
-    """Return Anthropic's blocks as pi's."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    converted: list[dict[str, Any]] = []
-    for block in content or ():
+def _to_pi_blocks(blocks: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield Anthropic's blocks as pi's."""
+    for block in blocks:
         kind = get(block, "type")
         if kind == "text":
-            converted.append({"type": "text", "text": get(block, "text")})
+            yield {"type": "text", "text": get(block, "text")}
         elif kind == "image":
             source = get(block, "source") or {}
-            converted.append({"type": "image", "data": get(source, "data"), "mimeType": get(source, "media_type")})
+            yield {"type": "image", "data": get(source, "data"), "mimeType": get(source, "media_type")}
         elif kind == "tool_use":
             call = {"id": get(block, "id"), "name": get(block, "name"), "arguments": get(block, "input")}
-            converted.append({"type": "toolCall", **call})
+            yield {"type": "toolCall", **call}
         elif kind == "thinking":
             signed = get(block, "signature")
-            converted.append({"type": "thinking", "thinking": get(block, "thinking"), "thinkingSignature": signed})
+            yield {"type": "thinking", "thinking": get(block, "thinking"), "thinkingSignature": signed}
         elif kind == "redacted_thinking":
-            sealed = {"thinkingSignature": get(block, "data"), "redacted": True}
-            converted.append({"type": "thinking", "thinking": "", **sealed})
-    return converted
+            yield {"type": "thinking", "thinking": "", "thinkingSignature": get(block, "data"), "redacted": True}
+
+
+def _list_blocks(content: Any) -> list[Any]:
+    """Return the blocks of a content; a text is one of them."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
 
 
 SESSION_FORMAT = SessionFormat(Anthropic.name, is_own_line, read, append, newest_compaction, is_valid_line)

@@ -31,16 +31,13 @@ def check_file(path: Path, max_size: int) -> FileStamp:
     """Raise `SessionFileError` for what can't be a conversation: missing, no file, empty, too large, not text."""
     try:
         info = path.stat()
-    except OSError as error:
-        raise SessionFileError(f"can't read {path}: {describe_os_error(error)}") from error
-    if stat.S_ISDIR(info.st_mode):
-        raise SessionFileError(f"{path} is a folder: name the session file inside it")
-    if not stat.S_ISREG(info.st_mode):
-        raise SessionFileError(f"{path} is not a regular file: save the conversation to one first")
-    if info.st_size > max_size:
-        size = f"{info.st_size:,} bytes, more than the {max_size:,} allowed"
-        raise SessionFileError(f"{path} has {size}: raise the maximum size to read it")
-    try:
+        if stat.S_ISDIR(info.st_mode):
+            raise SessionFileError(f"{path} is a folder: name the session file inside it")
+        if not stat.S_ISREG(info.st_mode):
+            raise SessionFileError(f"{path} is not a regular file: save the conversation to one first")
+        if info.st_size > max_size:
+            size = f"{info.st_size:,} bytes, more than the {max_size:,} allowed"
+            raise SessionFileError(f"{path} has {size}: raise the maximum size to read it")
         with path.open("rb") as stream:
             head = stream.read(8192)
     except OSError as error:

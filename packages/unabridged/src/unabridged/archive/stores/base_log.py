@@ -210,24 +210,23 @@ class LogArchive(Archive, ABC):
 
     def search(self, scope: Scope, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages that match best: literal words, no query syntax."""
-        with self.reading(scope) as thread:
-            return search.search_parts(query, limit, [(scope, thread.searched_parts)])
+        return search.search_parts(query, limit, self._read_searched([scope]))
 
     def search_namespace(self, namespace: str, query: str, limit: int = 10) -> Sequence[Hit]:
         """Return the archived messages of all threads of the namespace that match best, each with its thread."""
-        parts_by_scope: list[tuple[Scope, Sequence[Part]]] = []
-        for scope in self.scopes(namespace):
-            with self.reading(scope) as thread:
-                parts_by_scope.append((scope, list(thread.searched_parts)))
-        return search.search_parts(query, limit, parts_by_scope)
+        return search.search_parts(query, limit, self._read_searched(self.scopes(namespace)))
 
     def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
         """Return the best matches of each of these threads."""
-        found: dict[str, protocol.ThreadHits] = {}
-        for scope in dict.fromkeys(Scope(namespace, name) for name in threads):
+        scopes = (Scope(namespace, name) for name in dict.fromkeys(threads))
+        return search.search_each_threads_parts(query, limit, self._read_searched(scopes))
+
+    def _read_searched(self, scopes: Iterable[Scope]) -> Iterator[tuple[Scope, Sequence[Part]]]:
+        """Yield what search sees of each of these threads, one after the other."""
+        for scope in scopes:
             with self.reading(scope) as thread:
-                found |= search.search_each_threads_parts(query, limit, [(scope, thread.searched_parts)])
-        return found
+                parts = list(thread.searched_parts)
+            yield scope, parts
 
     def namespaces(self) -> Sequence[str]:
         """Return the namespaces that have a thread, sorted."""

@@ -207,7 +207,7 @@ class SqlArchive(Archive):
         return protocol.MatchingThreads([name for _, name in named], exact)
 
     def search_each(self, namespace: str, threads: Sequence[str], query: str, limit: int = 10) -> HitsByThread:
-        """Return the best matches of each of these threads: one query for all of them."""
+        """Return the best matches of each of these threads, in one transaction."""
         with self._database.read() as read:
             names = {thread: name for name, thread in sql_tables.find_thread_ids(read, namespace, threads).items()}
             index = self._open_index(read, namespace) if names else None
@@ -221,7 +221,7 @@ class SqlArchive(Archive):
             statement = f"SELECT n.id, t.id FROM {THREADS_WITH_NAMESPACES} WHERE n.name = ? AND t.name = ?"
             values.append(thread)
         for ids in read.execute(statement, values):
-            return self._database.words.open_index(read, sql_tables.IndexedScope(namespace, *ids))
+            return self._database.words.open_index(read, namespace, (ids[0], ids[1]))
         return None
 
     def namespaces(self) -> Sequence[str]:
@@ -375,16 +375,11 @@ def _remove_threads(write: Transaction, namespace: str, names: Sequence[str]) ->
     write.execute_in("DELETE FROM leases WHERE namespace = ? AND thread IN (…)", [namespace], names)
     keys = map(store_rules.thread_note_key, names)
     write.execute_in("DELETE FROM notes WHERE namespace = ? AND key IN (…)", [namespace], keys)
-    for thread in ids.values():
-        _remove_thread(write, namespace, thread)
-
-
-def _remove_thread(write: Transaction, namespace: str, thread: int) -> None:
-    bodies = [body for (body,) in write.execute("SELECT DISTINCT body FROM parts WHERE thread = ?", [thread])]
+    bodies = write.execute_in("SELECT DISTINCT body FROM parts WHERE thread IN (…)", [], ids.values())
     for table in ("parts", "records"):
-        write.execute(f"DELETE FROM {table} WHERE thread = ?", [thread])
+        write.execute_in(f"DELETE FROM {table} WHERE thread IN (…)", [], ids.values())
     unused = "NOT EXISTS (SELECT 1 FROM parts p WHERE p.body = bodies.id)"
-    write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], bodies)
-    write.execute("DELETE FROM threads WHERE id = ?", [thread])
+    write.execute_in(f"DELETE FROM bodies WHERE {unused} AND id IN (…)", [], (body for (body,) in bodies))
+    write.execute_in("DELETE FROM threads WHERE id IN (…)", [], ids.values())
     unused = "NOT EXISTS (SELECT 1 FROM threads t WHERE t.namespace = namespaces.id)"
     write.execute(f"DELETE FROM namespaces WHERE name = ? AND {unused}", [namespace])

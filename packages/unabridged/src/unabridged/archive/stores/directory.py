@@ -84,7 +84,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         """Make the folder if need be, and see that files can be made in it: an `ArchiveError` if not."""
         with self._explain_errors():
             self._write_mark()
-            files.make_folder(self._root / ".locks", self._root)
+            files.make_folder(self._root / ".locks")
             files.write_atomically(tried := self._root / f"{files.TEMPORARY_PREFIX}probe", b"")
             tried.unlink(missing_ok=True)
 
@@ -104,7 +104,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         with self._explain_errors(), ExitStack() as stack:
             self._write_mark()
             locks = self._root / ".locks"
-            files.make_folder(locks, self._root)
+            files.make_folder(locks)
             for name in names:
                 stack.enter_context(files.hold_file_lock(locks / name, self._wait))
             self._step("locked")
@@ -126,13 +126,13 @@ class DirectoryArchive(LogArchive, files.Forkable):
     def _write_mark(self) -> None:
         """Write the version of the archive, before anything else is written into it."""
         if not _is_archive_folder(self._root):
-            files.make_folder(self._root, self._root)
+            files.make_folder(self._root)
             files.write_atomically(self._root / MARK_FILE, b"unabridged archive %d\n" % store_rules.ARCHIVE_VERSION)
 
     def append(self, scope: Scope, entry: Entry, thread: ThreadLog) -> None:
         """Write the next file of the thread, and the transcript that goes with it."""
         folder = self._folder(scope)
-        files.make_folder(folder, self._root)
+        files.make_folder(folder)
         for left_over in folder.glob(f"{files.TEMPORARY_PREFIX}*"):
             left_over.unlink(missing_ok=True)
         data = thread_files.encode_entry(scope, entry, thread.bodies_by_hash)
@@ -148,7 +148,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
             super().extend(scope, entries)
         elif entries:
             shutil.rmtree(coming, ignore_errors=True)
-            files.make_folder(coming, self._root)
+            files.make_folder(coming)
             held: set[str] = set()
             for number, entry in enumerate(entries, 1):
                 data = thread_files.encode_entry(scope, entry, held)
@@ -226,7 +226,7 @@ class DirectoryArchive(LogArchive, files.Forkable):
         if value is None:
             path.unlink(missing_ok=True)
             return
-        files.make_folder(path.parent, self._root)
+        files.make_folder(path.parent)
         files.write_atomically(path, value)
 
     def values(self, kind: str) -> Iterable[bytes]:

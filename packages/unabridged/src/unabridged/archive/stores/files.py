@@ -46,13 +46,13 @@ def to_folder_name(name: str) -> str:
     return f"{escaped[:_MAX_FOLDER_NAME].decode('ascii')}.{hashlib.sha256(raw).hexdigest()[:40]}"
 
 
-def make_folder(path: Path, above: Path) -> None:
-    """Make the folder, and those between it and `above`, for their owner alone; each entry on the disk for good."""
-    for folder in [*reversed(path.relative_to(above).parents), path.relative_to(above)]:
-        place = above / folder
-        if not place.is_dir():
-            place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            sync_folder(place.parent)
+def make_folder(path: Path) -> None:
+    """Make the folder and those above it that are missing, for their owner alone; each entry on the disk for good."""
+    if not path.is_dir():
+        if not path.parent.exists():
+            make_folder(path.parent)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        sync_folder(path.parent)
 
 
 def write_atomically(path: Path, data: bytes, step: Callable[[str], None] = lambda _: None) -> None:

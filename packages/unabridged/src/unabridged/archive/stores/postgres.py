@@ -40,14 +40,7 @@ _RETRY_PAUSE_SECONDS: Final = 1.0
 After that one use tries again, and the others go on failing until it has come to an end."""
 _LOST_CLIENT_MILLISECONDS: Final = 15_000
 """Milliseconds after which a connection is given up whose other end does not even acknowledge what it is sent."""
-_SQL_WORDS: Final = {
-    "id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-    "bytes": "BYTEA",
-    "compact": "",
-    "columns": GinWords.columns,
-    "index": GinWords.tables,
-    "names": "",  # its columns take bytes only
-}
+_SQL_WORDS: Final = {"id": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA", "compact": ""}
 _UNRELEASED_TABLE: Final = "version"
 """The table that said their version before the first release; now it is `archive_version`."""
 _SETUP_LOCK_NUMBER: Final = 0x756E6162  # the advisory lock under which tables are made: `unab`
@@ -134,22 +127,18 @@ class PostgresDatabase(files.Forkable):
 
     def _begin_on_connection(self, begin: sql.Composed) -> psycopg.Connection:
         """Return a connection on which this was executed: an idle one that the server still knows, else a new one."""
-        while (connection := self._take_idle_connection()) is not None:
+        while True:
+            idle = self._take_idle_connection()
+            connection = idle or self._connect()
             try:
                 connection.execute(begin)
-            except psycopg.OperationalError:
+            except BaseException as error:
                 connection.close()
-                if not connection.broken:  # it is the statement that failed
+                is_gone = isinstance(error, psycopg.OperationalError) and connection.broken
+                if idle is None or not is_gone:  # it is the statement that failed
                     raise
             else:
                 return connection
-        connection = self._connect()
-        try:
-            connection.execute(begin)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _take_idle_connection(self) -> psycopg.Connection | None:
         """Return an idle connection, the newest; None when a new one is to be made."""
@@ -164,11 +153,8 @@ class PostgresDatabase(files.Forkable):
         with self.lock:
             if connection is not None and not connection.closed:
                 self._idle.append((now, connection))
-            kept = [one for one in self._idle if not self._closed and now - one[0] < _MAX_IDLE_SECONDS]
-            old = [one for one in self._idle if one not in kept]
-            self._idle = kept
-        for _, unused in old:
-            unused.close()
+            while self._idle and (self._closed or now - self._idle[0][0] >= _MAX_IDLE_SECONDS):
+                self._idle.pop(0)[1].close()
 
     def _connect(self) -> psycopg.Connection:
         """Return a new connection to tables that are there; a server that is not there is not asked at every turn."""
@@ -176,17 +162,14 @@ class PostgresDatabase(files.Forkable):
             if self._failed is not None and (self._trying or time.monotonic() - self._failed[0] < _RETRY_PAUSE_SECONDS):
                 raise psycopg.OperationalError(self._failed[1])
             self._trying = True
-        failed: str | None = "the attempt before did not come to an end"
         try:
             connection = psycopg.connect(self._url, prepare_threshold=None, **self._options)  # poolers share sessions
-            failed = None
-        except psycopg.OperationalError as error:
-            failed = str(error)
+            self._failed = None
+        except BaseException as error:
+            self._failed = (time.monotonic(), str(error) or "the attempt before did not come to an end")
             raise
         finally:
-            with self.lock:
-                self._failed = None if failed is None else (time.monotonic(), failed)
-                self._trying = False
+            self._trying = False
         try:
             if not self._made:
                 make_tables(connection, self._schema, self._wait)

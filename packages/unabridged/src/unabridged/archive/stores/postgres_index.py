@@ -16,7 +16,7 @@ from typing import Any, Final
 from unabridged.archive import search, words
 from unabridged.archive.stores import sql_index
 from unabridged.archive.stores.sql_index import Key, SqlIndex, group_keys, narrow_to_indexed
-from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction
+from unabridged.archive.stores.sql_tables import SqlWords, Transaction
 
 MAX_SORTED_ROWS: Final = 3_000
 """Messages of a namespace, the last ones, that are gone through without the index."""
@@ -55,10 +55,10 @@ class GinWords(SqlWords):
         expected = [set(_hash_tokens(namespace, tokens)) for tokens in prepared]
         return sum(held.get(number) != tokens for (number, _), tokens in zip(messages, expected, strict=True))
 
-    def open_index(self, tx: Transaction, place: IndexedScope) -> GinIndex:
+    def open_index(self, tx: Transaction, namespace: str, ids: tuple[int, int | None]) -> GinIndex:
         """Return the words of this place."""
         tx.execute("SET LOCAL enable_seqscan TO off")  # what is estimated wrongly must not go through every message
-        return GinIndex(tx, place)
+        return GinIndex(tx, namespace, ids)
 
 
 def _hash_tokens(namespace: int, tokens: Iterable[bytes]) -> list[int]:
@@ -67,8 +67,8 @@ def _hash_tokens(namespace: int, tokens: Iterable[bytes]) -> list[int]:
     return [(zlib.crc32(token, begun) ^ 0x80000000) - 0x80000000 for token in tokens]
 
 
-def _newest_rows_query() -> str:
-    """Return the rows of the messages of a namespace that were written last."""
+def _newest_rows() -> str:
+    """Return the rows of the messages of a namespace that were written last, as a table of a query."""
     return (
         "(SELECT w.* FROM (SELECT id FROM threads WHERE namespace = ? ORDER BY used DESC) t CROSS JOIN LATERAL "
         f"(SELECT * FROM words WHERE thread = t.id ORDER BY number DESC LIMIT {MAX_SORTED_ROWS}) w "
@@ -88,12 +88,10 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_all(most)
         condition, values = self._build_condition(narrowed)
-        if self._place.thread_id is not None:
+        if self._thread_id is not None:
             rows = f"words WHERE thread = ? AND {condition} ORDER BY number DESC"
-            return self._select_keys(rows, [self._place.thread_id, *values], most)
-        found = self._select_keys(
-            f"{_newest_rows_query()} WHERE {condition}", [self._place.namespace_id, *values], most
-        )
+            return self._select_keys(rows, [self._thread_id, *values], most)
+        found = self._select_keys(f"{_newest_rows()} WHERE {condition}", [self._namespace_id, *values], most)
         return found if len(found) >= most else self._select_keys(f"words WHERE {condition}", values, most)
 
     def threads(self, wanted: search.RequiredTokens) -> list[int]:
@@ -104,8 +102,8 @@ class GinIndex(SqlIndex):
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._threads_with_any()
         condition, values = self._build_condition(narrowed)
-        in_namespace = [self._place.namespace_id, *values]
-        common = self._select_keys(f"{_newest_rows_query()} WHERE {condition}", in_namespace, ENOUGH_MATCHES)
+        in_namespace = [self._namespace_id, *values]
+        common = self._select_keys(f"{_newest_rows()} WHERE {condition}", in_namespace, ENOUGH_MATCHES)
         if len(common) < ENOUGH_MATCHES:
             rows = self._tx.execute(f"SELECT DISTINCT thread FROM words WHERE {condition}", values)
         else:
@@ -128,24 +126,18 @@ class GinIndex(SqlIndex):
 
     def count(self, each: Sequence[search.TokenSet]) -> list[int]:
         """Return about how many messages have all of these tokens: estimated, or counted up to a sample."""
-        if self._place.thread_id is not None:
+        if self._thread_id is not None:
             return [len(self.newest([[tokens]], sql_index.SAMPLE_SIZE)) for tokens in each]
         asked = [self._build_condition([[tokens]]) for tokens in each]
         columns = ", ".join(f"COUNT(*) FILTER (WHERE {condition})" for condition, _ in asked)
         values = [value for _, values in asked for value in values]
-        (counts,) = self._tx.execute(
-            f"SELECT {columns} FROM {_newest_rows_query()}", [*values, self._place.namespace_id]
-        )
+        (counts,) = self._tx.execute(f"SELECT {columns} FROM {_newest_rows()}", [*values, self._namespace_id])
         return [
             max(found, found * self.totals[0] // MAX_SORTED_ROWS)
             if found >= ENOUGH_MATCHES
             else len(self._select_keys(f"words WHERE {condition}", values, sql_index.SAMPLE_SIZE))
             for (condition, values), found in zip(asked, counts, strict=True)
         ]
-
-    def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
-        """Keys as the rows of a table, in the same words for any number of them: the driver has read these before."""
-        return "SELECT * FROM unnest(?::bigint[], ?::bigint[])", [list(column) for column in zip(*keys, strict=True)]
 
     def _select_keys(self, where: str, values: Sequence[Any], most: int) -> list[Key]:
         rows = self._tx.execute(f"SELECT thread, number FROM {where} LIMIT ?", [*values, most])
@@ -154,5 +146,5 @@ class GinIndex(SqlIndex):
     def _build_condition(self, wanted: search.RequiredTokens) -> tuple[str, list[Any]]:
         every = (" OR ".join(["tokens @> ?::integer[]"] * len(alternatives)) for alternatives in wanted)
         asked = (map(str.encode, tokens) for alternatives in wanted for tokens in alternatives)
-        values = [_hash_tokens(self._place.namespace_id, tokens) for tokens in asked]
+        values = [_hash_tokens(self._namespace_id, tokens) for tokens in asked]
         return " AND ".join(f"({one})" for one in every), values

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from unabridged.archive import search
 from unabridged.archive.protocol import Scope
 from unabridged.archive.stores import sql_tables
-from unabridged.archive.stores.sql_tables import BATCH_SIZE, IndexedScope, Transaction, to_text
+from unabridged.archive.stores.sql_tables import BATCH_SIZE, Transaction, to_text
 
 SAMPLE_SIZE: Final = 2_000
 """Messages with a word after which the others are not counted but estimated."""
@@ -26,10 +27,10 @@ Key = tuple[int, int]
 class SqlIndex:
     """What both databases share: one place, looked at in one transaction."""
 
-    def __init__(self, tx: Transaction, place: IndexedScope) -> None:
-        self._tx = tx
-        self._place = place
-        column, value = ("id", place.thread_id) if place.thread_id is not None else ("namespace", place.namespace_id)
+    def __init__(self, tx: Transaction, namespace: str, ids: tuple[int, int | None]) -> None:
+        self._tx, self._namespace = tx, namespace
+        self._namespace_id, self._thread_id = ids
+        column, value = ("namespace", ids[0]) if ids[1] is None else ("id", ids[1])
         self._scope_condition, self._scope_value = f"t.{column} = ?", value
 
     @cached_property
@@ -42,21 +43,17 @@ class SqlIndex:
     def read(self, keys: Sequence[Key]) -> Iterator[search.SearchCandidate]:
         """Yield these messages, as far as they stand in this place, in no order and not all at once."""
         for at in range(0, len(keys), BATCH_SIZE):
-            rows_of, values = self._keys_as_rows(keys[at : at + BATCH_SIZE])
+            batch = keys[at : at + BATCH_SIZE]
             statement = (
-                f"WITH wanted (thread, number) AS ({rows_of}) "
+                f"WITH wanted (thread, number) AS (VALUES {', '.join(['(?, ?)'] * len(batch))}) "
                 "SELECT t.id, t.name, p.number, p.turn, b.hash, b.body, p.view FROM wanted w CROSS JOIN parts p "
                 "CROSS JOIN bodies b CROSS JOIN threads t WHERE p.thread = w.thread AND p.number = w.number "
                 f"AND b.id = p.body AND t.id = p.thread AND {self._scope_condition}"
             )
-            rows = self._tx.execute(statement, [*values, self._scope_value])
+            rows = self._tx.execute(statement, [*chain.from_iterable(batch), self._scope_value])
             for thread, name, *row in rows:
-                scope, part = Scope(self._place.namespace, to_text(name)), sql_tables.to_part(tuple(row))
+                scope, part = Scope(self._namespace, to_text(name)), sql_tables.to_part(tuple(row))
                 yield search.SearchCandidate(scope, row[0], part, thread)
-
-    def _keys_as_rows(self, keys: Sequence[Key]) -> tuple[str, list[Any]]:
-        """Keys as the rows of a table: its words and its values."""
-        return f"VALUES {', '.join(['(?, ?)'] * len(keys))}", [value for key in keys for value in key]
 
     def totals_each(self, threads: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Return how many messages each of these threads has, and how many characters."""

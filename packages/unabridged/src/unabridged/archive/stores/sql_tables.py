@@ -9,11 +9,9 @@ a namespace and is stored once in it; nothing but its own namespace ever refers 
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from unabridged.archive import codec, search, store_rules
 from unabridged.archive.codec import pack
@@ -22,9 +20,9 @@ from unabridged.archive.protocol import Part, Record, Scope, ThreadContents
 # `leases` and `notes` refer to no other table: a lease is taken, and what is learned is kept, before anything of the
 # thread or namespace is stored.
 _TABLES: Final = """
-CREATE TABLE namespaces (id {id}, name {bytes} NOT NULL UNIQUE);
+CREATE TABLE namespaces (id {id}, name {bytes} NOT NULL{check_name} UNIQUE);
 CREATE TABLE threads (
-    id {id}, namespace BIGINT NOT NULL REFERENCES namespaces (id), name {bytes} NOT NULL,
+    id {id}, namespace BIGINT NOT NULL REFERENCES namespaces (id), name {bytes} NOT NULL{check_name},
     used DOUBLE PRECISION, messages BIGINT NOT NULL DEFAULT 0, length BIGINT NOT NULL DEFAULT 0,
     {columns}UNIQUE (namespace, name)
 );
@@ -49,16 +47,15 @@ CREATE TABLE records (
 CREATE UNIQUE INDEX records_by_key ON records (thread, key) WHERE live = 1;
 CREATE INDEX records_by_kind ON records (thread, live, kind);
 CREATE TABLE leases (
-    namespace {bytes} NOT NULL, thread {bytes} NOT NULL, key {bytes} NOT NULL, token {bytes} NOT NULL,
-    expires DOUBLE PRECISION NOT NULL,
+    namespace {bytes} NOT NULL{check_namespace}, thread {bytes} NOT NULL{check_thread}, key {bytes} NOT NULL,
+    token {bytes} NOT NULL, expires DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (namespace, thread, key)
 ){compact};
 CREATE TABLE notes (
-    namespace {bytes} NOT NULL, key {bytes} NOT NULL, data {bytes} NOT NULL,
+    namespace {bytes} NOT NULL{check_namespace}, key {bytes} NOT NULL, data {bytes} NOT NULL,
     PRIMARY KEY (namespace, key)
 ){compact};
-{index};
-{names};
+{index}
 """
 
 TABLES: Final = ("namespaces", "threads", "bodies", "parts", "records", "leases", "notes")
@@ -83,41 +80,28 @@ PARTS_QUERY: Final = (
 """The parts of a thread, as `to_part` reads them; to be narrowed by an AND."""
 
 
-class IndexedScope(NamedTuple):
-    """What is searched: one thread, or a whole namespace."""
-
-    namespace: str
-    namespace_id: int
-    thread_id: int | None
-
-
-class SqlWords(ABC):
-    """What both databases share of keeping words."""
+class SqlWords(Protocol):
+    """How a database keeps the words of messages."""
 
     columns: str = ""
     """The columns of its own in `threads`, each with a comma behind it."""
     tables: str
     """The statements that make its tables."""
 
-    @abstractmethod
     def prepare(self, texts: Iterable[str]) -> list[Any]:
         """Return what is kept of these texts, made before the transaction."""
 
-    @abstractmethod
     def add(self, tx: Transaction, namespace: int, thread: int, prepared: Sequence[tuple[int, Any]]) -> None:
         """Index messages of a thread, each by its number and what was prepared of it."""
 
-    @abstractmethod
     def remove(self, tx: Transaction, threads: Sequence[int]) -> None:
         """Take everything of these threads out of the index, before they go themselves."""
 
-    @abstractmethod
     def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not in the index as they should be."""
 
-    @abstractmethod
-    def open_index(self, tx: Transaction, place: IndexedScope) -> search.SearchIndex:
-        """Return the words of a thread, or of a namespace."""
+    def open_index(self, tx: Transaction, namespace: str, ids: tuple[int, int | None]) -> search.SearchIndex:
+        """Return the words of a thread, or of a namespace: by the ids of the namespace and the thread, if it is one."""
 
 
 class Transaction:
@@ -154,9 +138,10 @@ class Transaction:
 
 def make_tables(tx: Transaction, words: Mapping[str, str]) -> None:
     """Make every table and index, in the words of the database."""
-    for statement in re.split(";(?! END)", _TABLES.format_map(words)):  # a trigger's own end is not the statement's
-        if statement.strip():
-            tx.execute(statement)
+    check = words.get("check", "")  # where a column of bytes takes other types too
+    checks = {f"check_{column}": check.format(column) for column in ("name", "namespace", "thread")}
+    for statement in _TABLES.format(**words, **checks, columns=tx.words.columns, index=tx.words.tables).split(";"):
+        tx.execute(statement)
 
 
 class PreparedParts(NamedTuple):

@@ -29,29 +29,11 @@ APPLICATION_ID: Final = 0x756E6272
 _UNRELEASED_APPLICATION_ID: Final = 0x756E6162
 """What stands there in the files of the versions before the first release."""
 
-_NAME_COLUMNS: Final = {"namespaces": "name", "threads": "name", "leases": "namespace thread", "notes": "namespace"}
-"""By table, the columns that hold names of threads and namespaces, separated by spaces."""
-
-
-def _build_name_triggers() -> str:
-    """Return SQL triggers that reject names of threads and namespaces that are not stored as bytes."""
-    made: list[str] = []
-    for table, columns in _NAME_COLUMNS.items():
-        wrong = " OR ".join(f"typeof(NEW.{column}) <> 'blob'" for column in columns.split())
-        refusal = "BEGIN SELECT RAISE(ABORT, 'a name of a thread or namespace must be text'); END"
-        for event in ("INSERT", "UPDATE"):
-            when = f"BEFORE {event} ON {table} WHEN {wrong}"
-            made.append(f"CREATE TRIGGER {table}_named_{event.lower()} {when} {refusal}")
-    return ";".join(made)
-
-
 _SQL_WORDS: Final = {
     "id": "INTEGER PRIMARY KEY",
     "bytes": "BLOB",
     "compact": " WITHOUT ROWID",
-    "columns": FtsWords.columns,
-    "index": FtsWords.tables,
-    "names": _build_name_triggers(),
+    "check": " CONSTRAINT \"a name of a thread or namespace must be text\" CHECK (typeof({}) = 'blob')",
 }
 _LOWEST_SQLITE_VERSION: Final = (3, 35, 0)  # RETURNING
 _MAX_IDLE_CONNECTIONS: Final = 8
@@ -254,20 +236,12 @@ def _make_private(path: Path) -> None:
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(descriptor)
         try:
+            os.link(name, path)
+        except OSError:  # it has been made meanwhile; or files cannot have two names here
             with suppress(FileExistsError):
-                _link(name, path)
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL, mode=0o600))
         finally:
             Path(name).unlink()
-
-
-def _link(name: str, path: Path) -> None:
-    """Give the empty file its name; where files cannot have two names, make it under that name."""
-    try:
-        os.link(name, path)
-    except FileExistsError:
-        raise
-    except OSError:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, mode=0o600))
 
 
 def _check_header(path: Path) -> None:
@@ -321,17 +295,12 @@ def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables in a file that has none."""
     if _read_pragma(connection, "user_version") == store_rules.ARCHIVE_VERSION:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         if _read_pragma(connection, "user_version") == 0:  # else another process has made them meanwhile
             sql_tables.make_tables(Transaction(connection.cursor(), FtsWords()), _SQL_WORDS)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {store_rules.ARCHIVE_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _read_pragma(connection: sqlite3.Connection, name: str) -> int:

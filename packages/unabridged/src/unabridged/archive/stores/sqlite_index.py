@@ -20,13 +20,14 @@ from unabridged.archive import search, words
 from unabridged.archive.codec import pack
 from unabridged.archive.stores import sql_index
 from unabridged.archive.stores.sql_index import Key, SqlIndex, narrow_to_indexed
-from unabridged.archive.stores.sql_tables import IndexedScope, SqlWords, Transaction, read_in_pages
+from unabridged.archive.stores.sql_tables import SqlWords, Transaction, read_in_pages
 from unabridged.errors import ArchiveError
 
 SHELF_MESSAGES: Final = 1 << 16
 """Messages after which new threads go onto another shelf."""
 _NUMBER_BITS: Final = 22  # bits of a row id for the message's number in its thread
 _PLACE_BITS: Final = 20  # bits for the thread's place on its shelf; the others are the namespace's
+_LAST_NUMBER: Final = (1 << _NUMBER_BITS) - 1
 _CHECKED_TOKENS: Final = 4  # tokens of a message that are looked for to see that it is indexed
 _MATCHES: Final = "{0} MATCH CAST(? AS TEXT) AND rowid BETWEEN ? AND ?"
 """The condition of a table: its values are a query and two row ids."""
@@ -91,7 +92,7 @@ class FtsWords(SqlWords):
 
     def count_unindexed(self, tx: Transaction, namespace: int, thread: int, messages: Sequence[tuple[int, str]]) -> int:
         """Return how many of these messages of a thread, by number and text, are not found by their longest tokens."""
-        index = FtsIndex(tx, IndexedScope("", namespace, thread))
+        index = FtsIndex(tx, "", (namespace, thread))
         ((shelf, base),) = tx.execute("SELECT shelf, base FROM threads WHERE id = ?", [thread])
         count = 0
         for number, text in messages:
@@ -101,9 +102,9 @@ class FtsWords(SqlWords):
             count += bool(tokens) and (shelf is None or not index.find_rows(shelf, row, row, wanted, 1))
         return count
 
-    def open_index(self, tx: Transaction, place: IndexedScope) -> FtsIndex:
+    def open_index(self, tx: Transaction, namespace: str, ids: tuple[int, int | None]) -> FtsIndex:
         """Return the words of this place."""
-        return FtsIndex(tx, place)
+        return FtsIndex(tx, namespace, ids)
 
 
 def _read_prepared_texts(tx: Transaction, thread: int) -> Iterator[list[tuple[int, str | None]]]:
@@ -181,22 +182,14 @@ class FtsIndex(SqlIndex):
         return found
 
     def newest_each(self, wanted: search.RequiredTokens, threads: Sequence[int], most: int) -> dict[int, list[Key]]:
-        """Return the newest messages of each of these threads that may have what is wanted, by one query a shelf."""
+        """Return the newest messages of each of these threads that may have what is wanted."""
         if not (narrowed := narrow_to_indexed(wanted)):
             return self._newest_of_each(threads, most)
         found: dict[int, list[Key]] = {}
-        standing = self._tx.execute_in("SELECT DISTINCT shelf FROM threads WHERE id IN (…)", [], threads)
-        for shelf in {shelf for (shelf,) in standing if shelf is not None}:
-            table = f"words_{int(shelf)}"
-            newest = (
-                f"SELECT rowid FROM {table} WHERE {table} MATCH CAST(? AS TEXT) "
-                f"AND rowid BETWEEN t.base AND t.base + {(1 << _NUMBER_BITS) - 1} ORDER BY rowid DESC LIMIT {int(most)}"
-            )
-            each = f"SELECT t.id, (SELECT GROUP_CONCAT(rowid) FROM ({newest})) FROM threads t"
-            values = [_build_match_query(narrowed), shelf]
-            for thread, joined in self._tx.execute_in(f"{each} WHERE t.shelf = ? AND t.id IN (…)", values, threads):
-                numbers = [int(row) & (1 << _NUMBER_BITS) - 1 for row in joined.split(",")] if joined else []
-                found[thread] = [(thread, number) for number in sorted(numbers, reverse=True)]
+        standing = "SELECT id, shelf, base FROM threads WHERE shelf IS NOT NULL AND id IN (…)"
+        for thread, shelf, base in self._tx.execute_in(standing, [], threads):
+            rows = self.find_rows(shelf, base, base | _LAST_NUMBER, narrowed, most)
+            found[thread] = [(thread, row & _LAST_NUMBER) for row in rows]
         return found
 
     def count(self, each: Sequence[search.TokenSet]) -> list[int]:
@@ -229,11 +222,11 @@ class FtsIndex(SqlIndex):
     @cached_property
     def _row_ranges(self) -> list[tuple[int, int, int]]:
         """Return each shelf that has something of the place, the newest first, and the row ids of the place."""
-        if self._place.thread_id is not None:
+        if self._thread_id is not None:
             standing = "SELECT shelf, base FROM threads WHERE id = ? AND shelf IS NOT NULL"
-            rows = self._tx.execute(standing, [self._place.thread_id])
-            return [(shelf, base, base | (1 << _NUMBER_BITS) - 1) for shelf, base in rows]
-        first = _first_row_id(self._place.namespace_id, 0)
+            rows = self._tx.execute(standing, [self._thread_id])
+            return [(shelf, base, base | _LAST_NUMBER) for shelf, base in rows]
+        first = _first_row_id(self._namespace_id, 0)
         last = first | (1 << _PLACE_BITS + _NUMBER_BITS) - 1
         having = "EXISTS (SELECT 1 FROM threads t WHERE t.shelf = s.id AND t.base BETWEEN ? AND ?)"
         rows = self._tx.execute(f"SELECT id FROM shelves s WHERE {having} ORDER BY id DESC", [first, last])
@@ -243,7 +236,7 @@ class FtsIndex(SqlIndex):
         bases = {row >> _NUMBER_BITS << _NUMBER_BITS for row in rows}
         statement = "SELECT base, id FROM threads WHERE shelf = ? AND base IN (…)"
         threads: dict[int, int] = dict(self._tx.execute_in(statement, [shelf], bases))
-        places = [(threads.get(row >> _NUMBER_BITS << _NUMBER_BITS), row & (1 << _NUMBER_BITS) - 1) for row in rows]
+        places = [(threads.get(row >> _NUMBER_BITS << _NUMBER_BITS), row & _LAST_NUMBER) for row in rows]
         return [(thread, number) for thread, number in places if thread is not None]
 
 
