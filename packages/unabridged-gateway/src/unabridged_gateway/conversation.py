@@ -14,17 +14,10 @@ from unabridged.errors import SettingsError
 from unabridged.formats.fields import begins_with_compaction
 from unabridged.legality.reasoning import strip_all_thinking
 from unabridged.tokens.calibrate import Usage, parse_usage
-from unabridged_gateway import codex, headers
+from unabridged_gateway import codex, headers, protocols
 from unabridged_gateway.calls import GatewayCall, RawHeaders, relay_answer
 from unabridged_gateway.fitting import Engines
 from unabridged_gateway.json_body import JsonBody, JsonCache
-from unabridged_gateway.protocols import (
-    Protocol,
-    is_thinking_error,
-    is_too_long_error,
-    parse_model_from_path,
-    to_unstreamed_target,
-)
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RequestBody
 from unabridged_gateway.request_log import RequestOutcome
@@ -51,7 +44,12 @@ class ConversationRequest:
     """One request: fitted where its length does not tell that it fits, sent, and sent again where it is too long."""
 
     def __init__(
-        self, shared: SharedResources, call: GatewayCall, protocol: Protocol, received: RequestBody, tenant: str
+        self,
+        shared: SharedResources,
+        call: GatewayCall,
+        protocol: protocols.Protocol,
+        received: RequestBody,
+        tenant: str,
     ) -> None:
         self._engines, self._cache, self._upstream, self._tokens = shared
         self._call, self._protocol, self._received, self._tenant = call, protocol, received, tenant
@@ -72,7 +70,7 @@ class ConversationRequest:
         """Answer the client with what the provider says; raise `RequestRefused` for a thread without a legal name."""
         self._thread = _read_thread(self._call)
         try:
-            model = parse_model_from_path(self._call.path)
+            model = protocols.parse_model_from_path(self._call.path)
             if not self._engines.fits_by_length(self._received.plain, self._tenant, model, self._call.connection):
                 await self._fit()
             if self._asks_for_compaction and await self._answer_with_compaction():
@@ -126,7 +124,7 @@ class ConversationRequest:
             messages = codex.unpack_compactions(messages if to_compact is None else to_compact, self._cache)
         self._model = self._protocol.agent(call.path, body, None).name or ""
         route = ClientRoute(
-            self._protocol, to_unstreamed_target(call.target), self._model,
+            self._protocol, protocols.to_unstreamed_target(call.target), self._model,
             self._build_upstream_headers(decoded=True), body,
         )  # fmt: skip
         request = await self._engines.request(
@@ -183,7 +181,7 @@ class ConversationRequest:
     async def _find_replacement_messages(self, answer: UpstreamAnswer) -> list[Any] | None:
         """Return the messages to send in place of those that this answer refuses; None where it is passed on."""
         error = await answer.error()
-        if is_too_long_error(error):
+        if protocols.is_too_long_error(error):
             self._call.expect_next_byte(soon=False)
             if self._request is None:
                 await self._fit()
@@ -195,7 +193,7 @@ class ConversationRequest:
             self._request, self._fitted, note = shorter
             self._note = note or self._note
             return self._fitted.messages
-        if self._fitted is None or not (self._is_rewritten and is_thinking_error(error)):
+        if self._fitted is None or not (self._is_rewritten and protocols.is_thinking_error(error)):
             return None
         self._note, self._request = "thinking refused once, and left out", None  # what it takes now teaches nothing
         return strip_all_thinking(self._fitted.messages, self._protocol.endpoint.format)
