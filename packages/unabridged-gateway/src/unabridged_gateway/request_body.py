@@ -6,10 +6,11 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import zstandard
 
+from unabridged_gateway.config import ListeningConfig
 from unabridged_gateway.refusals import BadBody, ClientGone
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -27,13 +28,6 @@ _WINDOW_BYTES: Final = 8 * 1_024 * 1_024
 """The most memory a zstd frame may ask for: what RFC 9659 allows over HTTP."""
 
 
-class BodyLimits(NamedTuple):
-    """The bytes that a body may take: as sent, and once decoded."""
-
-    sent: int
-    plain: int
-
-
 @dataclass(frozen=True, slots=True)
 class RequestBody:
     """A request's body; both are the same object where nothing was encoded."""
@@ -44,20 +38,20 @@ class RequestBody:
     """As it reads."""
 
 
-async def read_body(receive: Receive, headers: RawHeaders, limits: BodyLimits) -> RequestBody:
+async def read_body(receive: Receive, headers: RawHeaders, limits: ListeningConfig) -> RequestBody:
     """Return the body of an ASGI request; raise `BadBody` where there is none, `ClientGone` where the client leaves."""
     encodings: Sequence[str] = ()
     for name, value in headers:
-        if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.sent):
-            raise _build_too_large_error(limits.sent, "bytes")  # unread
+        if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.max_body):
+            raise _build_too_large_error(limits.max_body, "bytes")  # unread
         if name == b"content-encoding" and not encodings:
             encodings = parse_encodings(headers)
-    sent = await _read_pieces(receive, limits.sent)
+    sent = await _read_pieces(receive, limits.max_body)
     if not encodings or not sent:
         return RequestBody(sent, sent)
     if len(sent) > _MIN_BYTES_FOR_THREAD:
-        return RequestBody(sent, await asyncio.to_thread(decode_body, sent, encodings, limits.plain))
-    return RequestBody(sent, decode_body(sent, encodings, limits.plain))
+        return RequestBody(sent, await asyncio.to_thread(decode_body, sent, encodings, limits.max_decoded))
+    return RequestBody(sent, decode_body(sent, encodings, limits.max_decoded))
 
 
 def parse_encodings(headers: RawHeaders) -> tuple[str, ...]:
