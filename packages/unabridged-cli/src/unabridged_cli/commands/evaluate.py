@@ -145,22 +145,12 @@ def _print_evaluation(report: Any) -> None:
     if report.tasks:
         first = report.tasks[0]
         title = f"tokens per task, at cache prices ({first.conversations} conversations, a window of {first.window:,})"
-        columns = [
-            "arm",
-            "tokens",
-            "from",
-            "to",
-            "sent",
-            "summaries",
-            "fetched again",
-            "needs",
-            "missed",
-            "refused runs",
-        ]
+        sizes = ("tokens", "from", "to", "sent", "summaries", "fetched again")
+        columns = ["arm", *sizes, "needs", "missed", "refused runs"]
         tokens = [(row.tokens, *row.interval, row.sent, row.summaries, row.fetches) for row in report.tasks]
         counts = [(row.needs, row.missed, row.refused) for row in report.tasks]
         arms = zip(report.tasks, tokens, counts, strict=True)
-        rows = [[row.arm, *map(round, sizes), *numbers] for row, sizes, numbers in arms]
+        rows = [[row.arm, *map(round, spent), *numbers] for row, spent, numbers in arms]
         screen.make_console().print(screen.build_table(title, columns, rows))
     if report.questions:
         first = report.questions[0]

@@ -24,9 +24,6 @@ from unabridged_cli.clients.archive_gaps import describe_session_gaps
 from unabridged_cli.clients.session_lookup import find_session, is_session_name
 from unabridged_cli.inspector import pages
 
-_THREADS_AT_ONCE = 50
-"""Threads that are searched at once."""
-
 
 def threads(
     *,
@@ -144,10 +141,7 @@ def search(
         if thread is None:
             spaces = list(dict.fromkeys(scope.namespace for scope in list_scopes(store, namespace)))
             matching = lookup.find_threads(store, spaces, query)
-            found: dict[Scope, Found] = {}
-            for at in range(0, len(matching.scopes[:most]), _THREADS_AT_ONCE):
-                page = matching.scopes[:most][at : at + _THREADS_AT_ONCE]
-                found |= lookup.search_each_thread(store, page, matching.query, limit)
+            found = lookup.search_each_thread(store, matching.scopes[:most], matching.query, limit)
         else:
             matching = lookup.ThreadSearch(query, require_threads(store, namespace, thread))
             found = {scope: lookup.search(store, scope, query, limit) for scope in matching.scopes}
