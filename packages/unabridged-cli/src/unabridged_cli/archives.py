@@ -21,7 +21,7 @@ from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import get_format
 from unabridged.marks import find_view_record_ids
 from unabridged.sessions import LoadedFile
-from unabridged_cli.clients import SessionFile
+from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.session_lookup import find_session, find_short_names, is_session_name, list_all_sessions
 from unabridged_cli.clients.threads import list_session_threads, session_thread_of
 from unabridged_cli.options import is_stdin

@@ -57,7 +57,8 @@ def is_served_by_install(environ: Mapping[str, str]) -> bool:
     """
     if not (environ.get(PLUGIN_VARIABLE) and environ.get("CLAUDECODE")):
         return False
-    from unabridged_cli.clients import CLIENTS, configure  # noqa: PLC0415 - a hook needs neither
+    from unabridged_cli.clients import configure  # noqa: PLC0415 - a hook needs neither
+    from unabridged_cli.clients.registry import CLIENTS  # noqa: PLC0415 - a hook needs neither
 
     entries = CLIENTS["claude-code"].entries(environ, None)
     servers = (configure.read_entry_status(entry) for entry in entries if entry.what == "MCP server")
