@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.address import hide_credentials
@@ -45,11 +44,6 @@ class Api:
         self._exports = changes.PendingChanges()
         self._last_search: tuple[str, lookup.ThreadSearch] = "", lookup.ThreadSearch("")
         """The last search over all threads, for the next page of its results."""
-
-    def preload_threads(self) -> None:
-        """Read the list of threads while the browser starts; what goes wrong is reported when it is asked for."""
-        with suppress(UnabridgedError):
-            self._listing.list_newest_first()
 
     def get(self, name: str, arguments: Arguments) -> Any:
         """Return the answer of this name; nothing changes by it."""
