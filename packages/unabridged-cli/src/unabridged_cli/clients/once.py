@@ -6,7 +6,6 @@ one takes the note away and does nothing. Which of them is first does not matter
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,8 +35,7 @@ def is_first_hook(event: bytes, environ: Environ) -> bool:
             if other.exists():
                 other.unlink()
                 return False
-            os.close(os.open(own, os.O_WRONLY | os.O_CREAT, 0o600))
-            os.utime(own)
+            own.touch(mode=0o600)
     except OSError:  # better twice than not at all
         pass
     return True

@@ -191,9 +191,7 @@ def _run_readings(
 
 
 def _print_readings(read: Any) -> None:
-    title = (
-        f"marked by {read.reader} ({screen.format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
-    )
+    counts = f"{screen.format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed"
     columns = ["text", "characters", "points", "share", "preferred", "how", "false"]
     rows = []
     for row in read.rows:
@@ -201,6 +199,6 @@ def _print_readings(read: Any) -> None:
         ways = ", ".join(f"{count} {name}" for name, count in how.items() if count)
         points, first = f"{row.points} of {row.most}", f"{row.preferred:g} of {row.readings}"
         rows.append([row.candidate, row.characters, points, row.share, first, ways, row.false])
-    screen.make_console().print(screen.build_table(title, columns, rows))
+    screen.make_console().print(screen.build_table(f"marked by {read.reader} ({counts})", columns, rows))
     for who, cost in read.cost.items():
         screen.print_line(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))

@@ -37,9 +37,7 @@ def threads(
     a stub, counts too once it was compacted in turn.
     """
     with open_store(archive) as store:
-        facts = [
-            {"namespace": scope.namespace, **_summarise_thread(store, scope)} for scope in list_scopes(store, namespace)
-        ]
+        facts = [_summarise_thread(store, scope) for scope in list_scopes(store, namespace)]
         url = store.url
     if as_json:
         screen.print_json({"archive": url, "namespace": namespace, "threads": facts})
@@ -56,7 +54,7 @@ def _summarise_thread(store: Archive, scope: Scope) -> dict[str, Any]:
     compactions = [record for record in records if record.kind in COMPACTION_KINDS]
     last = receipt_from_dict(compactions[-1].data["receipt"]) if compactions else None
     return {
-        "thread": scope.thread,
+        **scope._asdict(),
         "compactions": len(compactions),
         "kept": len({item for record in records for item in record.before if isinstance(item, str)}),
         "newest": max((record.created for record in records), default=None),
@@ -115,9 +113,8 @@ def _print_record(record: Record) -> None:
     if record.kind in COMPACTION_KINDS:
         screen.print_line(f"{head} by {receipt.summariser}")
         screen.print_line(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
-        screen.print_line(
-            turns + (f", shortened {screen.format_turn_ranges(receipt.edited)}" if receipt.edited else ""), "dim"
-        )
+        shortened = f", shortened {screen.format_turn_ranges(receipt.edited)}" if receipt.edited else ""
+        screen.print_line(turns + shortened, "dim")
         return
     screen.print_line(f"{head}  {receipt.reason}")
     for line in filter(None, (turns, *(f"  {note}" for note in receipt.notes))):
