@@ -114,28 +114,23 @@ class Gateway:
 
     async def _check_and_serve(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
         """Check that the client may send the request and that there is room for it, then serve it."""
-        tenant = call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
+        call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
         most = self.config.listening.concurrency
         if self._under_way > most:
             raise RequestRefused(503, f"{most} requests are under way here: try again in a moment")
         if not self.upstream.serves(family):
             raise RequestRefused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
         if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
+            # Clients then fall back.
             words = "this gateway speaks no WebSocket: send the request over HTTP"
-            await call.reply(
-                426, build_client_error(family, 426, words), [(b"connection", b"close")]
-            )  # clients then fall back
+            await call.reply(426, build_client_error(family, 426, words), [(b"connection", b"close")])
         elif protocol is None:
             await self._pass_through(call, family)
         else:
             with CallDeadline(call, self.config.upstreams.timeout):
                 received = await read_body(call.receive, call.raw_headers, self.config.listening)
                 call.is_body_read, call.waiting_since = True, None
-                request = ConversationRequest(self._shared, call, protocol, received, tenant)
-                try:
-                    await request.serve()
-                finally:
-                    call.outcome = request.outcome()
+                await ConversationRequest(self._shared, call, protocol, received).serve()
 
     async def _pass_through(self, call: GatewayCall, family: str) -> None:
         """Send the request on as it comes, and the answer back as it comes."""

@@ -20,7 +20,6 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _CHECK_SECONDS: Final = 0.05
 """Between two checks of a call under way: setting a timer anew for each piece would cost more."""
-_PASSED_THROUGH: Final = RequestOutcome()
 
 
 class GatewayCall:
@@ -44,8 +43,7 @@ class GatewayCall:
         self.is_over = False
         """Whether the whole answer was sent."""
         self.tenant = ""
-        self.outcome = _PASSED_THROUGH
-        """What became of its conversation, when it is over."""
+        self.outcome = RequestOutcome()
         self.is_body_read = False
         """Whether the whole body was received."""
         self.waiting_since: float | None = None
@@ -119,7 +117,6 @@ class CallDeadline:
         self._call, self._idle_seconds = call, idle_seconds
         self._error: Exception | None = None
         """Why the call was broken off."""
-        self._was_checked = False
         self._client_watch: asyncio.Task[None] | None = None
 
     def __enter__(self) -> None:
@@ -143,7 +140,7 @@ class CallDeadline:
         self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check)
 
     def _check(self) -> None:
-        """Cancel the call if its time is up. From the second time on, watch whether its client leaves.
+        """Cancel the call if its time is up; else watch from now on whether its client leaves.
 
         Most calls are over before, and need no task for that.
         """
@@ -152,9 +149,8 @@ class CallDeadline:
             late = f"the body was not sent within {idle_seconds:g} seconds"
             silent = f"nothing came for {idle_seconds:g} seconds"
             self._cancel_call(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
-        elif call.is_body_read and self._was_checked and self._client_watch is None:
+        elif call.is_body_read and self._client_watch is None:
             self._client_watch = asyncio.get_running_loop().create_task(self._watch_client())
-        self._was_checked = True
         self._check_later()
 
     async def _watch_client(self) -> None:
