@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -72,7 +71,6 @@ class Engines:
         self._engines: dict[tuple[str, Handling], Engine] = {}
         self._on_overruled = on_overruled
         self._models_warned_of: BoundedMapping[str, bool] = BoundedMapping()
-        self._lock = threading.Lock()
         self._scanner = BodyScanner()
         window = self._config.window
         self._named_limits = None if window is None else _build_length_limits(resolve_limits(self._settings, window))
@@ -220,16 +218,15 @@ class Engines:
     def _find_engine(self, format_: Format, family: str, handling: Handling) -> Engine:
         """Return the engine for a format; what usage teaches is kept under the name of the upstream."""
         key = (format_.name, handling)
-        with self._lock:
-            if key not in self._engines:
-                name = handling.summariser
-                model = None if name == "none" else self._summarisers.get(name, name)
-                self._engines[key] = Engine(
-                    format_, model=model, archive=self.archive, settings=handling.apply(self._settings),
-                    window=self._config.window, redact=handling.redactor, on_event=self._on_event,
-                    namespace=f"upstream {self._urls[family]}",
-                )  # fmt: skip
-            return self._engines[key]
+        if key not in self._engines:
+            name = handling.summariser
+            model = None if name == "none" else self._summarisers.get(name, name)
+            self._engines[key] = Engine(
+                format_, model=model, archive=self.archive, settings=handling.apply(self._settings),
+                window=self._config.window, redact=handling.redactor, on_event=self._on_event,
+                namespace=f"upstream {self._urls[family]}",
+            )  # fmt: skip
+        return self._engines[key]
 
     def _remember_compactor(self, tenant: str, model: str, compactor: Compactor) -> None:
         """Remember which compactor knows this model's window."""

@@ -20,8 +20,6 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 _MAX_ENCODINGS: Final = 3
 _MAX_STREAMS: Final = 16
 """Of gzip members or zstd frames in one body: each costs, and a client has no reason to send more than one."""
-_MIN_BYTES_FOR_THREAD: Final = 100_000
-"""Bytes above which a body is decoded in a thread, so that others are served meanwhile."""
 _PIECE_BYTES: Final = 512
 """Bytes that zstd is given at a time: it can't be told where to stop, and makes at most 17 MB of so many."""
 _WINDOW_BYTES: Final = 8 * 1_024 * 1_024
@@ -49,9 +47,8 @@ async def read_body(receive: Receive, headers: RawHeaders, limits: ListeningConf
     sent = await _read_pieces(receive, limits.max_body)
     if not encodings or not sent:
         return RequestBody(sent, sent)
-    if len(sent) > _MIN_BYTES_FOR_THREAD:
-        return RequestBody(sent, await asyncio.to_thread(decode_body, sent, encodings, limits.max_decoded))
-    return RequestBody(sent, decode_body(sent, encodings, limits.max_decoded))
+    plain = await asyncio.to_thread(decode_body, sent, encodings, limits.max_decoded)  # others are served meanwhile
+    return RequestBody(sent, plain)
 
 
 def parse_encodings(headers: RawHeaders) -> tuple[str, ...]:
