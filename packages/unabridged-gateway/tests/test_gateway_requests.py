@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -43,15 +43,20 @@ ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def client(*pieces: bytes, leaves: bool = False) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+def client(*pieces: bytes, leaves: bool = False) -> AsyncIterator[bytes]:
     """A client that sends these, and waits for its answer or leaves."""
     last = len(pieces) - (0 if leaves else 1)
-    sent = iter([{"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)])
+    sent: list[dict[str, Any]] = [
+        {"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)
+    ]
 
-    async def receive() -> Mapping[str, Any]:
-        return next(sent, {"type": "http.disconnect"})
+    async def receive() -> dict[str, Any]:
+        return sent.pop(0) if sent else {"type": "http.disconnect"}
 
-    return receive
+    async def unheard(message: Any) -> None:
+        pass
+
+    return GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard).body()
 
 
 def read(*pieces: bytes, encoding: str = "", limits: ListeningConfig = LIMITS) -> RequestBody:
@@ -183,7 +188,7 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
         with CallDeadline(call, 0.12):
             if reads_body:
-                await read_body(call.receive, call.raw_headers, LIMITS)
+                await read_body(call.body(), call.raw_headers, LIMITS)
             call.is_body_read = True
             call.expect_next_byte(soon=waits)
             await asyncio.sleep(0.5)

@@ -128,7 +128,7 @@ class Gateway:
             await self._pass_through(call, family)
         else:
             with CallDeadline(call, self.config.upstreams.timeout):
-                received = await read_body(call.receive, call.raw_headers, self.config.listening)
+                received = await read_body(call.body(), call.raw_headers, self.config.listening)
                 call.is_body_read, call.waiting_since = True, None
                 await ConversationRequest(self._shared, call, protocol, received).serve()
 
