@@ -101,11 +101,13 @@ class Api:
     def _list_messages(self, arguments: Arguments) -> dict[str, Any]:
         first = _parse_number(arguments, "first", 0)
         last = min(_parse_number(arguments, "last", first + PAGE_ROWS), first + PAGE_ROWS)
-        return {"messages": threads.list_messages(self._archive, self._find_scope(arguments), first, last)}
+        scope = self._find_scope(arguments)
+        return {"messages": [threads.describe_briefly(scope, part) for part in self._archive.parts(scope, first, last)]}
 
     def _list_inserted_messages(self, arguments: Arguments) -> dict[str, Any]:
-        hashes = arguments.get("hashes", "").split(",")[:PAGE_ROWS]
-        return {"messages": threads.list_inserted_messages(self._archive, self._find_scope(arguments), hashes)}
+        scope, hashes = self._find_scope(arguments), arguments.get("hashes", "").split(",")[:PAGE_ROWS]
+        parts = threads.read_parts_by_hash(self._archive, scope, hashes)
+        return {"messages": [threads.describe_briefly(scope, part) for part in parts]}
 
     def _read_message(self, arguments: Arguments) -> dict[str, Any]:
         turn, name = _parse_number(arguments, "turn", -1), arguments.get("hash", "")
