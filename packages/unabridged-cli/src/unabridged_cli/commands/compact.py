@@ -78,7 +78,7 @@ def compact(
     settings |= {"agent": agent, "model": None if dry_run else summariser}
     is_preview = dry_run or (target.out is None and archive is None)
     where = (_MEMORY_URL if is_preview else archive, namespace, target.thread if thread is None else thread)
-    opened = open_compactor(loaded, target.file, *where, new=True, **settings)
+    opened = open_compactor(loaded, target.file, where, new=True, **settings)
     with opened as (compactor, name), screen.show_spinner("compacting"):
         compaction = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget

@@ -24,8 +24,6 @@ from unabridged_cli.clients.file_undo import FileUndoResult, undo_compactions_in
 from unabridged_cli.targets import Target, resolve_target
 
 Layout = Literal["messages", "text", "all"]
-_ArchiveLocation = tuple[str | None, str | None, str | None]
-"""The URL of an archive, a namespace and a thread."""
 _UNUSED_WINDOW = 1_000_000
 """Where nothing is compacted, any will do."""
 
@@ -96,18 +94,20 @@ def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
 
 @contextlib.contextmanager
 def _open_compactor_or_exit(
-    loaded: LoadedFile, target: Target, where: _ArchiveLocation
+    loaded: LoadedFile, target: Target, where: archives.ArchiveLocation
 ) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
     reader = get_format(loaded.format)
     marks = (find_view_record_ids(reader.read(message)) for message in loaded.messages)
     if loaded.kind in SESSION_FORMATS and not any(marks):
         screen.fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
-    with archives.open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
+    with archives.open_compactor(loaded, target.file, where, window=_UNUSED_WINDOW) as opened:
         yield opened
 
 
-def _retire_undone_records(loaded: LoadedFile, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
+def _retire_undone_records(
+    loaded: LoadedFile, file: Path, before: list[Message], where: archives.ArchiveLocation
+) -> None:
     """Retire the records of the compactions that were undone in the file: one of them may have had several."""
     url, namespace, thread = where
     with archives.open_store(url) as store:
