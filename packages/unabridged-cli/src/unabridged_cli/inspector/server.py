@@ -38,7 +38,6 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-_ERROR_STATUSES: Final = {NotAllowed: HTTPStatus.FORBIDDEN, NotInArchive: HTTPStatus.NOT_FOUND}
 _OPEN_ADDRESS: Final = (
     "Open the address that `unabridged inspect` printed. It works once: for another browser start it again."
 )
@@ -120,8 +119,12 @@ class _Handler(BaseHTTPRequestHandler):
         except _RequestRefused as refused:
             self.close_connection = True
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
+        except NotAllowed as error:
+            self._send_json({"error": str(error)}, HTTPStatus.FORBIDDEN)
+        except NotInArchive as error:
+            self._send_json({"error": str(error)}, HTTPStatus.NOT_FOUND)
         except UnabridgedError as error:
-            self._send_json({"error": str(error)}, _ERROR_STATUSES.get(type(error), HTTPStatus.BAD_REQUEST))
+            self._send_json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
         except Exception as error:
