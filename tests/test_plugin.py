@@ -14,8 +14,8 @@ import unabridged
 from places import ROOT
 from plugin_case import PLUGIN, run_hook, write_program
 from rows import rows
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.entries import HOOKS
+from unabridged_cli.clients.registry import CLIENTS
 
 HANDLERS = [
     (event, group.get("matcher", ""), handler)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.configure import apply_change, plan_install, plan_uninstall
+from unabridged_cli.clients.registry import CLIENTS
 
 PROGRAM = "/opt/my tools/bin/unabridged"
 SETTINGS = """\

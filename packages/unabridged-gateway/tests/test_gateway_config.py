@@ -80,8 +80,10 @@ def test_the_file_says_everything_and_flags_beat_it(tmp_path: Path) -> None:
     assert config.compaction.settings == Settings(
         trigger=[{"fraction": 0.85}, {"messages": 300}], keep=[("tokens", 8_000), ("messages", 20)], background=0.7
     )
-    assert (*config.body_limits, config.upstreams.timeout) == (32_000_000, 64_000_000, 30.0)
-    assert (config.listening.head, config.listening.hosts) == ((32_000, 50, 5.0), ("gateway.example", "gateway.test"))
+    limits = config.listening
+    assert (limits.max_body, limits.max_decoded, config.upstreams.timeout) == (32_000_000, 64_000_000, 30.0)
+    assert (limits.max_head, limits.max_headers, limits.head_timeout) == (32_000, 50, 5.0)
+    assert config.listening.hosts == ("gateway.example", "gateway.test")
     assert (dict(config.tenants.tokens), config.tenants.operator) == ({OTHER: "carol"}, (TOKEN,))
     assert load_config(path, upstream=UPSTREAM).upstreams.urls["openai"] == UPSTREAM
 

@@ -57,7 +57,7 @@ def door(**flags: Any) -> Iterator[Door]:
     with serve_in_thread(provider) as upstream:
         given = {"upstream": upstream, "window": "8k", "archive": "memory:", "summariser": "none", "port": 0, **flags}
         config = load_config(None, **given)
-        with serve_in_thread(Gateway(config), http=build_connection_class(config.listening.head)) as url:
+        with serve_in_thread(Gateway(config), http=build_connection_class(config.listening)) as url:
             yield Door(url, provider)
 
 

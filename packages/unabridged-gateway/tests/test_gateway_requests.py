@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from patience import PATIENCE
 from rows import rows
-from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall
-from unabridged_gateway.config import TenantConfig
-from unabridged_gateway.headers import redact_headers, to_client, to_upstream
+from unabridged_gateway.calls import CallDeadline, GatewayCall
+from unabridged_gateway.config import ListeningConfig, TenantConfig
+from unabridged_gateway.headers import to_client, to_upstream
 from unabridged_gateway.refusals import BadBody, ClientGone, RequestRefused
-from unabridged_gateway.request_body import BodyLimits, RequestBody, read_body
+from unabridged_gateway.request_body import RequestBody, read_body
 from unabridged_gateway.tenants import find_tenant
 
-LIMITS = BodyLimits(sent=100_000, plain=1_000_000)
+LIMITS = ListeningConfig(max_body=100_000, max_decoded=1_000_000)
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -44,23 +44,28 @@ ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def client(*pieces: bytes, leaves: bool = False) -> Callable[[], Awaitable[Mapping[str, Any]]]:
+def client(*pieces: bytes, leaves: bool = False) -> AsyncIterator[bytes]:
     """A client that sends these, and waits for its answer or leaves."""
     last = len(pieces) - (0 if leaves else 1)
-    sent = iter([{"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)])
+    sent: list[dict[str, Any]] = [
+        {"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)
+    ]
 
-    async def receive() -> Mapping[str, Any]:
-        return next(sent, {"type": "http.disconnect"})
+    async def receive() -> dict[str, Any]:
+        return sent.pop(0) if sent else {"type": "http.disconnect"}
 
-    return receive
+    async def unheard(message: Any) -> None:
+        pass
+
+    return GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard).body()
 
 
-def read(*pieces: bytes, encoding: str = "", limits: BodyLimits = LIMITS) -> RequestBody:
+def read(*pieces: bytes, encoding: str = "", limits: ListeningConfig = LIMITS) -> RequestBody:
     headers = [(b"content-encoding", encoding.encode())] if encoding else []
     return asyncio.run(read_body(client(*pieces), headers, limits))
 
 
-def refused(*pieces: bytes, encoding: str = "", limits: BodyLimits = LIMITS) -> tuple[int, str]:
+def refused(*pieces: bytes, encoding: str = "", limits: ListeningConfig = LIMITS) -> tuple[int, str]:
     with pytest.raises(BadBody) as bad:
         read(*pieces, encoding=encoding, limits=limits)
     return bad.value.status, bad.value.words
@@ -95,7 +100,7 @@ def test_garbage_is_read_or_refused_in_words_and_nothing_else(data: st.DataObjec
         if sent:
             sent[place % len(sent)] ^= data.draw(st.integers(1, 255))
     try:
-        assert len(read(bytes(sent), encoding=name).plain) <= LIMITS.plain
+        assert len(read(bytes(sent), encoding=name).plain) <= LIMITS.max_decoded
     except BadBody as bad:
         assert (bad.status, bool(bad.words)) in {(400, True), (413, True)}  # noqa: PT017 - either will do
 
@@ -114,7 +119,7 @@ def test_a_body_that_was_cut_off_is_never_taken_for_a_whole_one(name: str, plain
 def test_a_bomb_is_refused_before_it_takes_memory(name: str) -> None:
     bomb = ENCODERS[name](bytes(80_000_000))
     twice = ENCODERS[name](bomb)
-    limits = BodyLimits(sent=1_000_000, plain=1_000_000)
+    limits = ListeningConfig(max_body=1_000_000, max_decoded=1_000_000)
     tracemalloc.start()
     try:
         assert refused(bomb, encoding=name, limits=limits)[0] == 413
@@ -158,7 +163,7 @@ def test_an_encoding_that_is_not_read_is_said(encoding: str, words: str) -> None
 
 
 def test_a_body_over_the_limit_is_refused_even_before_it_is_sent() -> None:
-    limits = LIMITS._replace(sent=10)
+    limits = ListeningConfig(max_body=10, max_decoded=LIMITS.max_decoded)
     assert read(b"0123456789", limits=limits).sent == b"0123456789"
     assert refused(b"01234", b"567890", limits=limits) == (
         413,
@@ -182,9 +187,9 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
 
     async def serve(receive: Any, limit: float = 0.12, *, reads_body: bool = False, waits: bool = True) -> None:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, DeadlineTimer(limit)):
+        with CallDeadline(call, limit):
             if reads_body:
-                await read_body(call.receive, call.raw_headers, LIMITS)
+                await read_body(call.body(), call.raw_headers, LIMITS)
             call.is_body_read = True
             call.expect_next_byte(soon=waits)
             await asyncio.sleep(PATIENCE if waits else 0.5)
@@ -211,7 +216,7 @@ def test_a_call_goes_on_while_pieces_come_and_is_cancelled_as_any_other() -> Non
 
     async def serve(pieces: int) -> int:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, DeadlineTimer(0.3)):
+        with CallDeadline(call, 0.3):
             call.is_body_read = True
             for _ in range(pieces):
                 call.expect_next_byte()
@@ -367,12 +372,3 @@ def test_whatever_headers_come_they_are_passed_on_as_they_are_or_refused(headers
     assert {(name.encode(), value.encode()) for name, value in passed} <= set(headers)
     assert not any(character in text for pair in passed for text in pair for character in "\r\n\0")
     assert to_client(headers) == to_client(to_client(headers))
-
-
-def test_no_value_that_may_be_a_secret_is_shown() -> None:
-    names = [
-        b"authorization", b"X-Api-Key", b"x-goog-api-key", b"api-key", b"cookie", b"set-cookie", b"x-unabridged-token",
-        b"proxy-authorization", b"x-amz-security-token", b"x-my-secret",
-    ]  # fmt: skip
-    assert set(redact_headers([(name, b"Qx7") for name in names]).values()) == {"…"}
-    assert redact_headers([(b"content-type", b"application/json")]) == {"content-type": "application/json"}

@@ -21,11 +21,14 @@ from unabridged.errors import ArchiveError, SettingsError
 from unabridged.formats import get_format
 from unabridged.marks import find_view_record_ids
 from unabridged.sessions import LoadedFile
-from unabridged_cli.clients import SessionFile
+from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.session_lookup import find_session, find_short_names, is_session_name, list_all_sessions
 from unabridged_cli.clients.threads import list_session_threads, session_thread_of
 from unabridged_cli.options import is_stdin
 from unabridged_cli.screen import fail, shorten_to_one_line
+
+ArchiveLocation = tuple[str | None, str | None, str | None]
+"""The URL of an archive, a namespace and a thread, each None where it was not named."""
 
 
 @contextmanager
@@ -46,16 +49,10 @@ def open_store(url: str | None, *, new: bool = False) -> Iterator[Archive]:
 
 @contextmanager
 def open_compactor(
-    loaded: LoadedFile,
-    file: Path,
-    url: str | None,
-    namespace: str | None,
-    thread: str | None,
-    *,
-    new: bool = False,
-    **more: Any,
+    loaded: LoadedFile, file: Path, where: ArchiveLocation, *, new: bool = False, **more: Any
 ) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor on the archive, and the conversation's thread, which must be there unless `new`."""
+    url, namespace, thread = where
     with open_store(url, new=new) as archive:
         scope = find_conversation_scope(archive, namespace, loaded, file, thread)
         if not new and scope.thread not in archive.threads(scope.namespace):

@@ -11,8 +11,9 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
+from functools import lru_cache
 from importlib.metadata import version
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from unabridged.archive import open_archive
@@ -185,14 +186,18 @@ def _check_options(transport: str, host: str, token: str | None, port: int = POR
         raise SettingsError(f"there is no port {port}: choose one from 1 to {_LAST_PORT}; 0 finds one")
     if token is not None and len(token) < 16:
         raise SettingsError(f"a token of {len(token)} characters can be guessed: use 16 or more, random ones")
-    if transport == "http" and token is None and not _is_loopback(host):
+    if transport == "http" and token is None and not is_loopback(host):
         raise SettingsError(f"host={host!r} can be reached from other machines: set a token, or use 127.0.0.1")
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
+@lru_cache(256)
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches the host: 127.0.0.0/8, ::1 or localhost."""
+    if host.lower() == "localhost":
         return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

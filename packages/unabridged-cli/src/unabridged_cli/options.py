@@ -85,15 +85,9 @@ Namespace = Annotated[
         help="Whose conversations these are. Unnamed: `default`, and what is not there is looked for in the others.",
     ),
 ]
-ThreadName = Annotated[
-    str | None,
-    typer.Option(
-        "--thread", help="The conversation's name in the archive; of claude-code:3f2a the beginning is enough."
-    ),
-]
-ThreadArgument = Annotated[
-    str, typer.Argument(help="The conversation's name in the archive; of claude-code:3f2a the beginning is enough.")
-]
+_THREAD_HELP = "The conversation's name in the archive; of claude-code:3f2a the beginning is enough."
+ThreadName = Annotated[str | None, typer.Option("--thread", help=_THREAD_HELP)]
+ThreadArgument = Annotated[str, typer.Argument(help=_THREAD_HELP)]
 AssumeYes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 MAX_SIZE = "1g"

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from unabridged.sessions import LoadedFile, write_file_atomically
 from unabridged.sessions.files import yield_if_unchanged
-from unabridged_cli.clients import CLIENTS, SessionFile
+from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.client_processes import list_processes_with_session
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.clients.session_lookup import find_project_folder, find_session, is_session_name
 from unabridged_cli.clients.threads import list_session_threads
 from unabridged_cli.clients.write_back import require_entry_ids, write_back

@@ -16,11 +16,11 @@ import pytest
 from cli_case import run
 from client_machine import CLIENTS, IDS, Machine, machine
 from unabridged.archive.opening import open_archive
-from unabridged_cli.clients import CLIENTS as KNOWN
 from unabridged_cli.clients.current_session import find_caller
 from unabridged_cli.clients.hook import background, log
 from unabridged_cli.clients.hook.events import answer_hook_event
 from unabridged_cli.clients.ignore_file import IGNORE_FILE_NAME
+from unabridged_cli.clients.registry import CLIENTS as KNOWN
 from unabridged_cli.clients.session_tools import SessionTools
 from unreleased_archives import REFUSAL, REMEDY, make_sqlite
 

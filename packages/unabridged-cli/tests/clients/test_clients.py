@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from unabridged_cli.clients import CLIENTS
+from unabridged_cli.clients.registry import CLIENTS
 
 ID = "0198c7a1-3e2b-7c11-9d52-6f0e4a1b2c3d"
 PLACES = {

@@ -16,9 +16,10 @@ from cli_case import run
 from effort import ALL
 from install_case import CONFIG, PROGRAM, SETTINGS, clients, files_in, fill, home, install, path_of, scopes, write
 from patience import PATIENCE
-from unabridged_cli.clients import CLIENTS, jsonc
+from unabridged_cli.clients import jsonc
 from unabridged_cli.clients.configure import apply_change, find_program, plan_install, read_entry_status
 from unabridged_cli.clients.entries import build_hook_command
+from unabridged_cli.clients.registry import CLIENTS
 
 __all__ = ["home"]
 

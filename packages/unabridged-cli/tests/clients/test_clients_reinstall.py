@@ -10,10 +10,11 @@ import pytest
 
 from cli_case import run
 from install_case import CONFIG, PLACES, PROGRAM, SETTINGS, clients, files_in, home, install, path_of, uninstall, write
-from unabridged_cli.clients import CLIENTS, jsonc
+from unabridged_cli.clients import jsonc
 from unabridged_cli.clients.configure import backup_path_of
 from unabridged_cli.clients.entries import HOOK_EVENTS, build_hook_command
 from unabridged_cli.clients.entries import HOOKS as OURS
+from unabridged_cli.clients.registry import CLIENTS
 
 __all__ = ["home"]
 

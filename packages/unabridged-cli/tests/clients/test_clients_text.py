@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rows import rows
 from unabridged.errors import SettingsError
-from unabridged_cli.clients import CLIENTS, jsonc, toml_tables
+from unabridged_cli.clients import jsonc, toml_tables
 from unabridged_cli.clients.client import ConfigEntry
+from unabridged_cli.clients.registry import CLIENTS
 
 COMMENTED = """\
 // how I like it

@@ -21,7 +21,7 @@ from patience import PATIENCE
 from unabridged.archive import open_archive
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.tokens.estimate import estimate
-from unabridged_cli.clients import CLIENTS
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.inspector import pages
 from unabridged_cli.inspector.listing import thread_id
 from unabridged_cli.inspector.pages import build_frozen_page

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
 from unabridged.archive.address import hide_credentials
 from unabridged.errors import SettingsError
+from unabridged_cli.mcp_server import is_loopback
 
 _VERSION_PATTERN = re.compile(r"/v\d\w*$")
 _EXAMPLE_URL = "https://api.openai.com"
@@ -46,19 +46,6 @@ def _refuse_extras(label: str, parts: SplitResult, where: str) -> None:
         )
     if parts.query or parts.fragment:
         raise SettingsError(f"{label} has a query or a fragment behind {where}{parts.path}: leave it out")
-
-
-@lru_cache(256)
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches the host: 127.0.0.0/8, ::1 or localhost."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 @lru_cache(256)

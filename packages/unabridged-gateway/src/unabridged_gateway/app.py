@@ -13,7 +13,7 @@ from typing import Any
 from unabridged_cli import mcp_server
 from unabridged_gateway import headers
 from unabridged_gateway.addresses import is_local_host_name, parse_host_header
-from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall, relay_answer
+from unabridged_gateway.calls import CallDeadline, GatewayCall, relay_answer
 from unabridged_gateway.config import Config
 from unabridged_gateway.conversation import ConversationRequest, SharedResources
 from unabridged_gateway.fitting import Engines
@@ -39,9 +39,7 @@ class Gateway:
         self.config = config
         self.monitor = monitor or Monitor(config)
         self.engines = Engines(config, self.monitor.on_event, self.monitor.warn_overruled)
-        self._body_limits = config.body_limits
-        self._upstream: Upstream | None = None
-        self._deadline_timer = DeadlineTimer(config.upstreams.timeout)
+        self._recall = RecallServer(self.engines.archive, config.tenants)
         self._under_way = 0
         self.monitor.metrics.register_active_requests(lambda: self._under_way)
 
@@ -54,26 +52,20 @@ class Gateway:
         else:
             await send({"type": "websocket.close", "code": 1008})  # before it is accepted: the client falls back
 
-    @property
+    @cached_property
     def upstream(self) -> Upstream:
         """Return the connections to the providers, in this event loop."""
-        if self._upstream is None:
-            self._upstream = Upstream(self.config.upstreams)
-        return self._upstream
+        return Upstream(self.config.upstreams)
 
     @cached_property
     def _shared(self) -> SharedResources:
         return SharedResources(self.engines, JsonCache(), self.upstream, self.config.tenants.tokens)
 
-    @cached_property
-    def _recall(self) -> RecallServer:
-        return RecallServer(self.engines.archive, self.config.tenants)
-
     async def close(self) -> None:
         """Close all connections and the archive."""
         await self._recall.close()
-        if self._upstream is not None:
-            await self._upstream.close()
+        if "upstream" in vars(self):  # it was used
+            await self.upstream.close()
         await asyncio.to_thread(self.engines.close)
         await asyncio.to_thread(self.monitor.close)
 
@@ -112,9 +104,9 @@ class Gateway:
 
     async def _serve_own_page(self, call: GatewayCall) -> bool:
         """Answer what is asked of the gateway itself; return false for what is the provider's."""
-        if call.path != mcp_server.PATH:
-            return call.method == "GET" and await self.monitor.serve(call, self.engines)
         try:
+            if call.path != mcp_server.PATH:
+                return call.method == "GET" and await self.monitor.serve(call, self.engines)
             await self._recall.serve(call)
         except RequestRefused as refused:
             await call.reply(refused.status, f"{refused.words}\n".encode())
@@ -122,28 +114,23 @@ class Gateway:
 
     async def _check_and_serve(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
         """Check that the client may send the request and that there is room for it, then serve it."""
-        tenant = call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
+        call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
         most = self.config.listening.concurrency
         if self._under_way > most:
             raise RequestRefused(503, f"{most} requests are under way here: try again in a moment")
         if not self.upstream.serves(family):
             raise RequestRefused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
         if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
+            # Clients then fall back.
             words = "this gateway speaks no WebSocket: send the request over HTTP"
-            await call.reply(
-                426, build_client_error(family, 426, words), [(b"connection", b"close")]
-            )  # clients then fall back
+            await call.reply(426, build_client_error(family, 426, words), [(b"connection", b"close")])
         elif protocol is None:
             await self._pass_through(call, family)
         else:
-            with CallDeadline(call, self._deadline_timer):
-                received = await read_body(call.receive, call.raw_headers, self._body_limits)
+            with CallDeadline(call, self.config.upstreams.timeout):
+                received = await read_body(call.body(), call.raw_headers, self.config.listening)
                 call.is_body_read, call.waiting_since = True, None
-                request = ConversationRequest(self._shared, call, protocol, received, tenant)
-                try:
-                    await request.serve()
-                finally:
-                    call.outcome = request.outcome()
+                await ConversationRequest(self._shared, call, protocol, received).serve()
 
     async def _pass_through(self, call: GatewayCall, family: str) -> None:
         """Send the request on as it comes, and the answer back as it comes."""

@@ -35,16 +35,6 @@ class _FieldMatch(NamedTuple):
     model: bytes | None
 
 
-class _LastBody:
-    """The newest body of a connection, and what was found in it."""
-
-    __slots__ = ("data", "matches")
-
-    def __init__(self) -> None:
-        self.data = b""
-        self.matches: list[_FieldMatch] = []
-
-
 class BodyScan(NamedTuple):
     """What a body names beside its texts."""
 
@@ -61,20 +51,19 @@ class BodyScanner:
     """
 
     def __init__(self) -> None:
-        self._last: BoundedMapping[Connection, _LastBody] = BoundedMapping(_MAX_CONNECTIONS)
+        self._last: BoundedMapping[Connection, tuple[bytes, list[_FieldMatch]]] = BoundedMapping(_MAX_CONNECTIONS)
+        """The newest body of each connection, and what was found in it."""
 
     def scan(self, data: bytes, connection: Connection | None) -> BodyScan | None:
         """Return what the body names; None where it has something whose tokens its length does not tell."""
-        last = self._last.get(connection) if connection else None
-        if last is None:
-            last = _LastBody()
-            if connection:
-                self._last[connection] = last
-        start = max(0, count_common_bytes(last.data, data) - _LONGEST_MATCH)
-        matches = [match for match in last.matches if match.start < start]
+        last: tuple[bytes, list[_FieldMatch]] = (b"", [])
+        if connection:
+            last = self._last.get(connection, last)
+        start = max(0, count_common_bytes(last[0], data) - _LONGEST_MATCH)
+        matches = [match for match in last[1] if match.start < start]
         matches += [_FieldMatch(found.start(), *found.groups()) for found in _PATTERN.finditer(data, start)]
-        if len(data) <= _MAX_REMEMBERED_BYTES:
-            last.data, last.matches = data, matches
+        if connection and len(data) <= _MAX_REMEMBERED_BYTES:
+            self._last[connection] = data, matches
         if any(match.tokens is None and match.model is None for match in matches):
             return None
         models = tuple(match.model.decode("utf-8", "replace") for match in matches if match.model)

@@ -13,9 +13,8 @@ from unabridged.archive.protocol import DEFAULT_NAMESPACE
 from unabridged.archive.secrets import mask
 from unabridged.errors import SettingsError
 from unabridged.settings import Clear, Keep, Settings, Trigger, parse_keep, parse_trigger, resolve_limits
-from unabridged_gateway.addresses import is_loopback, is_own_address
-from unabridged_gateway.connections import HeadLimits
-from unabridged_gateway.request_body import BodyLimits
+from unabridged_cli.mcp_server import is_loopback
+from unabridged_gateway.addresses import is_own_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +25,8 @@ class Handling:
     pins: tuple[str, ...] = ()
     redact: bool = False
     summariser: str = field(default="upstream", repr=False)
+    """`upstream` (the client's own model and credentials), `native` (the same, by the provider's own compaction),
+    `none`, or `provider:name`."""
 
     def apply(self, settings: Settings) -> Settings:
         """Return the settings with this clearing and these pins."""
@@ -53,18 +54,13 @@ class ListeningConfig:
     max_body: int = 64_000_000
     max_decoded: int = 64_000_000
     """Bytes of a request's body as it is sent, and once gzip or zstd are undone."""
-    max_head: int = HeadLimits().size
-    """Bytes of its request line and headers."""
-    max_headers: int = HeadLimits().headers
-    head_timeout: float = HeadLimits().seconds
-    """Seconds in which all of these must be there."""
+    max_head: int = 64_000
+    """Bytes of its request line and headers; trailers and the frames of chunks may take as much."""
+    max_headers: int = 200
+    head_timeout: float = 10.0
+    """Seconds in which all of these must be there, from the first byte on; on a new connection from its beginning."""
     concurrency: int = 256
     """Requests at once; others are asked to come back, with 503."""
-
-    @property
-    def head(self) -> HeadLimits:
-        """Return the limits of a request line with its headers."""
-        return HeadLimits(self.max_head, self.max_headers, self.head_timeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ class UpstreamConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionConfig:
+class CompactionConfig(Handling):
     """When and how conversations are compacted, and where they are recorded."""
 
     window: int | None = None
@@ -89,12 +85,6 @@ class CompactionConfig:
     background: float | None = 0.8
     """The share of the trigger at which a summary is begun in the background; None for never."""
     archive: str | None = field(default=None, repr=False)
-    summariser: str = field(default="upstream", repr=False)
-    """`upstream` (the client's own model and credentials), `native` (the same, by the provider's own compaction),
-    `none`, or `provider:name`."""
-    clear: Clear | None = Handling().clear
-    pins: tuple[str, ...] = ()
-    redact: bool = False
     models: Mapping[str, HandlingChanges] = field(default_factory=dict)
     """The clearing, pins, redaction and summariser that models have for themselves, by their names or patterns."""
     own: Mapping[str, HandlingChanges] = field(default_factory=dict)
@@ -116,7 +106,7 @@ class CompactionConfig:
         """
         matching = (changes for pattern, changes in self.models.items() if fnmatchcase(model, pattern))
         for_model = self.models[model] if model in self.models else next(matching, {})
-        every = {"clear": self.clear, "pins": self.pins, "redact": self.redact, "summariser": self.summariser}
+        every = {item.name: getattr(self, item.name) for item in fields(Handling)}
         return Handling(**{**every, **for_model, **self.own.get(tenant, {})})
 
     def _check_trigger(self) -> None:
@@ -136,8 +126,7 @@ class CompactionConfig:
         settings = self.settings
         if self.window is None:
             return
-        bounds = resolve_limits(replace(settings, keep=None), self.window)
-        lowest = min([bounds.budget, *(condition["tokens"] for condition in bounds.trigger if "tokens" in condition)])
+        lowest = resolve_limits(replace(settings, keep=None), self.window).lowest_token_bound
         shares = [pair for pair in parse_keep(self.keep) if pair[0] != "messages"] if self.keep is not None else []
         kept = [int(value * self.window if measure == "fraction" else value) for measure, value in shares]
         if kept and min(kept) >= lowest:
@@ -215,11 +204,6 @@ class Config:
         names, archive = sorted(set(self.tenants.tokens.values())), self.compaction.archive
         shown = f"tenants={names}, archive={archive and hide_credentials(archive)!r}, log={self.log!r}"
         return f"Config({self.listening}, {self.upstreams}, {self.compaction}, {self.tenants}, {shown})"
-
-    @property
-    def body_limits(self) -> BodyLimits:
-        """Return the limits of a request's body."""
-        return BodyLimits(self.listening.max_body, self.listening.max_decoded)
 
 
 def build_config(upstreams: Mapping[str, str], **settings: Any) -> Config:

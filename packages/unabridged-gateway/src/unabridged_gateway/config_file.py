@@ -309,13 +309,14 @@ _HANDLING_READERS: Final[Mapping[str, SettingReader]] = {
     "summariser": _read_summariser,
 }
 _SETTING_READERS: Final[Mapping[str, SettingReader]] = {
-    "host": _read_text,
+    **dict.fromkeys(("host", "archive"), _read_text),
+    **dict.fromkeys(("window", "max_body", "max_decoded", "max_head", "max_headers", "concurrency"), _read_size),
+    **dict.fromkeys(("timeout", "connect_timeout", "head_timeout"), _read_seconds),
     "port": _build_reader(
         lambda value: type(value) is int and 0 <= value <= 65_535,
         "a whole number from 1 to 65,535, or 0 for any free one",
         int,
     ),
-    "window": _read_size,
     "trigger": _build_condition_reader(trigger_from_texts, "85%, 170k, messages=300 or never"),
     "keep": _build_condition_reader(keep_from_texts, "10%, 8k or messages=20"),
     "background": _build_reader(
@@ -323,20 +324,11 @@ _SETTING_READERS: Final[Mapping[str, SettingReader]] = {
         "a share of the trigger above 0 and below 1, or never",
         lambda value: None if value == "never" else value,
     ),
-    "archive": _read_text,
     "namespace": lambda label, value: check_name(value, label),
     "fallback": _build_choice_reader("refuse", "credential"),
     "secret": _read_secret,
-    "max_body": _read_size,
-    "max_decoded": _read_size,
-    "max_head": _read_size,
-    "max_headers": _read_size,
-    "head_timeout": _read_seconds,
     "hosts": _read_hosts,
     "operator": _read_operator,
     **_HANDLING_READERS,
-    "timeout": _read_seconds,
-    "connect_timeout": _read_seconds,
     "log": _build_choice_reader("quiet", "text", "json"),
-    "concurrency": _read_size,
 }

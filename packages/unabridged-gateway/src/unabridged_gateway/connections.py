@@ -7,29 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-
-class HeadLimits(NamedTuple):
-    """What a request line with its headers may take; trailers and the frames of chunks may take as much."""
-
-    size: int = 64_000
-    """Bytes."""
-    headers: int = 200
-    seconds: float = 10.0
-    """From the first byte to the last; on a new connection from its beginning."""
+from unabridged_gateway.config import ListeningConfig
 
 
 class Connection(HttpToolsProtocol):
     """One connection. A head above a limit is answered with 431 or 408, and the connection is closed."""
 
-    head = HeadLimits()
+    limits: ListeningConfig
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._room = self.head.size
+        self._room = self.limits.max_head
         """Bytes that may still come before a head, a piece of a body or a request is complete."""
         self._is_idle, self._waits = True, False
         """Whether no byte of a next request has come; whether one has, and its head is not complete."""
@@ -41,7 +33,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
+        self._late = self.loop.call_later(self.limits.head_timeout, self._close_if_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -57,14 +49,14 @@ class Connection(HttpToolsProtocol):
             self._room -= len(piece)
             super().data_received(piece)
             if self._room <= 0:
-                self._refuse(431, f"the request line and headers have more than {self.head.size:,} bytes")
-            elif self.headers and len(self.headers) > self.head.headers:
-                self._refuse(431, f"the request has more than {self.head.headers} headers")
+                self._refuse(431, f"the request line and headers have more than {self.limits.max_head:,} bytes")
+            elif self.headers and len(self.headers) > self.limits.max_headers:
+                self._refuse(431, f"the request has more than {self.limits.max_headers} headers")
         if self._late is not None:
             if not self._waits:
                 self._stop_timer()
         elif self._waits:
-            self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
+            self._late = self.loop.call_later(self.limits.head_timeout, self._close_if_late)
 
     def on_message_begin(self) -> None:
         """Begin to wait for the end of the head."""
@@ -74,28 +66,26 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Serve the request, unless its head is too large."""
-        if len(self.headers) > self.head.headers or (self._follows and self._count_head_bytes() > self.head.size):
-            self._refusal = (
-                431,
-                f"the request has more than {self.head.headers} headers or {self.head.size:,} bytes of them",
-            )
+        most, size = self.limits.max_headers, self.limits.max_head
+        if len(self.headers) > most or (self._follows and self._count_head_bytes() > size):
+            self._refusal = 431, f"the request has more than {most} headers or {size:,} bytes of them"
             raise ValueError("too large")
         if b"#" in self.url:
             self._refusal = 400, "the request line has a fragment, which is not sent to servers"
             raise ValueError("a fragment")
         super().on_headers_complete()
         self.headers = []  # those of the request are in its scope; what follows are trailers, and no headers
-        self._waits, self._room = False, self.head.size
+        self._waits, self._room = False, self.limits.max_head
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
-        self._room = self.head.size
+        self._room = self.limits.max_head
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Begin to wait for the next request."""
         super().on_message_complete()
-        self.headers, self._room, self._is_idle = [], self.head.size, True
+        self.headers, self._room, self._is_idle = [], self.limits.max_head, True
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what can't be parsed, or was too large."""
@@ -124,11 +114,11 @@ class Connection(HttpToolsProtocol):
         """Close a connection whose request does not come; while an earlier one is answered, nothing is waited for."""
         self._late = None
         if self._is_answering:
-            self._late = self.loop.call_later(self.head.seconds, self._close_if_late)
+            self._late = self.loop.call_later(self.limits.head_timeout, self._close_if_late)
         elif self._is_idle:
             self.transport.close()  # nothing was asked, so there is nothing to answer
         else:
-            self._refuse(408, f"the request line and headers were not sent within {self.head.seconds:g} seconds")
+            self._refuse(408, f"the request line and headers were not sent within {self.limits.head_timeout:g} seconds")
 
     def _stop_timer(self) -> None:
         if self._late is not None:
@@ -136,6 +126,6 @@ class Connection(HttpToolsProtocol):
             self._late = None
 
 
-def build_connection_class(limits: HeadLimits) -> type[Connection]:
+def build_connection_class(limits: ListeningConfig) -> type[Connection]:
     """Return a `Connection` subclass with these limits."""
-    return type("Connection", (Connection,), {"head": limits})
+    return type("Connection", (Connection,), {"limits": limits})

@@ -17,15 +17,10 @@ from typing import Final
 
 from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_body import RawHeaders
-from unabridged_gateway.tenants import CREDENTIAL_HEADERS, TOKEN_HEADER, split_token
+from unabridged_gateway.tenants import CREDENTIAL_HEADERS, split_token
 
 UNADDED_HEADERS: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
 """Headers that aiohttp sets where a request has none."""
-UNLOGGED_HEADERS: Final = frozenset(
-    {*CREDENTIAL_HEADERS, TOKEN_HEADER, b"proxy-authorization", b"cookie", b"set-cookie"}
-)
-"""Headers whose values are secrets; `redact_headers` also takes others for one, by their names."""
-
 _CONNECTION_HEADERS: Final = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer",
     b"transfer-encoding", b"upgrade",
@@ -39,7 +34,6 @@ _NOT_TO_CLIENT: Final = _CONNECTION_HEADERS | {b"alt-svc"}
 
 _NAME_PATTERN: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")
 _CONTROL_CHARACTER_PATTERN: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_SECRET_NAME_PATTERN: Final = re.compile(rb"auth|token|key|secret|cookie|passw|credential|signature")
 
 
 def to_upstream(
@@ -86,16 +80,6 @@ def to_client(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     return [pair for pair in passed if pair[0] not in dropped] if dropped else passed
 
 
-def redact_headers(headers: RawHeaders) -> dict[str, str]:
-    """Return headers as a log may have them: with `…` for every value that is a secret, or may be one by its name."""
-    return {
-        name.decode("latin-1"): "…"
-        if name.lower() in UNLOGGED_HEADERS or _SECRET_NAME_PATTERN.search(name.lower())
-        else value.decode("latin-1")
-        for name, value in headers
-    }
-
-
 def _parse_connection_header(value: bytes) -> set[bytes]:
     """Return the headers that `connection` says are of this connection only."""
     return {token.strip().lower() for token in value.split(b",")}
@@ -120,11 +104,8 @@ def _find_client_name(name: bytes) -> bytes | None:
     lower = name.lower()
     if lower in {b"connection", b"transfer-encoding"}:
         return lower
-    return (
-        None
-        if lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME_PATTERN.fullmatch(lower)
-        else lower
-    )
+    is_dropped = lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME_PATTERN.fullmatch(lower)
+    return None if is_dropped else lower
 
 
 def _decode_header_value(name: str, value: bytes) -> str:

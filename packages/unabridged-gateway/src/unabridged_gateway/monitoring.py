@@ -17,7 +17,6 @@ from unabridged.events import combine_listeners
 from unabridged_gateway.event_feed import EventFeed
 from unabridged_gateway.metrics import Metrics
 from unabridged_gateway.protocols import parse_model_from_path
-from unabridged_gateway.refusals import RequestRefused
 from unabridged_gateway.request_log import MODEL_NAME_PATTERN, log_request
 from unabridged_gateway.spans import Spans
 from unabridged_gateway.tenants import find_reader, require_operator
@@ -59,17 +58,13 @@ class Monitor:
 
     async def serve(self, call: GatewayCall, engines: Engines) -> bool:
         """Answer with one of our own pages; return false for a path that is the provider's."""
-        try:
-            if call.path == "/events":
-                await self.feed.serve(call)
-                return True
-            page = await self._find_page(call, engines)
-        except RequestRefused as refused:
-            page = refused.status, f"{refused.words}\n".encode()
-        if page is None:
-            return False
-        await call.reply(*page)
-        return True
+        if call.path == "/events":
+            await self.feed.serve(call)
+            return True
+        page = await self._find_page(call, engines)
+        if page is not None:
+            await call.reply(*page)
+        return page is not None
 
     async def _find_page(self, call: GatewayCall, engines: Engines) -> Page | None:
         if call.path == "/healthz":

@@ -8,76 +8,34 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from unabridged.adapters.kit import (
-    CHAT_ENDPOINT,
-    MESSAGES_ENDPOINT,
-    RESPONSES_ENDPOINT,
-    Agent,
-    Body,
-    Endpoint,
-    Stream,
-    find_largest_length,
-    has_recall,
-)
+from unabridged.adapters import kit
 from unabridged.asking.overflow import is_overflow
 from unabridged.formats import FORMATS, GeminiContents
 
-_EVENTS_BEFORE_ANSWER = frozenset({"response.created", "response.queued", "response.in_progress"})
 
+class EventStream(kit.Stream):
+    """The events of one protocol's streams, as JSON: which of them begin an answer, and which field reports its usage.
 
-class ChatStream(Stream):
-    """Chunks of Chat Completions."""
+    Before the answer an event may still say that the request is too long.
+    """
 
-    def begins_answer(self, item: Any) -> bool:
-        """Return whether the chunk holds any of the answer."""
-        return bool(item.get("choices")) or "error" in item
-
-    def usage(self, item: Any) -> Any:
-        """Return the report of the last chunk."""
-        return item.get("usage")
-
-
-class ResponsesStream(Stream):
-    """Events of Responses: one that was begun may still fail."""
+    def __init__(self, begins_answer: Callable[[Any], bool], *usage_path: str) -> None:
+        self._begins_answer, self._usage_path = begins_answer, usage_path
 
     def begins_answer(self, item: Any) -> bool:
         """Return whether the model has begun to answer."""
-        return item.get("type") not in _EVENTS_BEFORE_ANSWER
+        return self._begins_answer(item)
 
     def usage(self, item: Any) -> Any:
-        """Return the report of a complete response."""
-        return _read_nested(item, "response", "usage")
-
-
-class MessagesStream(Stream):
-    """Events of Messages."""
-
-    def begins_answer(self, item: Any) -> bool:
-        """Return whether the model has begun to answer."""
-        return item.get("type") not in {"message_start", "ping"}
-
-    def usage(self, item: Any) -> Any:
-        """Return the report of the first event on the request."""
-        return _read_nested(item, "message", "usage")
-
-
-class ContentsStream(Stream):
-    """Pieces of Gemini's answers."""
-
-    def begins_answer(self, item: Any) -> bool:
-        """Return whether the piece holds any of the answer."""
-        return bool(item.get("candidates")) or "error" in item
-
-    def usage(self, item: Any) -> Any:
-        """Return the report of the newest piece."""
-        return item.get("usageMetadata")
+        """Return what the event reports of the request's tokens, or None."""
+        return _read_nested(item, *self._usage_path)
 
 
 @dataclass(frozen=True, slots=True)
-class GeminiEndpoint(Endpoint):
+class GeminiEndpoint(kit.Endpoint):
     """`contents`, beside a system instruction, tools and a configuration of the answer."""
 
-    def read_system_prompt(self, body: Body) -> Any:
+    def read_system_prompt(self, body: kit.Body) -> Any:
         """Return the texts of the system instruction."""
         instruction = body.get("systemInstruction") or body.get("system_instruction")
         parts = _read_nested(instruction, "parts")
@@ -85,16 +43,16 @@ class GeminiEndpoint(Endpoint):
         texts = [part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
         return "\n".join(texts) or None
 
-    def max_tokens(self, body: Body) -> int | None:
+    def max_tokens(self, body: kit.Body) -> int | None:
         """Return the longest answer that the configuration asks for."""
         config = body.get("generationConfig") or body.get("generation_config")
-        return find_largest_length(_read_nested(config, name) for name in ("maxOutputTokens", "max_output_tokens"))
+        return kit.find_largest_length(_read_nested(config, name) for name in ("maxOutputTokens", "max_output_tokens"))
 
-    def agent(self, body: Body, tools: Any) -> Agent:  # noqa: ARG002 - the interface's
+    def agent(self, body: kit.Body, tools: Any) -> kit.Agent:  # noqa: ARG002 - the interface's
         """Return whether the model can follow a reference; its name is in the path."""
-        return Agent(recall=has_recall(tools))
+        return kit.Agent(recall=kit.has_recall(tools))
 
-    def find_keeping_field(self, body: Body) -> str | None:
+    def find_keeping_field(self, body: kit.Body) -> str | None:
         """Return the field of contents that the provider has cached."""
         return next((name for name in ("cachedContent", "cached_content") if body.get(name)), None)
 
@@ -105,14 +63,12 @@ class Protocol:
 
     name: str
     family: str
-    endpoint: Endpoint
-    events: Stream
-    error: Callable[[int, str], dict[str, Any]]
-    """An error of ours in the provider's own shape."""
+    endpoint: kit.Endpoint
+    events: EventStream
     answers: bool = True
     """Whether a model answers; else its tokens are only counted."""
 
-    def agent(self, path: str, body: Body, tools: Any) -> Agent:
+    def agent(self, path: str, body: kit.Body, tools: Any) -> kit.Agent:
         """Return the model that is asked."""
         agent = self.endpoint.agent(body, tools)
         return agent if agent.name else agent._replace(name=parse_model_from_path(path))
@@ -150,20 +106,26 @@ def _build_gemini_error(status: int, words: str) -> dict[str, Any]:
 
 _ERROR_BODIES = {"openai": _build_openai_error, "anthropic": _build_anthropic_error, "gemini": _build_gemini_error}
 
-MESSAGES_STREAM = MessagesStream()
+_CHAT_STREAM = EventStream(lambda chunk: bool(chunk.get("choices")) or "error" in chunk, "usage")
+_RESPONSES_STREAM = EventStream(
+    lambda event: event.get("type") not in kit.ResponseEventStream.STARTING, "response", "usage"
+)
+MESSAGES_STREAM = EventStream(lambda event: event.get("type") not in {"message_start", "ping"}, "message", "usage")
+_CONTENTS_STREAM = EventStream(lambda piece: bool(piece.get("candidates")) or "error" in piece, "usageMetadata")
 _CONTENTS_ENDPOINT = GeminiEndpoint(
     FORMATS[GeminiContents.name], messages="contents", model_fields=("tools", "generationConfig")
 )
+_CONTENTS = Protocol("contents", "gemini", _CONTENTS_ENDPOINT, _CONTENTS_STREAM)
 
 PROTOCOLS = {
-    "/chat/completions": Protocol("chat", "openai", CHAT_ENDPOINT, ChatStream(), _build_openai_error),
-    "/responses": Protocol("responses", "openai", RESPONSES_ENDPOINT, ResponsesStream(), _build_openai_error),
-    "/messages": Protocol("messages", "anthropic", MESSAGES_ENDPOINT, MESSAGES_STREAM, _build_anthropic_error),
+    "/chat/completions": Protocol("chat", "openai", kit.CHAT_ENDPOINT, _CHAT_STREAM),
+    "/responses": Protocol("responses", "openai", kit.RESPONSES_ENDPOINT, _RESPONSES_STREAM),
+    "/messages": Protocol("messages", "anthropic", kit.MESSAGES_ENDPOINT, MESSAGES_STREAM),
     "/messages/count_tokens": Protocol(
-        "count_tokens", "anthropic", MESSAGES_ENDPOINT, MESSAGES_STREAM, _build_anthropic_error, answers=False
+        "count_tokens", "anthropic", kit.MESSAGES_ENDPOINT, MESSAGES_STREAM, answers=False
     ),
-    ":generateContent": Protocol("contents", "gemini", _CONTENTS_ENDPOINT, ContentsStream(), _build_gemini_error),
-    ":streamGenerateContent": Protocol("contents", "gemini", _CONTENTS_ENDPOINT, ContentsStream(), _build_gemini_error),
+    ":generateContent": _CONTENTS,
+    ":streamGenerateContent": _CONTENTS,
 }
 """By the end of the path, which may begin with whatever a platform puts before it."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -21,8 +22,9 @@ MODEL_NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 """Names of models that may be shown; anything else is no model's."""
 
 
-class RequestOutcome(NamedTuple):
-    """What became of the conversation in one request."""
+@dataclass(slots=True)
+class RequestOutcome:
+    """What became of the conversation in one request, filled in as it is served."""
 
     way: Literal["passed", "unparsed", "parsed", "rewritten"] = "passed"
     """How the body went on: piece by piece, as it came by its length alone, as it came after it was read, or anew."""

@@ -60,7 +60,7 @@ def serve(config: Config, on_listen: Callable[[str], object] = lambda _: None) -
         ws="none",
         lifespan="on",
         proxy_headers=False,
-        http=build_connection_class(config.listening.head),
+        http=build_connection_class(config.listening),
     )
     host = config.listening.host
     on_listen(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}")

@@ -56,11 +56,8 @@ class Spans:
         except ImportError:
             return None
         tracers, meters = tracers or trace.get_tracer_provider(), meters or metrics.get_meter_provider()
-        return (
-            cls(config, tracers, meters)
-            if _is_configured_provider(tracers) or _is_configured_provider(meters)
-            else None
-        )
+        is_configured = _is_configured_provider(tracers) or _is_configured_provider(meters)
+        return cls(config, tracers, meters) if is_configured else None
 
     def on_event(self, also: Listener) -> Listener:
         """Return a function for the events of compactions, which calls this one too."""
@@ -73,11 +70,9 @@ class Spans:
 
         facts = self._build_attributes(protocol, model, call.status)
         now = time.time_ns()
-        parent = propagate.extract(
-            {name.decode("latin-1"): value.decode("latin-1") for name, value in call.raw_headers}
-        )
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.raw_headers}
         span = self._tracer.start_span(
-            f"{facts['gen_ai.operation.name']} {model}".strip(), parent, SpanKind.CLIENT,
+            f"{facts['gen_ai.operation.name']} {model}".strip(), propagate.extract(headers), SpanKind.CLIENT,
             attributes=facts | _build_outcome_attributes(call.outcome), start_time=now - int(seconds * 1e9),
         )  # fmt: skip
         if "error.type" in facts:

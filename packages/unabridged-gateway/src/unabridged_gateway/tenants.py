@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final
 
-from unabridged_gateway.addresses import is_loopback
+from unabridged_cli.mcp_server import is_loopback
 from unabridged_gateway.config import TenantConfig
 from unabridged_gateway.config_file import OPERATOR_VARIABLE
 from unabridged_gateway.refusals import RequestRefused

@@ -18,7 +18,7 @@ from unabridged import UnabridgedError
 from unabridged.formats import get_format
 from unabridged.sessions import LoadedFile, load
 from unabridged.sessions.files import SESSION_FORMATS, render_file
-from unabridged_cli.clients import SessionFile
+from unabridged_cli.clients.client import SessionFile
 from unabridged_cli.clients.file_undo import undo_compactions_in_file
 from unabridged_cli.clients.session_lookup import find_project_folder, read_overview
 

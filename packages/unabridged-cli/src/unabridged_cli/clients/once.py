@@ -6,7 +6,6 @@ one takes the note away and does nothing. Which of them is first does not matter
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,8 +35,7 @@ def is_first_hook(event: bytes, environ: Environ) -> bool:
             if other.exists():
                 other.unlink()
                 return False
-            os.close(os.open(own, os.O_WRONLY | os.O_CREAT, 0o600))
-            os.utime(own)
+            own.touch(mode=0o600)
     except OSError:  # better twice than not at all
         pass
     return True
@@ -57,7 +55,8 @@ def is_served_by_install(environ: Mapping[str, str]) -> bool:
     """
     if not (environ.get(PLUGIN_VARIABLE) and environ.get("CLAUDECODE")):
         return False
-    from unabridged_cli.clients import CLIENTS, configure  # noqa: PLC0415 - a hook needs neither
+    from unabridged_cli.clients import configure  # noqa: PLC0415 - a hook needs neither
+    from unabridged_cli.clients.registry import CLIENTS  # noqa: PLC0415 - a hook needs neither
 
     entries = CLIENTS["claude-code"].entries(environ, None)
     servers = (configure.read_entry_status(entry) for entry in entries if entry.what == "MCP server")

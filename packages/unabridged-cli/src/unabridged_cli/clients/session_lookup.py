@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unabridged.errors import SettingsError
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.client import Environ, SessionFile
-from unabridged_cli.clients.hook.transcript import parse_line, read_line_project
+from unabridged_cli.clients.hook.transcript import parse_line, read_project
+from unabridged_cli.clients.registry import CLIENTS
 
 _COMPACTION_SIGNS = {"claude-code": b"compact_boundary", "codex": b"compacted", "pi": b"compaction"}
 """What is in a line that may be a compaction's, in each client's files; nothing of other clients' is read."""
-_PROJECT_BYTES = 1 << 18
-"""Bytes at the beginning of a file in which a session says where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +87,9 @@ def _count_common_characters(one: str, other: str) -> int:
 def find_project_folder(session: SessionFile) -> str:
     """Return the folder that a session's client worked in, from the beginning of its file; empty if it is not there."""
     try:
-        if session.client not in _COMPACTION_SIGNS:
-            return read_overview(session).project
-        with session.path.open("rb") as stream:
-            while stream.tell() < _PROJECT_BYTES and (raw := stream.readline(_PROJECT_BYTES - stream.tell())):
-                if b'"cwd"' in raw and (project := read_line_project(parse_line(raw) or {})):
-                    return project
+        return read_project(session.path) if session.client in _COMPACTION_SIGNS else read_overview(session).project
     except OSError:
-        pass
-    return ""
+        return ""
 
 
 def is_folder_within(folder: str, project: str) -> bool:
@@ -117,33 +108,27 @@ def is_same_folder(folder: str, project: str) -> bool:
 
 def read_overview(session: SessionFile) -> SessionOverview:
     """Return what the file says; nothing for one that can't be read."""
-    sign, project, count = _COMPACTION_SIGNS.get(session.client), "", 0
     try:
-        if sign is None:
-            directory = (parse_line(session.path.read_bytes()) or {}).get("directory")
-            return SessionOverview(directory if isinstance(directory, str) else "", None)
-        with session.path.open("rb") as stream:
-            for raw in stream:
-                if (not project and b'"cwd"' in raw) or sign in raw:
-                    entry = parse_line(raw) or {}
-                    project = project or read_line_project(entry)
-                    count += _is_compaction_entry(entry, sign)
+        if session.client in _COMPACTION_SIGNS:
+            return SessionOverview(read_project(session.path), len(list(_find_compaction_offsets(session, 0))))
+        directory = (parse_line(session.path.read_bytes()) or {}).get("directory")
+        return SessionOverview(directory if isinstance(directory, str) else "", None)
     except OSError:
         return SessionOverview("", None)
-    return SessionOverview(project, count)
 
 
 def find_newest_compaction_offset(session: SessionFile, offset: int) -> int:
     """Return where the line of the newest compaction behind this offset begins; 0 where there is none."""
-    sign, newest = _COMPACTION_SIGNS[session.client], 0
+    return max(_find_compaction_offsets(session, offset), default=0)
+
+
+def _find_compaction_offsets(session: SessionFile, offset: int) -> Iterator[int]:
+    """Yield where the line of each compaction behind this offset begins."""
+    sign = _COMPACTION_SIGNS[session.client]
     with session.path.open("rb") as stream:
         stream.seek(offset)
         for raw in stream:
-            if sign in raw and _is_compaction_entry(parse_line(raw) or {}, sign):
-                newest = offset
+            entry = (parse_line(raw) or {}) if sign in raw else {}
+            if sign.decode() in (entry.get("subtype"), entry.get("type")):
+                yield offset
             offset += len(raw)
-    return newest
-
-
-def _is_compaction_entry(entry: dict[str, Any], sign: bytes) -> bool:
-    return sign.decode() in (entry.get("subtype"), entry.get("type"))

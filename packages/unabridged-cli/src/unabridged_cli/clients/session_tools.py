@@ -29,11 +29,11 @@ from unabridged.recall.tools import (
     parse_search_arguments,
 )
 from unabridged.text_tools import quote
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.archive_gaps import describe_gaps
 from unabridged_cli.clients.client import format_utc_minute
 from unabridged_cli.clients.current_session import ToolCaller
 from unabridged_cli.clients.live_context import read_context_messages
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.clients.threads import list_session_threads, session_thread_of
 
 LIST_SESSIONS_TOOL: Final = "list_sessions"

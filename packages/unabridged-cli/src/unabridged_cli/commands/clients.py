@@ -14,9 +14,10 @@ import typer
 
 from unabridged.errors import SettingsError
 from unabridged_cli import options, screen
-from unabridged_cli.clients import CLIENTS, CodingAgent, configure
-from unabridged_cli.clients.client import format_utc_minute
+from unabridged_cli.clients import configure
+from unabridged_cli.clients.client import CodingAgent, format_utc_minute
 from unabridged_cli.clients.hook_runs import find_hook_problems, find_last_run_time
+from unabridged_cli.clients.registry import CLIENTS
 
 
 class InstallScope(StrEnum):

@@ -78,7 +78,7 @@ def compact(
     settings |= {"agent": agent, "model": None if dry_run else summariser}
     is_preview = dry_run or (target.out is None and archive is None)
     where = (_MEMORY_URL if is_preview else archive, namespace, target.thread if thread is None else thread)
-    opened = open_compactor(loaded, target.file, *where, new=True, **settings)
+    opened = open_compactor(loaded, target.file, where, new=True, **settings)
     with opened as (compactor, name), screen.show_spinner("compacting"):
         compaction = fit_loaded(compactor, loaded, name, now=now)
         budget = compactor.limits.budget
@@ -142,9 +142,8 @@ def _print_compaction(loaded: LoadedFile, compaction: Compaction, budget: int, a
     views = (reader.read(match.message) for match in matches if match.index is None)
     texts = (view.text for view in views if is_generated_turn(view))
     if summary := next((text for text in texts if text.startswith("[unabridged summary ")), ""):
-        console.print(
-            Panel(Text(screen.escape_control_characters(summary)), title="the summary turn", border_style="red")
-        )
+        text = Text(screen.escape_control_characters(summary))
+        console.print(Panel(text, title="the summary turn", border_style="red"))
     console.print(screen.build_facts_table("what became of the messages", _count_fates(before, after)))
     console.print(screen.build_facts_table("receipt", _build_outcome_rows(loaded, compaction, budget)))
 
@@ -195,7 +194,6 @@ def _build_outcome_rows(loaded: LoadedFile, compaction: Compaction, budget: int)
     receipt = compaction.receipt
     if receipt is None:
         return [*rows, ("unchanged", compaction.why or "below the trigger: nothing to do")]
-    where = (
-        "in the file that was read" if receipt.archive == _MEMORY_URL else f"{receipt.archive}, thread {receipt.thread}"
-    )
+    is_in_file = receipt.archive == _MEMORY_URL
+    where = "in the file that was read" if is_in_file else f"{receipt.archive}, thread {receipt.thread}"
     return [*rows, *screen.build_receipt_rows(receipt), ("originals", where), ("id", receipt.id)]

@@ -83,13 +83,10 @@ def _make_corpus_command(make_work: Callable[..., Work]) -> Callable[..., None]:
         work = make_work(**own)
         how: dict[str, Any] = {"ray": ray, "format": format_, "jobs": jobs or os.cpu_count() or 1}
         how |= {"max_size": parse_size(max_size, "a size"), "shard": parse_size(shard, "a size")}
-        with (
-            screen.show_progress(work.name) as update,
-            redirect_stdout(sys.stderr),
-        ):  # where Ray tells of workers that it lost
-            report = run(
-                work, source, out, progress=lambda at: update(at.done, at.total, _describe_progress(work, at)), **how
-            )
+        # On standard output Ray would tell of workers that it lost.
+        with screen.show_progress(work.name) as update, redirect_stdout(sys.stderr):
+            how["progress"] = lambda at: update(at.done, at.total, _describe_progress(work, at))
+            report = run(work, source, out, **how)
         if as_json:
             screen.print_json(asdict(report))
         else:

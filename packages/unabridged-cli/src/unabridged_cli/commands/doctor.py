@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from unabridged_cli import options, screen
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.diagnosis import Diagnosis, check_machine
 from unabridged_cli.clients.doctor import check_client, read_setup
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.commands.clients import AnyClient, find_client
 
 

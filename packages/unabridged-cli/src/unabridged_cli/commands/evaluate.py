@@ -145,22 +145,12 @@ def _print_evaluation(report: Any) -> None:
     if report.tasks:
         first = report.tasks[0]
         title = f"tokens per task, at cache prices ({first.conversations} conversations, a window of {first.window:,})"
-        columns = [
-            "arm",
-            "tokens",
-            "from",
-            "to",
-            "sent",
-            "summaries",
-            "fetched again",
-            "needs",
-            "missed",
-            "refused runs",
-        ]
+        sizes = ("tokens", "from", "to", "sent", "summaries", "fetched again")
+        columns = ["arm", *sizes, "needs", "missed", "refused runs"]
         tokens = [(row.tokens, *row.interval, row.sent, row.summaries, row.fetches) for row in report.tasks]
         counts = [(row.needs, row.missed, row.refused) for row in report.tasks]
         arms = zip(report.tasks, tokens, counts, strict=True)
-        rows = [[row.arm, *map(round, sizes), *numbers] for row, sizes, numbers in arms]
+        rows = [[row.arm, *map(round, spent), *numbers] for row, spent, numbers in arms]
         screen.make_console().print(screen.build_table(title, columns, rows))
     if report.questions:
         first = report.questions[0]
@@ -201,9 +191,7 @@ def _run_readings(
 
 
 def _print_readings(read: Any) -> None:
-    title = (
-        f"marked by {read.reader} ({screen.format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed)"
-    )
+    counts = f"{screen.format_count(len(read.readings), 'reading')}, {len(read.failed):,} failed"
     columns = ["text", "characters", "points", "share", "preferred", "how", "false"]
     rows = []
     for row in read.rows:
@@ -211,6 +199,6 @@ def _print_readings(read: Any) -> None:
         ways = ", ".join(f"{count} {name}" for name, count in how.items() if count)
         points, first = f"{row.points} of {row.most}", f"{row.preferred:g} of {row.readings}"
         rows.append([row.candidate, row.characters, points, row.share, first, ways, row.false])
-    screen.make_console().print(screen.build_table(title, columns, rows))
+    screen.make_console().print(screen.build_table(f"marked by {read.reader} ({counts})", columns, rows))
     for who, cost in read.cost.items():
         screen.print_line(f"{who}: " + ", ".join(f"{name} {value:,.4g}" for name, value in cost.items()))

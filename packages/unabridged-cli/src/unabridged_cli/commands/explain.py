@@ -40,7 +40,7 @@ def explain(
     settings = settings_from(trigger, keep, window)
     loaded = options.load_file(target.file, format_, which, max_size)
     settings |= {"agent": model or loaded.model, "model": summariser}
-    opened = open_compactor(loaded, target.file, "memory:", None, target.thread, new=True, **settings)
+    opened = open_compactor(loaded, target.file, ("memory:", None, target.thread), new=True, **settings)
     with opened as (compactor, name), screen.show_spinner("planning"):
         outlook = compactor.plan(loaded.messages, thread=name, system=loaded.system, tools=loaded.tools)
     if as_json:

@@ -51,7 +51,7 @@ def forget(
             for scope in gone:
                 forget_thread(store, scope)
         else:
-            gone, staying = _confirm_and_forget(store, namespace, older_than, None, yes=yes, quiet=as_json)
+            _, gone, staying = _confirm_and_forget(store, namespace, older_than, None, yes=yes, quiet=as_json)
     if as_json:
         print_json({"forgotten": [scope._asdict() for scope in gone], "staying": staying})
     elif thread is not None:
@@ -84,9 +84,8 @@ def prune(
     if older_than is None and to_size is None:
         fail("name an age, as in --older-than 90d, or a size, as in --to-size 500m", 2)
     with open_store(archive) as store:
-        would, count = _find_old_threads(store, namespace, older_than, to_size), len(list_scopes(store, namespace))
-        how = {"yes": yes, "quiet": as_json, "dry_run": dry_run}
-        gone, staying = _confirm_and_forget(store, namespace, older_than, to_size, **how)
+        count, how = len(list_scopes(store, namespace)), {"yes": yes, "quiet": as_json, "dry_run": dry_run}
+        would, gone, staying = _confirm_and_forget(store, namespace, older_than, to_size, **how)
     if not as_json:
         _print_shared_messages(staying)
     else:
@@ -104,44 +103,35 @@ def _confirm_and_forget(
     yes: bool,
     quiet: bool,
     dry_run: bool = False,
-) -> tuple[list[Scope], list[dict[str, Any]]]:
+) -> tuple[list[Scope], list[Scope], list[dict[str, Any]]]:
     """List the threads to remove, ask for confirmation, and remove them, namespace by namespace.
 
-    Without age and size, remove the whole namespace. Return the removed threads, and the messages of theirs that other
-    threads share.
+    Without age and size, remove the whole namespace. Return the threads that were listed, those that were removed, and
+    the messages of theirs that other threads share.
     """
-    would = _find_old_threads(store, namespace, older_than, to_size)
     whole = older_than is None and to_size is None
+    scopes = list_scopes(store, namespace)
+    spaces = [str(namespace)] if whole else list(dict.fromkeys(scope.namespace for scope in scopes))
+    moments = {space: _find_cutoff_time(store, space, older_than, to_size) for space in spaces}
+    would = [scope for scope in scopes if store_rules.is_older(store.newest_time(scope), moments[scope.namespace])]
     if not quiet:
         for scope in would:
             print_line(f"  {scope.thread} (namespace {scope.namespace})")
         since = f" have not been compacted for {older_than}" if older_than and not to_size else " would go"
-        print_line(f"{len(would):,} of {format_count(len(list_scopes(store, namespace)), 'thread')}{since}.")
+        print_line(f"{len(would):,} of {format_count(len(scopes), 'thread')}{since}.")
     if dry_run or (not would and not whole):
-        return [], []
+        return would, [], []
     named = f"namespace {escape_control_characters(str(namespace))!r}, " if whole else ""
     confirm_or_exit(f"Remove {named}{format_count(len(would), 'thread')} from {store.url}, for good?", yes=yes)
-    spaces = [str(namespace)] if whole else list(dict.fromkeys(scope.namespace for scope in would))
     staying = [] if whole else _find_shared_messages(store, would)
-    moments = {space: None if whole else _find_cutoff_time(store, space, older_than, to_size) for space in spaces}
     gone = [Scope(space, name) for space, before in moments.items() for name in forget_namespace(store, space, before)]
-    return gone, staying
+    return would, gone, staying
 
 
-def _find_old_threads(
-    store: Archive, namespace: str | None, older_than: str | None, to_size: str | None = None
-) -> list[Scope]:
-    """Return the threads whose newest compaction, undone or not, is too old; all of them without age and size."""
-    found = list_scopes(store, namespace)
+def _find_cutoff_time(store: Archive, space: str, older_than: str | None, to_size: str | None) -> float | None:
+    """Return the Unix time before which a namespace's threads are removed; with both the later, with neither None."""
     if older_than is None and to_size is None:
-        return found
-    spaces = dict.fromkeys(scope.namespace for scope in found)
-    moments = {space: _find_cutoff_time(store, space, older_than, to_size) for space in spaces}
-    return [scope for scope in found if store_rules.is_older(store.newest_time(scope), moments[scope.namespace])]
-
-
-def _find_cutoff_time(store: Archive, space: str, older_than: str | None, to_size: str | None) -> float:
-    """Return the Unix time before which a namespace's threads are removed; with age and size the later of both."""
+        return None
     aged = time.time() - options.parse_age(older_than) if older_than is not None else 0.0
     if to_size is None:
         return aged

@@ -10,7 +10,7 @@ from unabridged.archive import pins as pinned
 from unabridged.archive.protocol import DEFAULT_NAMESPACE, Archive, Scope
 from unabridged_cli import options
 from unabridged_cli.archives import open_store, require_thread
-from unabridged_cli.screen import escape_control_characters, fail, format_count, print_json, print_line
+from unabridged_cli.screen import fail, format_count, print_json, print_line
 
 Text = Annotated[str, typer.Argument(help="The text, kept byte for byte.")]
 Thread = Annotated[str, typer.Option("--thread", help="The conversation's name in the archive.")]
@@ -30,7 +30,7 @@ def pin(
     if as_json:
         print_json({"thread": thread, "pins": list(texts)})
     else:
-        print_line(f"Pinned. Thread {escape_control_characters(thread)} has {format_count(len(texts), 'pin')}.")
+        print_line(f"Pinned. Thread {thread} has {format_count(len(texts), 'pin')}.")
 
 
 def unpin(
@@ -45,8 +45,7 @@ def unpin(
     with open_store(archive) as store:
         scope = _find_pin_scope(store, namespace, thread)
         if not pinned.unpin(store, scope, text):
-            name = escape_control_characters(thread)
-            fail(f"thread {name} has no pin with this text: see unabridged pins --thread {name}", 2)
+            fail(f"thread {thread} has no pin with this text: see unabridged pins --thread {thread}", 2)
         left = pinned.list_pins(store, scope)
     if as_json:
         print_json({"thread": thread, "pins": list(left)})
@@ -67,15 +66,14 @@ def pins(
     if as_json:
         print_json({"thread": thread, "pins": list(texts)})
     elif not texts:
-        print_line(f"Thread {escape_control_characters(thread)} has no pins.")
+        print_line(f"Thread {thread} has no pins.")
     for text in texts if not as_json else ():
-        print_line(f"- {escape_control_characters(text)}")
+        print_line(f"- {text}")
 
 
 def _find_pin_scope(store: Archive, namespace: str | None, thread: str) -> Scope:
     """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
     spaces = [namespace] if namespace is not None else store.namespaces()
-    is_known = any(thread in store.threads(space) for space in spaces)
-    if is_known:
+    if any(thread in store.threads(space) for space in spaces):
         return require_thread(store, namespace, thread)
     return Scope(DEFAULT_NAMESPACE if namespace is None else namespace, thread)

@@ -24,9 +24,6 @@ from unabridged_cli.clients.archive_gaps import describe_session_gaps
 from unabridged_cli.clients.session_lookup import find_session, is_session_name
 from unabridged_cli.inspector import pages
 
-_THREADS_AT_ONCE = 50
-"""Threads that are searched at once."""
-
 
 def threads(
     *,
@@ -40,9 +37,7 @@ def threads(
     a stub, counts too once it was compacted in turn.
     """
     with open_store(archive) as store:
-        facts = [
-            {"namespace": scope.namespace, **_summarise_thread(store, scope)} for scope in list_scopes(store, namespace)
-        ]
+        facts = [_summarise_thread(store, scope) for scope in list_scopes(store, namespace)]
         url = store.url
     if as_json:
         screen.print_json({"archive": url, "namespace": namespace, "threads": facts})
@@ -59,7 +54,7 @@ def _summarise_thread(store: Archive, scope: Scope) -> dict[str, Any]:
     compactions = [record for record in records if record.kind in COMPACTION_KINDS]
     last = receipt_from_dict(compactions[-1].data["receipt"]) if compactions else None
     return {
-        "thread": scope.thread,
+        **scope._asdict(),
         "compactions": len(compactions),
         "kept": len({item for record in records for item in record.before if isinstance(item, str)}),
         "newest": max((record.created for record in records), default=None),
@@ -118,9 +113,8 @@ def _print_record(record: Record) -> None:
     if record.kind in COMPACTION_KINDS:
         screen.print_line(f"{head} by {receipt.summariser}")
         screen.print_line(f"  {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens; {receipt.reason}")
-        screen.print_line(
-            turns + (f", shortened {screen.format_turn_ranges(receipt.edited)}" if receipt.edited else ""), "dim"
-        )
+        shortened = f", shortened {screen.format_turn_ranges(receipt.edited)}" if receipt.edited else ""
+        screen.print_line(turns + shortened, "dim")
         return
     screen.print_line(f"{head}  {receipt.reason}")
     for line in filter(None, (turns, *(f"  {note}" for note in receipt.notes))):
@@ -144,10 +138,7 @@ def search(
         if thread is None:
             spaces = list(dict.fromkeys(scope.namespace for scope in list_scopes(store, namespace)))
             matching = lookup.find_threads(store, spaces, query)
-            found: dict[Scope, Found] = {}
-            for at in range(0, len(matching.scopes[:most]), _THREADS_AT_ONCE):
-                page = matching.scopes[:most][at : at + _THREADS_AT_ONCE]
-                found |= lookup.search_each_thread(store, page, matching.query, limit)
+            found = lookup.search_each_thread(store, matching.scopes[:most], matching.query, limit)
         else:
             matching = lookup.ThreadSearch(query, require_threads(store, namespace, thread))
             found = {scope: lookup.search(store, scope, query, limit) for scope in matching.scopes}

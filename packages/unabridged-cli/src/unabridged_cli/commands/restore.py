@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -24,66 +24,63 @@ from unabridged_cli.clients.file_undo import FileUndoResult, undo_compactions_in
 from unabridged_cli.targets import Target, resolve_target
 
 Layout = Literal["messages", "text", "all"]
-_ArchiveLocation = tuple[str | None, str | None, str | None]
-"""The URL of an archive, a namespace and a thread."""
 _UNUSED_WINDOW = 1_000_000
 """Where nothing is compacted, any will do."""
 
 
-def replay(
-    file: options.FileOrSession,
-    *,
-    out: options.Out = None,
-    write: options.Write = False,
-    archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = None,
-    thread: options.ThreadName = None,
-    format_: options.FormatName = None,
-    which: options.ConversationChoice = None,
-    as_json: options.AsJson = False,
-    max_size: options.MaxSize = options.MAX_SIZE,
-) -> None:
+def _make_command(*, every: bool) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Return a decorator by which a description becomes the command that takes back one compaction, or every one."""
+
+    def command(
+        file: options.FileOrSession,
+        *,
+        out: options.Out = None,
+        write: options.Write = False,
+        archive: options.ArchiveUrl = None,
+        namespace: options.Namespace = None,
+        thread: options.ThreadName = None,
+        format_: options.FormatName = None,
+        which: options.ConversationChoice = None,
+        as_json: options.AsJson = False,
+        max_size: options.MaxSize = options.MAX_SIZE,
+    ) -> None:
+        target = _find_target(file, out, write=write)
+        loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
+        target.check_layout(loaded)
+        where = (archive, namespace, thread or target.thread)
+        with screen.show_spinner("looking for compactions"):
+            undone = undo_compactions_in_file(loaded, every=every)
+        if undone is None:
+            with _open_compactor_or_exit(loaded, target, where) as (compactor, name), screen.show_spinner("restoring"):
+                restore = compactor.replay if every else compactor.undo
+                _write_messages(target, loaded, restore(loaded.messages, thread=name), as_json=as_json, thread=name)
+            return
+        _write_undo_result(target, loaded, undone, as_json=as_json)
+        with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
+            if not every:
+                _retire_undone_records(loaded, target.file, undone.messages, where)
+
+    def describe(description: Callable[[], None]) -> Callable[..., None]:
+        command.__doc__ = description.__doc__
+        return command
+
+    return describe
+
+
+@_make_command(every=True)
+def replay() -> None:
     """Restore the whole conversation, exactly: every compaction that is in the file is taken back.
 
     In a client's session also those that the client made: what they replaced is still in its file.
     """
-    target = _find_target(file, out, write=write)
-    loaded = _load_target(target, format_, which, max_size)
-    if (undone := _undo_with_spinner(loaded, every=True)) is not None:
-        _write_undo_result(target, loaded, undone, as_json=as_json)
-        return
-    where = (archive, namespace, thread or target.thread)
-    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), screen.show_spinner("replaying"):
-        _write_messages(target, loaded, compactor.replay(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
-def undo(
-    file: options.FileOrSession,
-    *,
-    out: options.Out = None,
-    write: options.Write = False,
-    archive: options.ArchiveUrl = None,
-    namespace: options.Namespace = None,
-    thread: options.ThreadName = None,
-    format_: options.FormatName = None,
-    which: options.ConversationChoice = None,
-    as_json: options.AsJson = False,
-    max_size: options.MaxSize = options.MAX_SIZE,
-) -> None:
+@_make_command(every=False)
+def undo() -> None:
     """Restore the conversation before its newest compaction, with what came since; the compaction is retired.
 
     In a client's session it may be one that the client made. Its lines go, and all others stay as they are.
     """
-    target = _find_target(file, out, write=write)
-    loaded = _load_target(target, format_, which, max_size)
-    where = (archive, namespace, thread or target.thread)
-    if (undone := _undo_with_spinner(loaded)) is not None:
-        _write_undo_result(target, loaded, undone, as_json=as_json)
-        with contextlib.suppress(UnabridgedError):  # without an archive, or with one that has nothing of it
-            _retire_undone_records(loaded, target.file, undone.messages, where)
-        return
-    with _open_compactor_or_exit(loaded, target, where) as (compactor, name), screen.show_spinner("undoing"):
-        _write_messages(target, loaded, compactor.undo(loaded.messages, thread=name), as_json=as_json, thread=name)
 
 
 def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
@@ -95,31 +92,22 @@ def _find_target(file: Path, out: Path | None, *, write: bool) -> Target:
     return target
 
 
-def _load_target(target: Target, format_: str | None, which: str | None, max_size: str) -> LoadedFile:
-    loaded = options.load_file(target.file, format_, which, max_size, keep_lines=True)
-    target.check_layout(loaded)
-    return loaded
-
-
-def _undo_with_spinner(loaded: LoadedFile, *, every: bool = False) -> FileUndoResult | None:
-    with screen.show_spinner("looking for compactions"):
-        return undo_compactions_in_file(loaded, every=every)
-
-
 @contextlib.contextmanager
 def _open_compactor_or_exit(
-    loaded: LoadedFile, target: Target, where: _ArchiveLocation
+    loaded: LoadedFile, target: Target, where: archives.ArchiveLocation
 ) -> Iterator[tuple[Compactor, str]]:
     """Yield a compactor; end the program if nothing in a client's session names a compaction: no archive would help."""
     reader = get_format(loaded.format)
     marks = (find_view_record_ids(reader.read(message)) for message in loaded.messages)
     if loaded.kind in SESSION_FORMATS and not any(marks):
         screen.fail(f"no compaction stands in {loaded.path} that can be taken back: nothing was written", 2)
-    with archives.open_compactor(loaded, target.file, *where, window=_UNUSED_WINDOW) as opened:
+    with archives.open_compactor(loaded, target.file, where, window=_UNUSED_WINDOW) as opened:
         yield opened
 
 
-def _retire_undone_records(loaded: LoadedFile, file: Path, before: list[Message], where: _ArchiveLocation) -> None:
+def _retire_undone_records(
+    loaded: LoadedFile, file: Path, before: list[Message], where: archives.ArchiveLocation
+) -> None:
     """Retire the records of the compactions that were undone in the file: one of them may have had several."""
     url, namespace, thread = where
     with archives.open_store(url) as store:

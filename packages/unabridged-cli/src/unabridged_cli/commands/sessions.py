@@ -11,7 +11,9 @@ import typer
 from unabridged.errors import SettingsError
 from unabridged_cli import options, screen
 from unabridged_cli.archives import list_scopes, open_store
-from unabridged_cli.clients import CLIENTS, SessionFile, session_lookup
+from unabridged_cli.clients import session_lookup
+from unabridged_cli.clients.client import SessionFile
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.clients.threads import session_thread_of
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from unabridged.archive.address import hide_credentials
@@ -45,11 +44,6 @@ class Api:
         self._exports = changes.PendingChanges()
         self._last_search: tuple[str, lookup.ThreadSearch] = "", lookup.ThreadSearch("")
         """The last search over all threads, for the next page of its results."""
-
-    def preload_threads(self) -> None:
-        """Read the list of threads while the browser starts; what goes wrong is reported when it is asked for."""
-        with suppress(UnabridgedError):
-            self._listing.list_newest_first()
 
     def get(self, name: str, arguments: Arguments) -> Any:
         """Return the answer of this name; nothing changes by it."""
@@ -107,11 +101,13 @@ class Api:
     def _list_messages(self, arguments: Arguments) -> dict[str, Any]:
         first = _parse_number(arguments, "first", 0)
         last = min(_parse_number(arguments, "last", first + PAGE_ROWS), first + PAGE_ROWS)
-        return {"messages": threads.list_messages(self._archive, self._find_scope(arguments), first, last)}
+        scope = self._find_scope(arguments)
+        return {"messages": [threads.describe_briefly(scope, part) for part in self._archive.parts(scope, first, last)]}
 
     def _list_inserted_messages(self, arguments: Arguments) -> dict[str, Any]:
-        hashes = arguments.get("hashes", "").split(",")[:PAGE_ROWS]
-        return {"messages": threads.list_inserted_messages(self._archive, self._find_scope(arguments), hashes)}
+        scope, hashes = self._find_scope(arguments), arguments.get("hashes", "").split(",")[:PAGE_ROWS]
+        parts = threads.read_parts_by_hash(self._archive, scope, hashes)
+        return {"messages": [threads.describe_briefly(scope, part) for part in parts]}
 
     def _read_message(self, arguments: Arguments) -> dict[str, Any]:
         turn, name = _parse_number(arguments, "turn", -1), arguments.get("hash", "")

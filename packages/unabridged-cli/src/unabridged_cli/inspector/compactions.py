@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
 from math import ceil
 from typing import Any, Final, Literal
 
@@ -186,10 +187,6 @@ def _filter_hashes(items: Any) -> list[str]:
 
 def _to_turn_ranges(turns: Sequence[int]) -> list[list[int]]:
     """Return the turns as half-open ranges."""
-    spans: list[list[int]] = []
-    for turn in turns:
-        if spans and spans[-1][1] == turn:
-            spans[-1][1] += 1
-        else:
-            spans.append([turn, turn + 1])
-    return spans
+    runs = groupby(enumerate(turns), key=lambda pair: pair[1] - pair[0])
+    spans = [[turn for _, turn in run] for _, run in runs]
+    return [[span[0], span[-1] + 1] for span in spans]

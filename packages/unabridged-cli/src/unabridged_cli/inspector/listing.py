@@ -5,7 +5,6 @@ A thread is named to the page by a digest: a name may be anything, an address ma
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import Counter
@@ -44,7 +43,6 @@ class ThreadListing:
         self._rows: list[Row] = []
         self._ordered: dict[tuple[str, str, str], list[Row]] = {}
         self._scopes: dict[str, Scope] = {}
-        self._words: dict[Scope, str] = {}
 
     def namespaces(self) -> list[dict[str, Any]]:
         """Return each namespace with the number of its threads."""
@@ -61,10 +59,6 @@ class ThreadListing:
         described = [self._describe_thread(scope, used, contents.get(scope)) for scope, used in shown.items()]
         return {"total": len(rows), "rows": described}
 
-    def list_newest_first(self) -> list[Scope]:
-        """Return every thread, the one used last first."""
-        return [Scope(*row[:2]) for row in self._filter_and_sort("", "used", "", new=False)]
-
     def find_scope(self, name: str) -> Scope:
         """Return the thread that the page calls so; raise `NotInArchive` when it is not there (any more)."""
         known = self._scopes.get(name)
@@ -80,7 +74,6 @@ class ThreadListing:
         with self._lock:
             self._read_at = 0.0
             self._scopes.clear()
-            self._words.clear()
 
     def _describe_thread(self, scope: Scope, used: float, contents: ThreadContents | None) -> dict[str, Any]:
         kinds = contents.kinds if contents else {}
@@ -88,20 +81,13 @@ class ThreadListing:
         own = sum(count for kind, count in kinds.items() if kind in COMPACTION_KINDS)
         return {
             **name_thread(scope),
-            "words": self._read_first_words(scope),
+            "words": sessions.read_first_words(self._archive, scope),
             "session": session,
             "used": used or None,
             "compactions": session["compactions"] if session and session["own"] else own,
             "messages": contents.messages if contents else 0,
             "bytes": contents.size if contents else 0,
         }
-
-    def _read_first_words(self, scope: Scope) -> str:
-        """Return the first words of a thread, which stay the same once there are some."""
-        words = self._words.get(scope) or sessions.read_first_words(self._archive, scope)
-        if words:
-            self._words[scope] = words
-        return words
 
     def _read_contents(self, scopes: Sequence[Scope]) -> dict[Scope, ThreadContents]:
         spaces = dict.fromkeys(scope.namespace for scope in scopes)
@@ -158,7 +144,7 @@ def describe_namespace(name: str, threads: int) -> dict[str, Any]:
 
 def hash_names(*names: str) -> str:
     """Return a short hash of these names that can be part of a URL."""
-    return hashlib.sha256(store_rules.join_names(*names)).hexdigest()[:20]
+    return store_rules.hash_names(*names)[:20]
 
 
 def shorten_name(name: str) -> str:

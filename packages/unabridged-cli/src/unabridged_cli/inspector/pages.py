@@ -60,8 +60,7 @@ def build_frozen_page(archive: Archive, scope: Scope) -> str:
     style, code = _read_web_file("style.css"), f"\n{build_script()}"
     policy = (
         f"default-src 'none'; style-src '{_hash_for_policy(style)}'; script-src '{_hash_for_policy(code)}'; "
-        "img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
     data = json.dumps(collect_frozen_data(archive, scope), separators=(",", ":")).replace("<", "\\u003c")
     head = (

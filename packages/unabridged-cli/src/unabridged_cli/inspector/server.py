@@ -65,7 +65,6 @@ class InspectorServer(ThreadingHTTPServer):
         self._session = secrets.token_urlsafe(32)
         self._lock = threading.Lock()
         self.url = f"http://{HOST}:{number}/?token={self._token}"
-        threading.Thread(target=self.api.preload_threads, daemon=True).start()
 
     def redeem_token(self, token: str) -> str | None:
         """Return the session for who brings the token, the first time it is brought; else None."""
@@ -224,9 +223,8 @@ class _Handler(BaseHTTPRequestHandler):
             headers["Connection"] = "close"
         for name, value in headers.items():
             self.send_header(name, value)
-        self._headers_buffer: list[bytes]
-        self._headers_buffer.append(b"\r\n" + body)  # head and body in one piece: no packet waits for another
-        self.flush_headers()
+        self.end_headers()
+        self.wfile.write(body)
 
 
 def serve(server: InspectorServer) -> None:

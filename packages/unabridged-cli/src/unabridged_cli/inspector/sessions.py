@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from unabridged.archive.protocol import Archive, Scope
 from unabridged.tokens.estimate import estimate
-from unabridged_cli.clients import CLIENTS
 from unabridged_cli.clients.hook.session_copy import COPY_KIND, SessionFacts, read_session_facts
+from unabridged_cli.clients.registry import CLIENTS
 from unabridged_cli.clients.session_lookup import is_session_name
 from unabridged_cli.clients.threads import session_thread_of
 

@@ -80,16 +80,6 @@ def _describe_other_record(record: Record) -> dict[str, Any]:
     return {"id": record.id, "kind": record.kind, "created": record.created, "reason": reason}
 
 
-def list_messages(archive: Archive, scope: Scope, first: int, last: int) -> list[dict[str, Any]]:
-    """Return the beginnings of the archived messages with first <= turn < last; with branches several of a turn."""
-    return [_describe_part(scope, part) for part in archive.parts(scope, first, last)]
-
-
-def list_inserted_messages(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the beginnings of messages by their hashes: those that compactions put in have no turn."""
-    return [_describe_part(scope, part) for part in read_parts_by_hash(archive, scope, hashes)]
-
-
 def read_parts_by_hash(archive: Archive, scope: Scope, hashes: Sequence[str]) -> list[Part]:
     """Return the thread's messages with these hashes, in this order, as far as they are there; the turn is -1."""
     bodies = archive.bodies(scope, hashes)
@@ -124,15 +114,16 @@ def read_message(archive: Archive, scope: Scope, turn: int, name: str) -> dict[s
 
 
 def describe_message(scope: Scope, part: Part, room: int) -> dict[str, Any]:
-    """Return a message as in `list_messages`, with so many characters of what it says, piece by piece."""
+    """Return a message as `describe_briefly` does, with so many characters of what it says, piece by piece."""
     pieces: list[dict[str, Any]] = []
     for piece in split_by_voice(part):
         pieces.append({"whose": piece.whose, "text": piece.text[:room], "length": len(piece.text)})
         room = max(0, room - len(piece.text))
-    return {**_describe_part(scope, part), "pieces": pieces}
+    return {**describe_briefly(scope, part), "pieces": pieces}
 
 
-def _describe_part(scope: Scope, part: Part) -> dict[str, Any]:
+def describe_briefly(scope: Scope, part: Part) -> dict[str, Any]:
+    """Return the beginning of a message, and how it is found; one that a compaction put in has no turn."""
     view = read_view(part.body) if part.turn < 0 else None
     ref = make_reference(scope, part.turn, part.hash) if part.turn >= 0 else None
     is_summary = view is not None and find_summary_turn_id(view) is not None

@@ -127,7 +127,7 @@ def _read_session_and_path(event: Event) -> tuple[str, Path | None]:
 
 
 def _find_session_file(session: str) -> Path | None:
-    from unabridged_cli.clients import CLIENTS  # noqa: PLC0415 - only a client that names no file needs them
+    from unabridged_cli.clients.registry import CLIENTS  # noqa: PLC0415 - only a client that names no file needs them
 
     files = (file for client in CLIENTS.values() for file in client.sessions(os.environ))
     return next((file.path for file in files if file.id == session), None)

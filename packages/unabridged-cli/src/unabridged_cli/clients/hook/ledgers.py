@@ -63,30 +63,25 @@ def complete_ledger(archive: Archive, session: transcript.HookSession, reason: s
     """Extend the archived ledger by all new messages, saving it now and then; stop at `deadline`."""
     ledger, position = _read_newest_ledger(archive, session)
     messages = enumerate(transcript.read_messages_from(session.path, session.kind, position.offset), position.turn)
-    unsaved: NumberedMessage | None = None
+    unsaved: SessionLedger | None = None
     for number, block in enumerate(split_into_blocks(messages), start=1):
-        ledger, unsaved = _add_block(ledger, session.kind, block), block[-1]
+        ledger = _add_block(ledger, session.kind, block)
+        unsaved = SessionLedger(ledger, _position_after(session, block[-1]), 0)
         is_late = time.monotonic() > deadline
         if is_late or number % _BLOCKS_PER_RECORD == 0:
-            archive_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
+            archive_ledger(archive, session, unsaved, reason)
             unsaved = None
         if is_late:
             return
-    if ledger is not None and unsaved is not None:
-        archive_ledger(archive, session, ledger, _position_after(session, unsaved), reason=reason)
+    if unsaved is not None:
+        archive_ledger(archive, session, unsaved, reason)
 
 
 def archive_ledger(
-    archive: Archive,
-    session: transcript.HookSession,
-    ledger: Ledger,
-    position: transcript.FilePosition,
-    *,
-    reason: str,
-    made_of: str = "",
-    unread: int = 0,
+    archive: Archive, session: transcript.HookSession, new: SessionLedger, reason: str, made_of: str = ""
 ) -> None:
-    """Archive a ledger that reaches to this position; if messages were skipped, archive only that fact."""
+    """Archive a ledger and how far it reaches; if messages were skipped, archive only that fact."""
+    ledger, position, unread = new
     notes = [f"{unread:,} messages were not looked at: there was no time for them"] if unread else []
     turns = [[ledger.first, ledger.end]]
     data: RecordData = {} if unread else {"ledger": to_json(ledger)}

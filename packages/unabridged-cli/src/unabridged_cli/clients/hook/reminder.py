@@ -42,7 +42,8 @@ def build_reminder(
     Also return whether the whole session was read. The text is empty if there is nothing to say. `alone`: it
     replaces the client's summary, so it also says what was done. `keep`: whether the archive may be written to.
     """
-    ledger, end, unread = read_ledger(archive, session, time.monotonic() + _TIME_LIMIT_SECONDS)
+    read = read_ledger(archive, session, time.monotonic() + _TIME_LIMIT_SECONDS)
+    ledger, unread = read.ledger, read.unread
     if not ledger.people or (alone and unread):
         return "", not unread
     archived = find_newest_position(archive, session, COPY_KIND).turn
@@ -50,7 +51,7 @@ def build_reminder(
     text = write_summary_text(ledger, archived, pins) if alone else write_reminder_text(ledger, archived, pins)
     try:
         if keep:
-            archive_ledger(archive, session, ledger, end, reason=reason, made_of=text, unread=unread)
+            archive_ledger(archive, session, read, reason, made_of=text)
     except ArchiveError as error:  # the text is none the worse for it: the next one is made from the beginning
         log(f"{session.thread}: failed: what the context is told is not in the archive: {error}")
     return text, not unread

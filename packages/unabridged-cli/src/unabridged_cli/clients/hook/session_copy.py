@@ -85,7 +85,11 @@ def copy_new_messages(
         if is_waited_for and _is_long_message(session.kind, stretch[0]):
             return CopyProgress(position.turn - start.turn, is_complete=False)
         facts = _update_facts(facts, session, position.turn, stretch)
-        position = _store_stretch(archive, session, position, stretch, reason=reason, facts=facts)
+        end = build_position(session.path, stretch[-1].end, position.turn + len(stretch))
+        made: dict[str, Any] = {"made_of": str(position), "turns": [[position.turn, end.turn]]}
+        made |= {"parts": build_parts(session, stretch, position.turn), "data": RecordData(session=facts._asdict())}
+        store_record(archive, session, COPY_KIND, end, reason=reason, **made)
+        position = end
         if time.monotonic() > deadline:
             return CopyProgress(position.turn - start.turn, is_complete=False)
     return CopyProgress(position.turn - start.turn, is_complete=True)
@@ -179,23 +183,6 @@ def _split_into_stretches(messages: Iterator[TranscriptMessage], offset: int) ->
             stretch, offset = [], message.end
     if stretch:
         yield stretch
-
-
-def _store_stretch(
-    archive: Archive,
-    session: HookSession,
-    start: FilePosition,
-    stretch: Sequence[TranscriptMessage],
-    *,
-    reason: str,
-    facts: SessionFacts,
-) -> FilePosition:
-    """Archive these messages; return the position behind them."""
-    end = build_position(session.path, stretch[-1].end, start.turn + len(stretch))
-    made: dict[str, Any] = {"reason": reason, "made_of": str(start), "turns": [[start.turn, end.turn]]}
-    made |= {"parts": build_parts(session, stretch, start.turn), "data": RecordData(session=facts._asdict())}
-    store_record(archive, session, COPY_KIND, end, **made)
-    return end
 
 
 def build_parts(session: HookSession, stretch: Sequence[TranscriptMessage], first: int) -> list[Part]:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 _DIGEST_BYTES: Final = 4_096
 """Bytes before a position in the file by which it is recognised: lines have ids and times."""
 _PROBED_LINES: Final = 50
-"""Lines by which the client and the project of a file are recognised."""
+"""Lines by which the client of a file is recognised."""
+_PROJECT_BYTES: Final = 1 << 18
+"""Bytes at the beginning of a file in which a session says where it is."""
 _BLANK_BYTES: Final = b" \t\r\n\0"
 """What a line without a word in it is made of; a crash may leave NULs."""
 _OUR_TEXTS_BEGIN: Final = "[unabridged"
@@ -131,14 +133,15 @@ def read_json_lines(path: Path, count: int | None = None) -> Iterator[dict[str, 
 
 
 def read_project(path: Path) -> str:
-    """Return the folder that the first lines of the file say the client works in; empty when they say none."""
-    return next(filter(None, map(read_line_project, read_json_lines(path, _PROBED_LINES))), "")
-
-
-def read_line_project(line: dict[str, Any]) -> str:
-    """Return the folder that a line says the client works in; empty where it says none."""
-    holders = (holder for holder in (line, line.get("payload")) if isinstance(holder, dict))
-    return next((folder for holder in holders if isinstance(folder := holder.get("cwd"), str) and folder), "")
+    """Return the folder that the beginning of the file says the client works in; empty when it says none."""
+    with path.open("rb") as stream:
+        while stream.tell() < _PROJECT_BYTES and (raw := stream.readline(_PROJECT_BYTES - stream.tell())):
+            line = (parse_line(raw) or {}) if b'"cwd"' in raw else {}
+            for holder in (line, line.get("payload")):
+                folder = holder.get("cwd") if isinstance(holder, dict) else None
+                if folder and isinstance(folder, str):
+                    return folder
+    return ""
 
 
 def parse_line_time(line: dict[str, Any]) -> float | None:
@@ -189,11 +192,10 @@ def _read_message(raw: bytes, kind: TranscriptKind) -> MessageAndOrigin | None:
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
     """Return the JSON object on a line; None for anything else."""
-    try:
+    with suppress(ValueError, RecursionError):
         line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return line if isinstance(line, dict) else None
+        return line if isinstance(line, dict) else None
+    return None
 
 
 # -- Claude Code -------------------------------------------------------------------------------------------------------
