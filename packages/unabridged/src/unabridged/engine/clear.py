@@ -51,8 +51,8 @@ def find_prices(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:
 class Clearing:
     """These pieces become stubs; everything else stays, untouched and in order."""
 
-    pieces: Mapping[int, Mapping[Slot, tuple[str, ...]]]
-    """By the index of the message: its pieces that go, each with the names that would stand nowhere else any more."""
+    pieces: Mapping[int, Mapping[Slot, _ClearablePiece]]
+    """By the index of the message: its pieces that go."""
     freed: int
     """Tokens that go, the stubs (without references) already taken off."""
 
@@ -124,29 +124,20 @@ def plan_clearing(
     if start is None:
         return None
     gone = [piece for piece in pieces if piece.message >= start]
-    chosen: dict[int, dict[Slot, tuple[str, ...]]] = {}
+    chosen: dict[int, dict[Slot, _ClearablePiece]] = {}
     for piece in gone:
-        chosen.setdefault(piece.message, {})[piece.slot] = piece.names
+        chosen.setdefault(piece.message, {})[piece.slot] = piece
     return Clearing(chosen, sum(piece.freed for piece in gone))
 
 
 def build_edits(
-    views: Sequence[View],
-    clearing: Clearing,
-    ref: Callable[[int], str | None] = lambda _: None,
-    record: Callable[[int], str] = lambda _: "",
+    clearing: Clearing, ref: Callable[[int], str | None] = lambda _: None, record: Callable[[int], str] = lambda _: ""
 ) -> dict[int, Edit]:
     """Return for each message that changes the edit that puts the stubs in.
 
     `record` returns what they name: the record, and which of its messages; `ref` the reference to their original.
     """
-    calls, result = dict[str, Call](), dict[int, Edit]()
-    for index, view in enumerate(views):
-        calls.update((id_, call) for call in view.calls for id_ in call.ids)
-        if index in clearing.pieces:
-            answered = {answer.call_id: calls.get(answer.call_id) for answer in view.answers}
-            result[index] = _build_edit(view, clearing.pieces[index], answered, ref(index), record(index))
-    return result
+    return {index: _build_edit(pieces, ref(index), record(index)) for index, pieces in clearing.pieces.items()}
 
 
 class _ClearablePiece(NamedTuple):
@@ -162,19 +153,20 @@ class _ClearablePiece(NamedTuple):
     waited: int
     """How many model calls have read it since it became clearable."""
     names: tuple[str, ...] = ()
+    """The names in it that would stand nowhere else any more."""
     cost: int = STUB_TOKENS
 
     @property
     def freed(self) -> int:
         return self.tokens - self.cost
 
-    def build_stub(self) -> str:
+    def build_stub(self, text: str, ref: str | None = None, record: str = _SAMPLE_RECORD_ID) -> str:
+        """Return the stub of this part of it; of media those of all together."""
         if self.slot.kind == "media":
-            return "\n".join(build_media_stub(item, record=_SAMPLE_RECORD_ID) for item in self.media)
-        details = (None, self.names, _SAMPLE_RECORD_ID)
+            return "\n".join(build_media_stub(item, ref, record) for item in self.media)
         if self.slot.kind == "call":
-            return shorten_arguments(self.text, *details)
-        return build_stub(self.calls[0] if self.calls else None, self.text, *details)
+            return shorten_arguments(text, ref, self.names, record)
+        return build_stub(self.calls[0] if self.calls else None, text, ref, self.names, record)
 
     def may_be_cleared(self, wanted: Clear) -> bool:
         """Return whether the settings allow it to be cleared, and it is worth a stub and is not one yet."""
@@ -261,13 +253,13 @@ def _measure_stubs(
         for slot, text, _ in _iterate_texts(view):
             other_words |= find_words(_unescape_line_breaks(slot, text)) if (index, slot) not in going else set()
     for piece in pieces:
-        other_words |= find_words(_unescape_line_breaks(piece.slot, piece.build_stub()))
+        other_words |= find_words(_unescape_line_breaks(piece.slot, piece.build_stub(piece.text)))
     done: list[_ClearablePiece] = []
     for piece in reversed(pieces):
         names = find_new_names(_unescape_line_breaks(piece.slot, piece.text), other_words)
         other_words.update(names)
         named = piece._replace(names=names)
-        done.append(named._replace(cost=count(named.build_stub())))
+        done.append(named._replace(cost=count(named.build_stub(named.text))))
     return done[::-1]
 
 
@@ -296,19 +288,15 @@ def is_beside_signed_reasoning(views: Sequence[View], index: int) -> bool:
     return any(block.signature for view in views[start:stop] for block in view.reasoning)
 
 
-def _build_edit(
-    view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str, Call | None], ref: str | None, record: str
-) -> Edit:
-    media = {item.source: item for item in view.media}
-
+def _build_edit(pieces: Mapping[Slot, _ClearablePiece], ref: str | None, record: str) -> Edit:
     def edit(slot: Slot, text: str) -> str:
         """Each text part of a result has its own stub; a part that is shorter than its stub stays."""
-        if slot not in slots:
+        piece = pieces.get(slot)
+        if piece is None:
             return text
         if slot.kind == "media":
-            return build_media_stub(media[text], ref, record) if text in media else text
-        notes = (ref, slots[slot], record)
-        new = shorten_arguments(text, *notes) if slot.kind == "call" else build_stub(calls.get(slot.id), text, *notes)
+            return {item.source: build_media_stub(item, ref, record) for item in piece.media}.get(text, text)
+        new = piece.build_stub(text, ref, record)
         return new if len(new) < len(text) else text
 
     return edit

@@ -241,7 +241,7 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
     record_id = draft.identity.id
     changes = clear.build_edits(
-        working.views, clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
+        clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
     )
     edited = {i: state.format.edit(working.messages[i], change) for i, change in changes.items()}
     rewrite = complete_rewrite(setup, state, replace(draft, edited=edited))
