@@ -69,11 +69,6 @@ class MeasuredCall:
         return self.request.start is not self.request.original
 
     @property
-    def background_scope(self) -> Scope:
-        """Return the scope under which background work for this conversation runs."""
-        return self.cache.background_scope or self.request.scope
-
-    @property
     def shared_scope(self) -> Scope:
         """Return a scope that is the same in every process: an unnamed conversation is known by its first messages."""
         request = self.request
@@ -245,7 +240,7 @@ class CallRunner:
             cache.message_count = len(messages)
             return self._report_sizes(call, (yield from self._carry_out(call, self._decide(call, why))))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
-            self._setup.host.emit_failure(cache.background_scope or scope, error.function, error)
+            self._setup.host.emit_failure(cache.scope, error.function, error)
             if call is None or not call.fits:
                 raise
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)
@@ -336,7 +331,7 @@ class CallRunner:
             attempts=attempts,
             asked_why=why,
             is_forced=call.request.is_by_hand,
-            is_in_background=share is not None and self.background.is_running(call.background_scope),
+            is_in_background=share is not None and self.background.is_running(call.cache.scope),
             background_share=None if rests else share,
             idle_seconds=call.request.idle_seconds,
             cache_seconds=None if setup.prices is None else setup.prices.lifetime,
@@ -351,8 +346,8 @@ class CallRunner:
         if decision.action not in {"compact", "clear"}:
             return call.build_unchanged_result(decision.why)
         if decision.action == "compact" and not (call.fits or request.is_by_hand):
-            self.background.wait(call.background_scope, self.settings.deadline)
-        cache.measured.update_deeply(request.start, request.format, setup.meter)
+            self.background.wait(call.cache.scope, self.settings.deadline)
+        cache.measured.checked = 0  # changes deep inside older messages are noticed now
         state, why = call.new_state(), ""
         if decision.action == "compact":
             why = yield from pipeline.compact(setup, state, decision.why)
@@ -402,7 +397,7 @@ class CallRunner:
                 attempts.begun_at = MADE_EARLY
 
         attempts.begun_at = call.estimate
-        self.background.start(call.background_scope, work)
+        self.background.start(call.cache.scope, work)
 
     # -- what would be done -------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from unabridged import text_cache
 from unabridged.archive.protocol import Scope
@@ -95,13 +95,6 @@ class MeasuredList:
         self.checked = len(self.views)
         return list(self.views)
 
-    def update_deeply(self, messages: list[Message], format_: Format, meter: Meter) -> None:
-        """Update like `update`, and read older messages again to notice changes deep inside them."""
-        fresh = self.fresh
-        self.update(messages, format_, meter)
-        self.fresh, self.checked = min(fresh, self.fresh), 0
-        self.read(format_, meter)
-
     def replace(self, state: State) -> None:
         """Remember what a compaction made of the list."""
         working = state.working
@@ -162,8 +155,8 @@ class ConversationCache:
     """One conversation as of the last call: its measured messages, what became of them, and what was tried."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    background_scope: Scope | None = None
-    """By which its work in the background goes while it has no name."""
+    scope: Scope = field(default_factory=lambda: Scope("", ""))
+    """By which it is known here: one without a name has a number."""
     measured: MeasuredList = field(default_factory=MeasuredList)
     attempts: Attempts = field(default_factory=Attempts)
     resent: ResentList | None = None
@@ -268,13 +261,6 @@ class ConversationCache:
         return any(known[0] == messages[0] and known[-1] == messages[len(known) - 1] for known in shorter)
 
 
-class _UnnamedKey(NamedTuple):
-    """The key of a conversation that has no name."""
-
-    namespace: str
-    number: int
-
-
 class ConversationCaches:
     """The most recently used conversations, at most `most` of them; one lock each."""
 
@@ -282,7 +268,7 @@ class ConversationCaches:
         self._most = most
         self._guard = threading.Lock()
         self._number = 0
-        self._caches: OrderedDict[Scope | _UnnamedKey, ConversationCache] = OrderedDict()
+        self._caches: OrderedDict[Scope, ConversationCache] = OrderedDict()
         _live_caches.add(self)
 
     def find(self, scope: Scope, messages: Sequence[Message] = ()) -> ConversationCache:
@@ -295,10 +281,8 @@ class ConversationCaches:
             if key in self._caches:
                 self._caches.move_to_end(key)
                 return self._caches[key]
-            cache = self._caches[key] = ConversationCache()
-            if isinstance(key, _UnnamedKey):
-                self._number = key.number
-                cache.background_scope = Scope(key.namespace, f"unnamed {os.getpid()} {key.number}")
+            cache = self._caches[key] = ConversationCache(scope=key)
+            self._number += 1
             for old in list(self._caches)[: max(0, len(self._caches) - self._most)]:
                 if not self._caches[old].lock.locked():  # one in use stays, so that its lock keeps its meaning
                     del self._caches[old]
@@ -310,14 +294,15 @@ class ConversationCaches:
             known = self._caches.get(self._find_key(scope, messages))
         return ConversationCache() if known is None else known.copy()
 
-    def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope | _UnnamedKey:
+    def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope:
         """Return the thread's key; without a name, of the newest conversation that the list goes on, or a new one."""
         if scope.thread:
             return scope
-        unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == scope.namespace]
+        prefix = f"unnamed {os.getpid()} "
+        unnamed = [key for key in self._caches if key.thread.startswith(prefix) and key.namespace == scope.namespace]
         newest = unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]
         known = (key for key in newest if self._caches[key].may_be_continued_by(messages))
-        return next(known, _UnnamedKey(scope.namespace, self._number + 1))
+        return next(known, Scope(scope.namespace, f"{prefix}{self._number}"))
 
     def drop(self, scope: Scope) -> None:
         """Forget the thread, and what was remembered of any text: its own may be among them."""
