@@ -11,7 +11,7 @@ from typing import Any, Literal
 from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import Transcripts
-from unabridged.authorship import NO_TURNS, TurnCounts, assign_origins
+from unabridged.authorship import TurnCounts, assign_origins
 from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.hooks import Hooks, StateProvider
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
@@ -117,12 +117,12 @@ class Setup:
         return view, self.meter.message(view, message)
 
     def read(
-        self, messages: Sequence[Message], format_: Format, known: Sequence[View] = (), counts: TurnCounts = NO_TURNS
+        self, messages: Sequence[Message], format_: Format, known: Sequence[View] = (), counts: TurnCounts | None = None
     ) -> list[View]:
         """Return the views of a list with every turn's origin: as the host says, else by rule."""
         views = list(known) or [format_.read(message) for message in messages]
         origin = self.host.origin
-        return assign_origins(views, counts, [origin(message) for message in messages] if origin else ())
+        return assign_origins(views, counts or {}, [origin(message) for message in messages] if origin else ())
 
     def find_thinking_rule(self, format_: Format) -> ThinkingRule:
         """Return what the agent demands of thinking in its history."""
