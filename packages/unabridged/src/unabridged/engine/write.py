@@ -25,15 +25,7 @@ from unabridged.marks import is_trusted_summary
 from unabridged.messages import Origin, View
 from unabridged.results import Plan
 from unabridged.summary import originals
-from unabridged.summary.brief import (
-    Brief,
-    CarriedSummary,
-    LivePrompt,
-    SourceBeforeHook,
-    SummaryBody,
-    SummaryLimits,
-    Surroundings,
-)
+from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, SourceBeforeHook, SummaryBody, SummaryLimits
 from unabridged.summary.ledger import Ledger, from_json
 
 log = logging.getLogger("unabridged")
@@ -82,30 +74,21 @@ def report_failed_models(setup: Setup, state: State, failed: Sequence[SummaryFai
 def build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
     turns, views = state.turns(), state.working.views
-    shown = _read_summary_input(setup, state, plan, turns)
     earlier, record = find_earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.summary_writer.has_model
     stays = [(turns[i], view) for i, view in enumerate(views) if i > plan.gone[-1]]
     proses = originals.read_earlier_prose(setup.archive, record) if earlier.prose and with_model else ()
-    budget = setup.limits.model_summary if with_model else setup.limits.summary
-    return Brief(
-        views=shown.views,
-        limits=SummaryLimits(budget, setup.limits.people, plan.summary, plan.replaced),
-        count=setup.meter.text,
-        turns=shown.numbers,
+    brief = _build_brief_of_input(setup, state, plan, turns)
+    if brief.hook_input is None:
+        brief = replace(brief, originals=_read_originals(setup, state, earlier.rounds, record, brief.turns))
+    return replace(
+        brief,
         earlier=earlier._replace(proses=proses),
-        originals=_read_originals(setup, state, earlier.rounds, record, shown.numbers)
-        if shown.hook_input is None
-        else None,
-        beside=Surroundings(
-            following=stays if setup.settings.max_input is None else [],
-            views=[view for i, view in enumerate(views) if i not in gone],
-            kept=frozenset(turns[i] for i in plan.kept),
-            other_text=_read_pins_and_prompt(setup, state) if with_model else "",
-        ),
-        objects=shown.gone,
-        hook_input=shown.hook_input,
+        following=stays if setup.settings.max_input is None else [],
+        staying=[view for i, view in enumerate(views) if i not in gone],
+        kept=frozenset(turns[i] for i in plan.kept),
+        other_text=_read_pins_and_prompt(setup, state) if with_model else "",
         state=_render_host_state(setup, state, max(turns), plan.summary),
         without=setup.settings.without,
     )
@@ -116,15 +99,6 @@ def _is_sealed(record: Record) -> bool:
     return "native" in record.data and not record.data.get("prose")
 
 
-class _SummaryInput(NamedTuple):
-    """What is summarised: as the conversation has it, or as a `prepare` hook made it."""
-
-    views: list[View]
-    numbers: list[int]
-    gone: list[Any]
-    hook_input: SourceBeforeHook | None = None
-
-
 class _HookInput(NamedTuple):
     """A message that a `prepare` hook gets, and its number in the original conversation."""
 
@@ -133,15 +107,21 @@ class _HookInput(NamedTuple):
     turn: int
 
 
-def _read_summary_input(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _SummaryInput:
-    """Return what goes and the people's messages that stay beside it, as a `prepare` hook made it if there is one."""
+def _build_brief_of_input(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> Brief:
+    """Return a brief with what is summarised: what goes, and the people's messages that stay beside it.
+
+    It is as the conversation has it, or as a `prepare` hook made it.
+    """
+    budget = setup.limits.model_summary if setup.summary_writer.has_model else setup.limits.summary
+    limits = SummaryLimits(budget, setup.limits.people, plan.summary, plan.replaced)
     messages, views, hook = state.working.messages, state.working.views, setup.host.hooks.prepare
     shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_trusted_summary(views[i])]
     records = state.restored.records or RecordCache(setup.archive, state.scope)
     cleared = read_cleared_originals(setup.archive, records, views, state.format, shown)
     source = [cleared.get(i, views[i]) for i in shown]
     if hook is None:
-        return _SummaryInput(source, [turns[i] for i in shown], [messages[i] for i in plan.gone])
+        gone = [messages[i] for i in plan.gone]
+        return Brief(source, limits, setup.meter.text, [turns[i] for i in shown], objects=gone)
     inputs = [_HookInput(messages[i], view, turns[i]) for i, view in zip(shown, source, strict=True)]
     prepared = setup.host.hooks.run_prepare([one.message for one in inputs])
     went = [turns[i] for i in plan.gone if turns[i] >= 0]
@@ -154,7 +134,8 @@ def _read_summary_input(setup: Setup, state: State, plan: Plan, turns: Sequence[
         numbers = _number_prepared(matches, went)
     earlier = [messages[i] for i in plan.gone if is_trusted_summary(views[i])]
     hook_input = SourceBeforeHook(source, (went[0], went[-1] + 1) if went else None)
-    return _SummaryInput(prepared_views, numbers, [*earlier, *prepared], hook_input)
+    objects = [*earlier, *prepared]
+    return Brief(prepared_views, limits, setup.meter.text, numbers, objects=objects, hook_input=hook_input)
 
 
 def _match_inputs(

@@ -29,10 +29,8 @@ def _render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str, **o
     beside = brief.count(brief.state) + brief.count(prose)
     total = brief.limits.total - beside
     people = min(compute_people_room(brief), total)
-    kept = brief.beside.kept
-    return render_within_budget(
-        ledger, budget - beside, brief.count, people=people, total=total, kept=kept, prose=prose, **options
-    )
+    options |= {"people": people, "total": total, "kept": brief.kept}
+    return render_within_budget(ledger, budget - beside, brief.count, prose=prose, **options)
 
 
 def compute_people_room(brief: Brief) -> int:
@@ -57,7 +55,7 @@ def _update_todo(ledger: Ledger, brief: Brief) -> Ledger:
 
     A list that is written anew in what stays, or was made in what is no longer here and changed there, is left out.
     """
-    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
+    stay, views = [turn for turn, _ in brief.following], [view for _, view in brief.following]
     if not any(may_change_todo(call.name) for view in views for call in view.calls):
         return ledger
     source = brief.choose_ledger_source()

@@ -75,7 +75,7 @@ def build_priced_cost(calls: int, usage: Usage | None, model: str) -> dict[str, 
 
 def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
-    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
+    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))

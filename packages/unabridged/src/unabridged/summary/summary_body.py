@@ -89,7 +89,7 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
 
 def write_by_rule(brief: Brief, prose: str = "") -> SummaryBody:
     """Return the whole body without a model; `prose` says what was done, or where that stands."""
-    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
+    stay, views = [turn for turn, _ in brief.following], [view for _, view in brief.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
     options = {"later": later, "without": brief.without}
     return write_body(brief, build_ledger(brief), brief.limits.budget, prose=prose, **options)
