@@ -23,7 +23,7 @@ from unabridged.marks import CLEARED_PREFIX, format_stub
 from unabridged.messages import Call, Media
 from unabridged.summary.actions import read_call_effect
 from unabridged.text_cache import cache_by_text
-from unabridged.text_tools import map_strings
+from unabridged.text_tools import map_strings, to_one_line
 
 MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
@@ -48,7 +48,7 @@ def build_stub(
     call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = ""
 ) -> str:
     """Return the line that replaces a tool's result."""
-    tool = _describe_call(call) if call else _shorten_to_line(text)
+    tool = _describe_call(call) if call else to_one_line(text, MOST_OF_LINE)
     outcome = [part for part in _describe_outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
     parts = [tool or "no text", _describe_extent(text), *outcome, *_build_notes(ref, names, record)]
     return format_stub("Tool result", parts)
@@ -56,7 +56,7 @@ def build_stub(
 
 def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """Return the line that replaces an image, sound or document."""
-    what = [_shorten_to_line(media.mime) or "type unknown", _shorten_to_line(media.name)]
+    what = [to_one_line(media.mime, MOST_OF_LINE) or "type unknown", to_one_line(media.name, MOST_OF_LINE)]
     return format_stub(media.kind.capitalize(), filter(None, [*what, *_build_notes(ref, (), record)]))
 
 
@@ -127,8 +127,9 @@ def _build_notes(ref: str | None, names: Sequence[str], record: str) -> list[str
 
 def _describe_call(call: Call) -> str:
     """Return the name of the tool, and what it went to."""
-    target = _shorten_to_line(read_call_effect(call.arguments, call.name).target)
-    return f'{_shorten_to_line(call.name)} "{target}"' if target else _shorten_to_line(call.name)
+    target = to_one_line(read_call_effect(call.arguments, call.name).target, MOST_OF_LINE)
+    name = to_one_line(call.name, MOST_OF_LINE)
+    return f'{name} "{target}"' if target else name
 
 
 def _describe_extent(text: str) -> str:
@@ -143,10 +144,4 @@ def _describe_outcome(text: str) -> tuple[str, ...]:
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
     lines = _TALLY_PATTERN.findall(text)[-1:] or _EXCEPTION_PATTERN.findall(text)[-1:]
     lines = lines or _FAILURE_PATTERN.findall(text)[: code != 0]
-    return (*[f"exit {code}"] * (code is not None), *(_shorten_to_line(line, MOST_OF_OUTCOME) for line in lines))
-
-
-def _shorten_to_line(text: str, limit: int = MOST_OF_LINE) -> str:
-    """Return the text on one line, at most `limit` characters long."""
-    line = " ".join(text[: 4 * limit].split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return (*[f"exit {code}"] * (code is not None), *(to_one_line(line, MOST_OF_OUTCOME) for line in lines))
