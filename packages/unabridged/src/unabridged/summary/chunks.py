@@ -152,8 +152,8 @@ def _keep_newest_within(entries: list[T], room: int, size: Callable[[T], int]) -
 
 def _choose_language(brief: Brief, model: Summariser) -> str:
     """Return the language of the summary; a caller's own prompt may ask for any, so nothing is assumed beside one."""
-    if model.language or model.instruction is not None:
-        return model.language
+    if model.instruction is not None:
+        return ""
     people = detect_certain_language(view.text for view in brief.views if view.origin == "person")
     return people or detect_certain_language(view.text for view in brief.views if view.origin in {"person", "model"})
 
