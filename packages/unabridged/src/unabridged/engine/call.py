@@ -8,12 +8,13 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Part, Scope
 from unabridged.asking import learned_limits
 from unabridged.asking.drivers import arun_generator, run_generator, run_in_thread, take_lock
+from unabridged.asking.exchange import Exchange
 from unabridged.engine import pipeline
 from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
@@ -37,9 +38,6 @@ from unabridged.settings import Limits
 from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import find_family
-
-if TYPE_CHECKING:
-    from unabridged.asking.exchange import Exchange
 
 log = logging.getLogger("unabridged")
 
@@ -170,11 +168,7 @@ class CallRunner:
             raise
 
     def _new_exchange(self) -> Exchange | None:
-        if self.asker is None:
-            return None
-        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
-
-        return Exchange(self.asker)
+        return None if self.asker is None else Exchange(self.asker)
 
     # -- a call -------------------------------------------------------------------------------------------------------
 
@@ -403,8 +397,7 @@ class CallRunner:
 
     def preview(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
         """Return what `run_with_answer_reserve` would do, without doing, storing or remembering anything."""
-        known, limits = self.caches.copy(scope, messages), self._find_limits_for_answer(answer)
-        call = self._measure(known, scope, messages, fixed, limits)
+        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for_answer(answer))
         setup = call.setup
         trigger = None if self.settings.off else setup.trigger_reason(call.original_estimate, messages)
         outlook = partial(Outlook, call.tokens_before, setup.limits.budget, trigger)

@@ -10,9 +10,8 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from operator import attrgetter, itemgetter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from unabridged import text_cache
@@ -28,11 +27,6 @@ from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
 from unabridged.tokens.meter import Meter
 
-_CONTENT_READERS: tuple[Callable[[Any], Any], ...] = (
-    itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"),
-)  # fmt: skip
-"""The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
-_MISSING = object()
 MAX_CONVERSATIONS = 512
 MAX_UNNAMED_COMPARED = 64
 """So many conversations without a name, the newest, are compared with a list for the one that it goes on."""
@@ -168,18 +162,6 @@ class ConversationCache:
     message_count: int = 0
     """How many messages were passed in with the last call."""
 
-    def copy(self) -> ConversationCache:
-        """Return a copy to try a call with; an empty one while a call goes on."""
-        if not self.lock.acquire(blocking=False):
-            return ConversationCache()
-        try:
-            measured = replace(self.measured)
-            for name in ("messages", "contents", "views", "sizes"):
-                setattr(measured, name, list(getattr(measured, name)))
-            return replace(self, lock=threading.Lock(), measured=measured, attempts=replace(self.attempts))
-        finally:
-            self.lock.release()
-
     def forget(self) -> None:
         """Forget what was measured and tried: what was half changed is good for nothing."""
         self.measured, self.attempts, self.resent = MeasuredList(), Attempts(), None
@@ -288,12 +270,6 @@ class ConversationCaches:
                     del self._caches[old]
             return cache
 
-    def copy(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
-        """Return a copy of what `find` returns; nothing is added for a conversation that is not known."""
-        with self._guard:
-            known = self._caches.get(self._find_key(scope, messages))
-        return ConversationCache() if known is None else known.copy()
-
     def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope:
         """Return the thread's key; without a name, of the newest conversation that the list goes on, or a new one."""
         if scope.thread:
@@ -320,24 +296,14 @@ class ConversationCaches:
 
 def list_contents(messages: Sequence[Message]) -> list[Any]:
     """Return the content of each message, by reference, to notice a message whose text was replaced."""
-    for read in _CONTENT_READERS:
-        try:
-            return list(map(read, messages))
-        except (KeyError, TypeError, AttributeError):
-            continue
-    return list(map(_read_content, messages))
+    return [_read_content(message) for message in messages]
 
 
 def _read_content(message: Message) -> Any:
-    """Return the same of one message, for lists of both and for items that hold something else."""
-    if type(message) is dict:
-        if "content" in message:
-            return message["content"]
-        return message.get("output") or message.get("arguments") or message.get("parts")
-    content = get(message, "content", _MISSING)
-    if content is not _MISSING:
+    """Return the content of a message, or of an item without one what else it holds."""
+    if (content := get(message, "content")) is not None:
         return content
-    return get(message, "output") or get(message, "arguments") or get(message, "parts")
+    return get(message, "parts") or get(message, "output") or get(message, "arguments")
 
 
 _live_caches: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()

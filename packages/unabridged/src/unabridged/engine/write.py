@@ -27,6 +27,7 @@ from unabridged.results import Plan
 from unabridged.summary import originals
 from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, SourceBeforeHook, SummaryBody, SummaryLimits
 from unabridged.summary.ledger import Ledger, from_json
+from unabridged.summary.model_body import write_with_model
 
 log = logging.getLogger("unabridged")
 
@@ -53,7 +54,7 @@ def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any,
         if native_body is not None:
             return native_body
     try:
-        written = yield from writers.write(brief, model)
+        written = yield from write_with_model(brief, model, writers.asker)
     except SummaryFailed as error:
         for one in (*error.others, error):
             state.report.add_cost(one.cost)

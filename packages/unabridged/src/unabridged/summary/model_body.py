@@ -1,4 +1,4 @@
-"""The body of a summary turn with a model's prose in it. Imported only where there is a model."""
+"""The body of a summary turn with a model's prose in it."""
 
 from __future__ import annotations
 

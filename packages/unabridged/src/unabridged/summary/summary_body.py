@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from unabridged.asking.ask import AskFailed
+from unabridged.asking.asker import Asker
+from unabridged.settings import Limits, Settings
 from unabridged.summary.actions import find_tool_uses, is_todo_tool
 from unabridged.summary.body_ledger import build_ledger, write_body
 from unabridged.summary.brief import Brief, LivePrompt, Summariser, SummaryBody
 from unabridged.text_tools import wrap_in_fence
 from unabridged.tokens.models import find_model_info
-
-if TYPE_CHECKING:
-    from unabridged.asking.ask import Ask, Reply
-    from unabridged.asking.asker import Asker
-    from unabridged.settings import Limits, Settings
 
 PINS_HEADING = "## Pinned (verbatim, always holds)"
 
@@ -48,8 +45,6 @@ class SummaryWriter:
         if self.asker is None or self.asker.missing_model_reason:
             return None
         if (seconds := self.asker.seconds_until_ready) > 0:
-            from unabridged.asking.ask import AskFailed  # noqa: PLC0415 - only callers with a model pay for it
-
             raise AskFailed("cool-down", self.asker.describe_cool_down(seconds))
         # A prompt of the caller's own may not keep a model from going on with its task behind the live conversation.
         suffix = self.own and settings.instruction is None if settings.suffix is None else settings.suffix
@@ -71,12 +66,6 @@ class SummaryWriter:
             return written
         self.asker.warn_of_missing_model()
         return replace(written, notes=(f"model-free: {why}", *written.notes))
-
-    def write(self, brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
-        """Return the body with a model's prose; raise `SummaryFailed` when no reply was good enough."""
-        from unabridged.summary.model_body import write_with_model  # noqa: PLC0415 - only callers with a model pay for it
-
-        return (yield from write_with_model(brief, model, self.asker))
 
 
 def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWriter:
