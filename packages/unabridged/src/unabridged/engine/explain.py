@@ -18,8 +18,7 @@ from unabridged.errors import IllegalConversation, WontFit
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 from unabridged.results import Fate, Plan, PlannedMessage
-from unabridged.summary.body_ledger import list_quoted_turns
-from unabridged.summary.summary_body import SummaryWriter
+from unabridged.summary.summary_body import SummaryWriter, list_quoted_turns
 
 _PROSE_PLACEHOLDER = "."
 """Stands for a model's prose, which is not written: it decides which of people's words are quoted beside it."""

@@ -24,8 +24,7 @@ from unabridged.history.replay import find_record, undo_records
 from unabridged.marks import find_summary_turn_id
 from unabridged.results import Plan
 from unabridged.summary.brief import Brief, SummaryBody
-from unabridged.summary.model_body import build_priced_cost
-from unabridged.summary.summary_body import write_by_rule
+from unabridged.summary.summary_body import build_priced_cost, write_by_rule
 
 NATIVE_HEADING = "## Compacted by the provider itself: its own summary stands before this turn"
 INSTEAD = "our own prompt was used instead"

@@ -27,7 +27,7 @@ from unabridged.results import Plan
 from unabridged.summary import originals
 from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, SourceBeforeHook, SummaryBody, SummaryLimits
 from unabridged.summary.ledger import Ledger, from_json
-from unabridged.summary.model_body import write_with_model
+from unabridged.summary.summary_body import write_with_model
 
 log = logging.getLogger("unabridged")
 
