@@ -187,12 +187,9 @@ def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -
         return ""
     heading = _STATE_HEADING.format(turn=turn)
     part = f"{heading}\n{wrap_in_fence(text)}"
-    if count(part) <= room:
-        return part
     left = room - count(f"{heading}\n{wrap_in_fence('')}") - 4
-    if left < MIN_STATE_TOKENS:
-        return ""
-    part = f"{heading}\n{wrap_in_fence(cut_middle(text, left, count, _CUT_NOTE))}"
+    if count(part) > room and left >= MIN_STATE_TOKENS:
+        part = f"{heading}\n{wrap_in_fence(cut_middle(text, left, count, _CUT_NOTE))}"
     return part if count(part) <= room else ""
 
 
