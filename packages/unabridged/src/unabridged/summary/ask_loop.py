@@ -167,11 +167,6 @@ class _AskRun:
     asked_tokens: int = 0
     """What the newest ask takes with its reply."""
 
-    @property
-    def uses_built_in_prompt(self) -> bool:
-        """Return whether it is asked with the built-in prompt."""
-        return self.model.instruction is None
-
     def run_asks(self) -> Generator[Ask, Reply, str]:
         """Return the prose, as accepted."""
         brief, plan, wording, limits = self.brief, self.plan, self.plan.wording, self.brief.limits
@@ -255,14 +250,14 @@ class _AskRun:
 
         Beside a prompt of the caller's own a reply of any length is shortened so: it did not say how long it may be.
         """
-        reply = self.summary.add_reply(reply, has_rules=self.uses_built_in_prompt)
+        reply = self.summary.add_reply(reply, has_rules=self.model.instruction is None)
         text, budget, count = verify.extract_visible_text(reply.text), expected.budget, expected.count
         size = count(text)
-        if size <= budget or (self.uses_built_in_prompt and size > budget * OVERRUN_FACTOR):
+        if size <= budget or (self.model.instruction is None and size > budget * OVERRUN_FACTOR):
             return reply
         self.summary.note(f"the summary took {size:,} of {budget:,} tokens: shortened by rule")
         trimmed = verify.trim_sections(text, budget, count)
-        if not self.uses_built_in_prompt and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
+        if self.model.instruction is not None and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
             trimmed = text[: find_fitting_length(text, budget, count)].rstrip()
         return replace(reply, text=trimmed)
 
@@ -280,8 +275,8 @@ class _AskRun:
         names = {problem.name for problem in problems}
         fault = "; ".join(problem.message for problem in problems)
         wording = self.plan.wording
-        how = "shorten" if names <= _LENGTH_PROBLEMS and self.uses_built_in_prompt else ""
-        if names == {"wrong-language"} and get_language_name(wording.language) and self.uses_built_in_prompt:
+        how = "shorten" if names <= _LENGTH_PROBLEMS and self.model.instruction is None else ""
+        if names == {"wrong-language"} and get_language_name(wording.language) and self.model.instruction is None:
             how = "translate"
         if how and self.brief.count(draft) <= self.plan.fold_room:
             tokens = min(self.plan.goal, expected.budget * 4 // 5)
