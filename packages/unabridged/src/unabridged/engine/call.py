@@ -99,15 +99,12 @@ class MeasuredCall:
         """Return the result of a call that does nothing new: the same list, or what was made of it before."""
         request, resent = self.request, self.cache.resent if self.is_resumed else None
         scope = resent.scope if resent is not None else request.scope
-        return self._build_result(request.start, scope, request.start_receipt, self.estimate, why)
+        return self.build_result(request.start, scope, request.start_receipt, self.estimate, why)
 
-    def build_compacted_result(self, state: State, why: str) -> Compaction:
-        """Return the result of a compaction; `why` says why it changed nothing."""
-        return self._build_result(state.working.messages, state.scope, state.receipt, state.estimate, why)
-
-    def _build_result(
+    def build_result(
         self, messages: list[Message], scope: Scope, receipt: Receipt | None, estimate: int, why: str
     ) -> Compaction:
+        """Return the result of a call that gives back this list; `why` says why it changed nothing."""
         request, before, after = self.request, self.setup.tokens(self.original_estimate), self.setup.tokens(estimate)
         is_changed, fixed = messages is not request.original, (request.system, request.tools)
         return Compaction(
@@ -354,7 +351,7 @@ class CallRunner:
             scope = state.scope
             setup.host.emit(Unchanged(scope.thread, why, call.tokens_before, namespace=scope.namespace))
         cache.finish(state, why)
-        return call.build_compacted_result(state, why)
+        return call.build_result(state.working.messages, state.scope, state.receipt, state.estimate, why)
 
     def _report_sizes(self, call: MeasuredCall, done: Compaction) -> Compaction:
         """Return the result; emit its sizes, where the listener takes them at every call."""

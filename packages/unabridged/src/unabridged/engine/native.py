@@ -75,16 +75,14 @@ def _ask_provider(
     reply: Reply = yield Ask(request.system, working.messages[: plan.gone[-1] + 1], request.tools, prompt, native=True)
     cost = build_priced_cost(1, reply.usage, reply.model or asker.name) if reply.usage is not None else {}
     failed: SummaryFailed | None = reply.native if isinstance(reply.native, SummaryFailed) else None
-    room = 0
     if failed is None:
         size, stays = setup.measure(state.format, reply.native)[1], state.estimate - sum(working.sizes[i] for i in gone)
         room = min(plan.replaced, setup.target - stays) - size
-        if room < MIN_SUMMARY_TOKENS:
-            failed = SummaryFailed(f"the provider's own compaction is too large: {size:,} tokens")
-    if failed is not None:
-        failed.cost = cost
-        raise failed
-    return reply, room, cost
+        if room >= MIN_SUMMARY_TOKENS:
+            return reply, room, cost
+        failed = SummaryFailed(f"the provider's own compaction is too large: {size:,} tokens")
+    failed.cost = cost
+    raise failed
 
 
 def restore_for_other_provider(setup: Setup, scope: Scope, messages: list[Any], format_: Format | None) -> list[Any]:

@@ -92,9 +92,7 @@ def build_resent_list(state: State, meanings: Sequence[str], tokens: int, *, is_
     replaced = state.find_replaced_indices() if is_whole else {}
     diff = find_difference(original, result)
     slots: list[int | InsertedMessage] = [*range(diff.start)]
-    went = set(diff.went)
-    kept = ((place, i) for i, place in enumerate(diff.before, diff.start) if i not in went)
-    stayed = {place: i for place, i in kept if isinstance(place, int)}
+    stayed = {place: i for i, place in enumerate(diff.before, diff.start) if isinstance(place, int)}
     has_answers = False
     for j, message in enumerate(result[diff.start : diff.start + len(diff.after)]):
         if j in stayed:
