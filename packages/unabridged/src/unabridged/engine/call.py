@@ -368,24 +368,18 @@ class CallRunner:
         request, attempts, archive, scope = call.request, call.cache.attempts, call.setup.archive, call.shared_scope
         messages, fixed = list(request.start), (request.system, request.tools)
 
-        def make() -> str:
-            has_lease = False
-            try:
-                has_lease = archive.lease(scope, BACKGROUND_LEASE_KEY, self.settings.deadline)
-                if not has_lease:
-                    return "made elsewhere"
-                own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
-                return self.run_steps(pipeline.compact_early(own.setup, own.new_state()))
-            except ArchiveError as error:  # reported when a request needs the archive
-                return str(error)
-            finally:
-                if has_lease:
+        def work() -> None:
+            with suppress(ArchiveError):  # reported when a request needs the archive
+                if not archive.lease(scope, BACKGROUND_LEASE_KEY, self.settings.deadline):
+                    return  # it is made elsewhere
+                try:
+                    own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
+                    why = self.run_steps(pipeline.compact_early(own.setup, own.new_state()))
+                finally:
                     with suppress(ArchiveError):  # it runs out by itself
                         archive.release(scope, BACKGROUND_LEASE_KEY)
-
-        def work() -> None:
-            if not make() and attempts.begun_at == call.estimate:  # else the list was changed meanwhile
-                attempts.begun_at = MADE_EARLY
+                if not why and attempts.begun_at == call.estimate:  # else the list was changed meanwhile
+                    attempts.begun_at = MADE_EARLY
 
         attempts.begun_at = call.estimate
         self.background.start(call.cache.scope, work)

@@ -11,7 +11,9 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from unabridged import text_cache
@@ -21,12 +23,13 @@ from unabridged.engine.state import State
 from unabridged.engine.trigger import Attempts
 from unabridged.formats import FORMATS, detect_message_format
 from unabridged.formats.base import Format, Message, read_all_messages, read_message_at, require_list
-from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
 from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
 from unabridged.tokens.meter import Meter
 
+_CONTENT_READERS = (itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"))
+"""The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
 MAX_CONVERSATIONS = 512
 MAX_UNNAMED_COMPARED = 64
 """So many conversations without a name, the newest, are compared with a list for the one that it goes on."""
@@ -46,10 +49,6 @@ class MeasuredList:
     total: int = 0
     fresh: int = 0
     """From this message on, all were read in the call that goes on."""
-    flat: FlatTurns | None = None
-    """The messages flattened, once that was needed."""
-    is_rebuilt: bool = False
-    """Whether the list was built anew for the last call, and may be so for each."""
 
     def update(self, messages: list[Message], format_: Format, meter: Meter) -> int:
         """Take in what is new or was replaced since the last call; return the tokens of all messages together."""
@@ -60,9 +59,6 @@ class MeasuredList:
             self._forget_from(self._find_first_change(messages, list_contents(messages)))
         self.fresh = len(self.messages)
         new = messages[self.fresh :]
-        if self.flat is not None and new:
-            more = flatten_turns(new)
-            self.flat = self.flat.add(more) if more is not None else None
         views = read_all_messages(new, format_, self.fresh)
         sizes = list(map(meter.message, views, new))
         self.messages += new
@@ -92,7 +88,7 @@ class MeasuredList:
     def replace(self, state: State) -> None:
         """Remember what a compaction made of the list."""
         working = state.working
-        self.format, self.flat, self.checked = state.format, None, len(working.views)
+        self.format, self.checked = state.format, len(working.views)
         self.messages, self.contents = list(working.messages), list_contents(working.messages)
         self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
 
@@ -107,25 +103,12 @@ class MeasuredList:
         """Return whether the list still begins with what is known. Identity makes it cheap; equality makes it right."""
         known = len(self.messages)
         head = messages if len(messages) == known else messages[:known]
-        if len(head) < known or not self._equals(head):
+        if len(head) < known or head != self.messages:
             return False
-        if known and head[0] is not self.messages[0]:  # built anew
-            # What shares the objects of these copies is compared as quickly the next time; else follow the caller's.
-            shares = self.flat is not None or list_contents(head[:1])[0] is self.contents[0]
-            if not (self.is_rebuilt and shares):
-                self.messages, self.contents = list(head), list_contents(head)
-            self.is_rebuilt = True
+        if known and head[0] is not self.messages[0]:  # built anew: the next list shares what these copies hold
+            self.messages, self.contents = list(head), list_contents(head)
             return True
-        self.is_rebuilt = False
         return list_contents(self.messages) == self.contents
-
-    def _equals(self, head: Sequence[Message]) -> bool:
-        """Return whether these messages are the known ones; objects that were built anew are compared flattened."""
-        if head and head[-1] is not self.messages[-1]:
-            known, self.flat = self.flat or flatten_turns(self.messages), flatten_turns(head)
-            if known is not None and self.flat is not None and self.flat.is_equal_to(known):
-                return True
-        return head == self.messages
 
     def _find_first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
         for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
@@ -138,7 +121,6 @@ class MeasuredList:
         if any(view.resets for view in self.views[index:]):
             index = 0  # what the provider dropped was not counted
         self.total -= sum(self.sizes[index:])
-        self.flat = None if index < len(self.messages) else self.flat
         self.checked = min(self.checked, index)
         for remembered in (self.messages, self.contents, self.views, self.sizes):
             del remembered[index:]
@@ -296,11 +278,14 @@ class ConversationCaches:
 
 def list_contents(messages: Sequence[Message]) -> list[Any]:
     """Return the content of each message, by reference, to notice a message whose text was replaced."""
-    return [_read_content(message) for message in messages]
+    for read in _CONTENT_READERS:
+        with suppress(KeyError, TypeError, AttributeError):
+            return list(map(read, messages))
+    return list(map(_read_content, messages))
 
 
 def _read_content(message: Message) -> Any:
-    """Return the content of a message, or of an item without one what else it holds."""
+    """Return the same of one message, for lists of both and for items that hold something else."""
     if (content := get(message, "content")) is not None:
         return content
     return get(message, "parts") or get(message, "output") or get(message, "arguments")

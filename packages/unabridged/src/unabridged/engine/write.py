@@ -6,7 +6,6 @@ changed, keeps its number and its author, and one that the hook made is nobody's
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict, deque
 from collections.abc import Generator, Sequence
@@ -262,14 +261,4 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
 def _read_pins_and_prompt(setup: Setup, state: State) -> str:
     """Return the texts beside the list that a summariser may know of: pins, system prompt and tools."""
     request, pins = state.request, [*setup.settings.pins, *state.read_pins(setup)]
-    return "\n".join([*pins, _to_text(request.system), _to_text(request.tools)])
-
-
-def _to_text(value: object) -> str:
-    """Return a system prompt or tool schemas as text, for looking names up in."""
-    if isinstance(value, str) or not value:
-        return value if isinstance(value, str) else ""
-    try:
-        return json.dumps(value, default=str, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # keys that JSON has no form for, a loop, or nested too deep
-        return str(value)
+    return "\n".join([*pins, str(request.system or ""), str(request.tools or "")])

@@ -160,11 +160,6 @@ def from_json(written: str) -> Ledger:
     return ledger
 
 
-def read_end(written: str) -> int:
-    """Return where the stretch of a ledger that `to_json` wrote ends, without making the rest of it."""
-    return int(json.loads(written).get("end", 0))
-
-
 def _build_ledger_entry(kind: Any, data: dict[str, Any]) -> Any:
     known = kind.__slots__
     return kind(**{k: _to_tuple(item) if type(item) is list else item for k, item in data.items() if k in known})
