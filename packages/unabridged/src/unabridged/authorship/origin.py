@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from unabridged.authorship.frames import FRAME_TABLE, split_turn_by_author
-from unabridged.authorship.host_words import is_host_text
+from unabridged.authorship.own_words import is_host_text
 from unabridged.marks import is_cleared, is_generated_turn
 from unabridged.messages import Origin, View
 from unabridged.text_cache import cache_by_text
