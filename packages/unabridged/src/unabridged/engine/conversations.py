@@ -56,7 +56,7 @@ class MeasuredList:
             self.format = format_
             self._forget_from(0)
         if not self._is_beginning_of(require_list(messages)):
-            self._forget_from(self._find_first_change(messages, list_contents(messages)))
+            self._forget_from(self._find_first_change(messages))
         self.fresh = len(self.messages)
         new = messages[self.fresh :]
         views = read_all_messages(new, format_, self.fresh)
@@ -101,21 +101,18 @@ class MeasuredList:
 
     def _is_beginning_of(self, messages: Sequence[Message]) -> bool:
         """Return whether the list still begins with what is known. Identity makes it cheap; equality makes it right."""
-        known = len(self.messages)
-        head = messages if len(messages) == known else messages[:known]
-        if len(head) < known or head != self.messages:
+        head = messages[: len(self.messages)]
+        if head != self.messages:
             return False
-        if known and head[0] is not self.messages[0]:  # built anew: the next list shares what these copies hold
+        if head and head[0] is not self.messages[0]:  # built anew: the next list shares what these copies hold
             self.messages, self.contents = list(head), list_contents(head)
             return True
         return list_contents(self.messages) == self.contents
 
-    def _find_first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
-        for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
-            is_same = old is new or old == new
-            if not (is_same and (self.contents[i] is contents[i] or self.contents[i] == contents[i])):
-                return i
-        return min(len(self.messages), len(messages))
+    def _find_first_change(self, messages: Sequence[Message]) -> int:
+        known, now = zip(self.messages, self.contents, strict=True), zip(messages, list_contents(messages), strict=True)
+        changed = (i for i, (old, new) in enumerate(zip(known, now, strict=False)) if old != new)
+        return next(changed, min(len(self.messages), len(messages)))
 
     def _forget_from(self, index: int) -> None:
         if any(view.resets for view in self.views[index:]):
@@ -182,10 +179,8 @@ class ConversationCache:
 
     def count_overhead(self, meter: Meter, system: Any, tools: Any) -> int:
         """Return what system prompt and tools take; they are counted when they change."""
-        known_system, known_tools, tokens = self.overhead
-        if (system is known_system or system == known_system) and (tools is known_tools or tools == known_tools):
-            return tokens
-        self.overhead = (system, tools, meter.overhead(system, tools))
+        if self.overhead[:2] != (system, tools):
+            self.overhead = (system, tools, meter.overhead(system, tools))
         return self.overhead[2]
 
     def finish(self, state: State, why: str) -> None:
