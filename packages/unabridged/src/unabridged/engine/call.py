@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -179,14 +179,8 @@ class CallRunner:
         original = messages
         if not self.settings.off:
             messages = restore_for_other_provider(self._setup, scope, messages, self.format)
-        within, done = self._find_limits_for_answer(answer), None
-        if within is not None:
-            try:
-                done = yield from self.run(messages, scope, fixed, **options, within=within)
-            except WontFit:  # what can't go takes more than that
-                log.debug("no room for an answer of %s tokens", answer)
-        if done is None:
-            done = yield from self.run(messages, scope, fixed, **options)
+        run = partial(self.run, messages, scope, fixed, **options)
+        done = yield from _run_within_first(run, [self._find_limits_for_answer(answer), None])
         if messages is original:
             return done
         sent = done.messages
@@ -460,11 +454,8 @@ class CallRunner:
         log.warning(learned_limits.describe_refusal(overflow, tokens, limits))
         why = f"the provider refused {tokens:,} tokens as too long"
         run = partial(self.run, fitted.messages, scope, fitted.fixed, why=why, force=not limits.trigger)
-        *tighter, last = learned_limits.list_limits_to_try(overflow, tokens, self.settings, limits)
-        for within in tighter:
-            with suppress(WontFit):  # what can't go takes more than that
-                return replace((yield from run(within=within)), refused=True)
-        return replace((yield from run(within=last)), refused=True)
+        tries = learned_limits.list_limits_to_try(overflow, tokens, self.settings, limits)
+        return replace((yield from _run_within_first(run, tries)), refused=True)
 
     def _set_limits(self, limits: Limits | None) -> None:
         """Use these limits from now on."""
@@ -479,6 +470,16 @@ class CallRunner:
             meter = self._new_meter(family=find_family(self._setup.agent, format_.family))
             setup = self._setups[format_.name] = replace(self._setup, meter=meter)
         return setup
+
+
+def _run_within_first(
+    run: Callable[..., Generator[Any, Any, Compaction]], tries: Sequence[Limits | None]
+) -> Generator[Any, Any, Compaction]:
+    """Run a call within the first of these limits that leave room for what can't go, else within the last."""
+    for within in filter(None, tries[:-1]):
+        with suppress(WontFit):
+            return (yield from run(within=within))
+    return (yield from run(within=tries[-1]))
 
 
 def _refuse_to_ask(ask: Any) -> Any:
