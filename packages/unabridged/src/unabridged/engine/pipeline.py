@@ -238,7 +238,7 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     if clearing is None:
         return None
     turns, recall = state.turns(), setup.settings.recall
-    draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
+    draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing)))
     record_id = draft.identity.id
     changes = clear.build_edits(
         clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
