@@ -254,7 +254,7 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     factor, pin, aim, limits = setup.calibration.factor, setup.settings.pin, setup.limits.target_tokens, setup.limits
     messages, views = state.working.messages, state.working.views
     piece = setup.meter.text(format_shortening_note(NO_RECORD_ID)) + 30
-    pins = render_pins([*setup.settings.pins, *state.read_pins(setup)])
+    pins = render_pins(state.read_pins(setup))
     return Situation(
         views=views,
         sizes=state.working.sizes,

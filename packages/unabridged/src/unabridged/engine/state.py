@@ -132,19 +132,15 @@ class Setup:
         """Return what the provider would refuse of these views."""
         return check_views(views, model=self.agent, format=state.format, pending=state.is_pending)
 
-    def build_preface(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
+    def build_preface(self, language: str, scope: Scope, pins: Sequence[str]) -> str:
         """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
-        tools = get_labels(language)["recall"] if self.settings.recall else ""
-        parts = (self._build_transcript_line(language, scope), tools, render_pins([*self.settings.pins, *pins]))
+        labels, line = get_labels(language), ""
+        if self.transcripts is not None:
+            line = labels["transcript"].format(path=self.transcripts.name(scope))
+            if self.meter.text(line) > self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE:
+                line = ""  # a small window has no room for its path
+        parts = (line, labels["recall"] if self.settings.recall else "", render_pins(pins))
         return "\n\n".join(filter(None, parts))
-
-    def _build_transcript_line(self, language: str, scope: Scope) -> str:
-        """Return which file has what went; "" without one, and where a small window has no room for its path."""
-        if self.transcripts is None:
-            return ""
-        line = get_labels(language)["transcript"].format(path=self.transcripts.name(scope))
-        most = self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE
-        return line if self.meter.text(line) <= most else ""
 
     def key_seed(self, scope: Scope, format_: Format) -> str:
         """Return what besides the messages shapes a result: records made with other settings must not be found."""
@@ -262,7 +258,7 @@ class State:
     host_state: str | None = None
     """The host's state for this compaction; None until it was asked."""
     pins: tuple[str, ...] | None = None
-    """The texts that are pinned to the thread; None until they were read."""
+    """The texts that are pinned; None until they were read."""
 
     @property
     def format(self) -> Format:
@@ -300,9 +296,9 @@ class State:
         return {j: turn for j, turn in enumerate(turns) if 0 <= turn < len(self.request.original)}
 
     def read_pins(self, setup: Setup) -> tuple[str, ...]:
-        """Return the texts that are pinned to the thread, read once for each compaction."""
+        """Return the texts that are pinned by the settings and to the thread, read once for each compaction."""
         if self.pins is None:
-            self.pins = list_pins(setup.archive, self.scope) if self.is_named else ()
+            self.pins = (*setup.settings.pins, *(list_pins(setup.archive, self.scope) if self.is_named else ()))
         return self.pins
 
     def replace_list(self, setup: Setup, messages: list[Message]) -> None:

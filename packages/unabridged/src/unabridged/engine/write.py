@@ -260,5 +260,5 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
 
 def _read_pins_and_prompt(setup: Setup, state: State) -> str:
     """Return the texts beside the list that a summariser may know of: pins, system prompt and tools."""
-    request, pins = state.request, [*setup.settings.pins, *state.read_pins(setup)]
-    return "\n".join([*pins, str(request.system or ""), str(request.tools or "")])
+    request = state.request
+    return "\n".join([*state.read_pins(setup), str(request.system or ""), str(request.tools or "")])
