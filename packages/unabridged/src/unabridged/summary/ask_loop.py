@@ -20,7 +20,7 @@ from unabridged.errors import SummaryFailed
 from unabridged.languages import get_language_name
 from unabridged.summary import verify
 from unabridged.summary.brief import Brief, Summariser
-from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
+from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, group_into_runs, plan_asks
 from unabridged.summary.citations import check_prose
 from unabridged.summary.prompt import PROMPT_PARTS, Prompt
 from unabridged.summary.rules import split_off_rules
@@ -193,7 +193,7 @@ class _AskRun:
             part = partial(wording.build_record_prompt, shown, tokens=plan.note * 2 // 3, part=True)
             note = yield from self._ask_until_usable(part, self._build_expectation(plan.note, shown))
             notes.append(note)
-        while len(runs := plan.group_into_folds([brief.count(note) for note in notes])) > 1:
+        while len(runs := group_into_runs([brief.count(note) + FRAME_TOKENS for note in notes], plan.fold_room)) > 1:
             notes = yield from self._fold_runs(notes, runs)
         fold = partial(wording.build_fold_prompt, notes, tokens=plan.goal, rules=self._collect_rules(notes), last=True)
         return (yield from self._ask_until_usable(fold, final._replace(shown=())))

@@ -69,10 +69,6 @@ class AskPlan(NamedTuple):
     prior_note: str = ""
     """The earlier prose as the first of the notes, when there are chunks."""
 
-    def group_into_folds(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Return notes of these sizes, by their places, in runs that fit into one fold each."""
-        return group_into_runs([size + FRAME_TOKENS for size in sizes], self.fold_room)
-
 
 def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
     """Return how to show it so that every ask, its reply included, fits.
