@@ -10,7 +10,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
@@ -28,7 +28,9 @@ from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
 from unabridged.tokens.meter import Meter
 
-_CONTENT_READERS = (itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"))
+_CONTENT_READERS: tuple[Callable[[Any], Any], ...] = (
+    itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"),
+)  # fmt: skip
 """The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
 MAX_CONVERSATIONS = 512
 MAX_UNNAMED_COMPARED = 64
