@@ -13,7 +13,7 @@ from unabridged.asking.drivers import arun_generator, run_generator
 from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
 from unabridged.summary.ask_loop import ModelSummary, summarise
-from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, Summariser, SummaryLimits
+from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, Summariser, SummaryLimits, Surroundings
 from unabridged.summary.chunks import FRAME_TOKENS, group_into_runs, plan_asks
 from unabridged.summary.originals import EarlierProse
 
@@ -73,11 +73,14 @@ def make_brief(
     prior: str = "",
     proses: Sequence[EarlierProse] = (),
     beside: Sequence[View] = (),
+    following: Sequence[tuple[int, View]] = (),
+    other_text: str = "",
     **options: Any,
 ) -> Brief:
     """Return a brief from flat options."""
+    surroundings = Surroundings(following, beside, other_text=other_text)
     earlier = CarriedSummary(prior, proses=proses)
-    return Brief(views, SummaryLimits(budget), count, earlier=earlier, staying=beside, **options)
+    return Brief(views, SummaryLimits(budget), count, earlier=earlier, beside=surroundings, **options)
 
 
 def calls_bound(brief: Brief, model: Summariser) -> int:

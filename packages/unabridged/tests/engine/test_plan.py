@@ -13,6 +13,7 @@ from unabridged import Compactor
 from unabridged.engine.plan import (
     MAX_SHARE_AFTERWARDS,
     MIN_SUMMARY_TOKENS,
+    Bounds,
     FrameSizes,
     Situation,
     find_newest_person_message,
@@ -45,9 +46,9 @@ def situation_of(
     fewest_gone: int = 0,
     newest: frozenset[int] = frozenset(),
 ) -> Situation:
-    bounds = limits.tokens_below_trigger, limits.budget
+    bounds = Bounds(limits.tokens_below_trigger, limits.budget)
     frame, goal = FrameSizes(100, separator), MessageGoal(fewest_gone)
-    return Situation(views, sizes, overhead, limits, *bounds, frame, least, newest=newest, goal=goal)
+    return Situation(views, sizes, overhead, bounds, limits, frame, least, newest=newest, goal=goal)
 
 
 def situation(sizes: list[int], window: int = 1_000, overhead: int = 0, **options: Any) -> Situation:
@@ -68,7 +69,7 @@ def test_a_plan_leaves_room_for_a_full_summary_below_the_trigger() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert plan.gone
-    assert after(now, plan) <= now.target
+    assert after(now, plan) <= now.bounds.target
 
 
 @pytest.mark.parametrize("keep", [("tokens", 3_900), ("messages", 70)], ids=str)
@@ -79,7 +80,7 @@ def test_what_is_asked_for_stays_while_the_request_then_takes_two_thirds_of_the_
     now = situation_of(views, [50] * 90, 200, bounds, lambda _: 60)
     plan = make_plan(now)
     assert isinstance(plan, Plan)
-    assert 0.9 * MAX_SHARE_AFTERWARDS * now.target < after(now, plan) <= MAX_SHARE_AFTERWARDS * now.target
+    assert 0.9 * MAX_SHARE_AFTERWARDS * now.bounds.target < after(now, plan) <= MAX_SHARE_AFTERWARDS * now.bounds.target
     assert plan.note.startswith(f"keep is {keep[1]:,} {keep[0]}: {90 - plan.tail} messages of ")
 
 
@@ -155,7 +156,7 @@ def test_the_newest_message_of_a_person_gives_way_last() -> None:
     plan = make_plan(now)
     assert isinstance(plan, Plan)
     assert set(plan.caps) == {1}
-    assert after(now, plan) <= now.limit
+    assert after(now, plan) <= now.bounds.limit
 
 
 @given(
@@ -177,18 +178,18 @@ def test_every_plan_ends_within_the_budget_or_says_why_not(
     else:
         floor = 0
     if floor:
-        assert floor > now.limit
+        assert floor > now.bounds.limit
         return
     if isinstance(plan, str):
-        assert now.request_tokens <= now.limit
+        assert now.request_tokens <= now.bounds.limit
         return
-    assert after(now, plan) <= now.limit
+    assert after(now, plan) <= now.bounds.limit
     if newest & set(plan.gone):  # only where it can't stay, however much all else is cut down
         stays = {*newest, len(sizes) - 1}
         rest = [i for i in range(len(sizes)) if i not in stays]
         least = now.frame.header + MIN_SUMMARY_TOKENS + now.count_separator_tokens(rest, rest[0]) if rest else 0
-        assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.limit
-    fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.target
+        assert overhead + least + sum(min(sizes[i], 60) for i in stays) > now.bounds.limit
+    fewer = fewest_gone and len(plan.gone) >= fewest_gone and after(now, plan) <= now.bounds.target
     assert fewer or after(now, plan) < now.request_tokens
 
 

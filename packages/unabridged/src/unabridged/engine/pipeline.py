@@ -23,7 +23,7 @@ from typing import Any
 from unabridged.archive.transcripts import TranscriptError
 from unabridged.engine import clear
 from unabridged.engine.hooks import HookRaised, Hooks, raise_as_hook_raised
-from unabridged.engine.plan import FrameSizes, Situation, find_newest_person_message, make_plan
+from unabridged.engine.plan import Bounds, FrameSizes, Situation, find_newest_person_message, make_plan
 from unabridged.engine.restore import restore
 from unabridged.engine.rewrite import Rewrite, assign_identity, complete_rewrite
 from unabridged.engine.shorten import Shortener
@@ -259,11 +259,13 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
         views=views,
         sizes=state.working.sizes,
         overhead=state.request.overhead,
+        bounds=Bounds(
+            target=setup.target - slack,
+            limit=setup.limit - slack,
+            aim=None if aim is None else int(aim / factor) - slack,
+            scale=factor * (1 + setup.meter.error),
+        ),
         limits=limits,
-        target=setup.target - slack,
-        limit=setup.limit - slack,
-        aim=None if aim is None else int(aim / factor) - slack,
-        scale=factor * (1 + setup.meter.error),
         frame=_measure_frame(setup, state),
         least=lambda i: setup.measure(
             state.format, _build_shortener(setup, state, i).shorten_pieces(messages[i], piece)

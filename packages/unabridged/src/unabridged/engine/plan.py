@@ -24,6 +24,19 @@ MAX_SHARE_AFTERWARDS = 2 / 3
 comes next, or every other round would be summarised again. The summary gives way to it, down to a half of its room."""
 
 
+class Bounds(NamedTuple):
+    """What a request may take, in the meter's tokens."""
+
+    target: int
+    """What the request should stay below: the trigger."""
+    limit: int
+    """What it must stay within: the budget, less what the meter may be off by."""
+    aim: int | None = None
+    """What it should take after a compaction, where the settings say so: the tail fills it."""
+    scale: float = 1.0
+    """The provider's tokens in one of the meter's, with what the meter may be off by."""
+
+
 class FrameSizes(NamedTuple):
     """What a summary turn takes besides its body, in tokens."""
 
@@ -43,19 +56,11 @@ class Situation:
     sizes: Sequence[int]
     overhead: int
     """System prompt and tool schemas."""
+    bounds: Bounds
     limits: Limits
-    """As the settings have them, in the provider's tokens; the bounds that follow are in the meter's."""
-    target: int
-    """What the request should stay below: the trigger."""
-    limit: int
-    """What it must stay within: the budget, less what the meter may be off by."""
     frame: FrameSizes
     least: Callable[[int], int]
     """How small a message can be made: some head, some tail and the note of each of its pieces."""
-    aim: int | None = None
-    """What it should take after a compaction, where the settings say so: the tail fills it."""
-    scale: float = 1.0
-    """The provider's tokens in one of the meter's, with what the meter may be off by."""
     lacks_pin: bool = False
     """Whether the earlier summary lacks a text that is pinned since."""
     pinned: frozenset[int] = frozenset()
@@ -73,7 +78,8 @@ class Situation:
     @property
     def clearing_goal(self) -> int:
         """Return the size, in tokens, below which clearing must bring the request to be enough by itself."""
-        return self.target if self.aim is None else min(self.target, self.aim)
+        target, aim = self.bounds.target, self.bounds.aim
+        return target if aim is None else min(target, aim)
 
     @property
     def request_tokens(self) -> int:
@@ -99,8 +105,8 @@ class Situation:
         """Return the error that says so, in the provider's tokens with the possible error of the meter in them."""
         overhead = self.overhead + self.sum_sizes(self.find_fixed_indices())
         return WontFit(
-            overhead=math.ceil(overhead * self.scale),
-            floor=max(self.limits.budget + 1, math.ceil(floor * self.scale)),
+            overhead=math.ceil(overhead * self.bounds.scale),
+            floor=max(self.limits.budget + 1, math.ceil(floor * self.bounds.scale)),
             budget=self.limits.budget,
             window=self.limits.window,
         )
@@ -125,15 +131,15 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
     `force` compacts whatever the size, if anything at all is gained. Raise `WontFit` when nothing can bring the
     request within the budget.
     """
-    over = now.request_tokens > now.limit
-    for bound in (now.target, now.limit):
+    over = now.request_tokens > now.bounds.limit
+    for bound in now.bounds[:2]:
         cut = _find_cut_within(now, bound, force=force)
         if cut is None:
             continue
         plan = _build_summary_plan(now, cut, bound)
         frame = now.frame.header + now.count_separator_tokens(plan.gone, plan.place)
         freed = now.sum_sizes(cut.gone) - plan.summary - frame
-        meets = bound == now.target
+        meets = bound == now.bounds.target
         gone = len(cut.gone)
         if now.request_tokens - freed <= bound and is_worth_it(
             now.limits, now.goal, gone=gone, freed=freed, meets_trigger=meets, is_over=over, is_forced=force
@@ -145,8 +151,8 @@ def make_plan(now: Situation, *, force: bool = False) -> Plan | str:
 def _find_cut_within(now: Situation, bound: int, *, force: bool) -> Cut | None:
     """Return the cut whose tail leaves room below `bound` for everything that stays, a summary, and what comes next."""
     stays = _measure_staying_tokens(now)
-    if now.aim is not None:
-        room = max(0, min(bound, now.aim) - stays - now.summary)
+    if now.bounds.aim is not None:
+        room = max(0, min(bound, now.bounds.aim) - stays - now.summary)
         tail = TailLimits(room, at_most=True)
     else:
         room = max(0, int(bound * MAX_SHARE_AFTERWARDS) - stays - now.summary // 2)
@@ -192,8 +198,8 @@ def _build_summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> P
     new = now.sum_sizes(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame.header
     if now.goal.fewest_gone:  # fewer messages will do, as long as the request stays below the triggers in tokens
-        smaller = now.target - (now.request_tokens - now.sum_sizes(cut.gone)) - now.frame.header
-    if bound is not None and now.aim is None:
+        smaller = now.bounds.target - (now.request_tokens - now.sum_sizes(cut.gone)) - now.frame.header
+    if bound is not None and now.bounds.aim is None:
         rest = int(bound * MAX_SHARE_AFTERWARDS) - (now.request_tokens - now.sum_sizes(cut.gone)) - now.frame.header
         smaller = min(smaller, max(rest, now.summary // 2))
     return Plan(
@@ -202,7 +208,7 @@ def _build_summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> P
         summary=min(now.summary, max(MIN_SUMMARY_TOKENS, smaller)),
         kept=kept,
         tail=cut.tail,
-        replaced=now.limit if now.goal.fewest_gone else now.sum_sizes(cut.gone),
+        replaced=now.bounds.limit if now.goal.fewest_gone else now.sum_sizes(cut.gone),
         note=_describe_smaller_tail(now, cut),
     )
 
@@ -237,11 +243,11 @@ def _plan_with_shortened_messages(now: Situation) -> Plan:
     newest, others = movable & now.newest, movable - now.newest
     smallest = MIN_SUMMARY_TOKENS if cut else 0
     taken = now.overhead + now.sum_sizes(fixed) + (now.frame.header if cut else 0)
-    room = now.limit - taken - now.count_separator_tokens(plan.gone, plan.place, systems=False)
+    room = now.bounds.limit - taken - now.count_separator_tokens(plan.gone, plan.place, systems=False)
     least = {i: min(now.sizes[i], now.least(i)) for i in movable}
     missing = smallest + sum(least.values()) - room
     if missing > 0:
-        raise now.build_wont_fit_error(now.limit + missing)
+        raise now.build_wont_fit_error(now.bounds.limit + missing)
     # A person's message gives way only when all else at its smallest does not make room for it.
     newest_cap = find_common_cap([now.sizes[i] for i in newest], room - smallest - sum(least[i] for i in others))
     room -= sum(min(now.sizes[i], newest_cap) for i in newest)

@@ -24,7 +24,15 @@ from unabridged.marks import is_trusted_summary
 from unabridged.messages import Origin, View
 from unabridged.results import Plan
 from unabridged.summary import originals
-from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, SourceBeforeHook, SummaryBody, SummaryLimits
+from unabridged.summary.brief import (
+    Brief,
+    CarriedSummary,
+    LivePrompt,
+    SourceBeforeHook,
+    SummaryBody,
+    SummaryLimits,
+    Surroundings,
+)
 from unabridged.summary.ledger import Ledger, from_json
 from unabridged.summary.summary_body import write_with_model
 
@@ -82,13 +90,16 @@ def build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     brief = _build_brief_of_input(setup, state, plan, turns)
     if brief.hook_input is None:
         brief = replace(brief, originals=_read_originals(setup, state, earlier.rounds, record, brief.turns))
+    beside = Surroundings(
+        following=stays if setup.settings.max_input is None else [],
+        views=[view for i, view in enumerate(views) if i not in gone],
+        kept=frozenset(turns[i] for i in plan.kept),
+        other_text=_read_pins_and_prompt(setup, state) if with_model else "",
+    )
     return replace(
         brief,
         earlier=earlier._replace(proses=proses),
-        following=stays if setup.settings.max_input is None else [],
-        staying=[view for i, view in enumerate(views) if i not in gone],
-        kept=frozenset(turns[i] for i in plan.kept),
-        other_text=_read_pins_and_prompt(setup, state) if with_model else "",
+        beside=beside,
         state=_render_host_state(setup, state, max(turns), plan.summary),
         without=setup.settings.without,
     )

@@ -44,6 +44,19 @@ class CarriedSummary(NamedTuple):
     """The prose of all earlier rounds, oldest first."""
 
 
+class Surroundings(NamedTuple):
+    """What stays in the request beside the summary turn."""
+
+    following: Sequence[tuple[int, View]] = ()
+    """The messages right behind what goes, with their numbers."""
+    views: Sequence[View] = ()
+    """All messages that stay: a summary may rest on them too."""
+    kept: Collection[int] = ()
+    """The numbers of messages that stay although they stand in the middle of what goes."""
+    other_text: str = ""
+    """System prompt, tools and pins, which a summariser may know of."""
+
+
 class SourceBeforeHook(NamedTuple):
     """What went before a host's hook condensed it, and which turns that was, half open."""
 
@@ -64,14 +77,7 @@ class Brief:
     earlier: CarriedSummary = field(default_factory=CarriedSummary)
     originals: OriginalMessages | None = None
     """The original conversation that the summary stands for, when the ledger is to be derived anew."""
-    following: Sequence[tuple[int, View]] = ()
-    """The messages right behind what goes, with their numbers."""
-    staying: Sequence[View] = ()
-    """All messages that stay in the request: a summary may rest on them too."""
-    kept: Collection[int] = ()
-    """The numbers of messages that stay although they stand in the middle of what goes."""
-    other_text: str = ""
-    """System prompt, tools and pins, which a summariser may know of."""
+    beside: Surroundings = field(default_factory=Surroundings)
     objects: Sequence[Any] = ()
     """What goes, as the caller's own objects, or as a hook of the host made them."""
     hook_input: SourceBeforeHook | None = None
@@ -84,7 +90,7 @@ class Brief:
 
     def list_numbered_messages(self) -> list[tuple[int, View]]:
         """Return the messages that go, each with its number in the original conversation; not those of the tail."""
-        staying = {turn for turn, _ in self.following}
+        staying = {turn for turn, _ in self.beside.following}
         numbered = zip(self.turns or range(len(self.views)), self.views, strict=True)
         return [(turn, view) for turn, view in numbered if turn not in staying]
 

@@ -163,7 +163,7 @@ def _measure_density(brief: Brief) -> float:
 
 def _render_following(brief: Brief, room: int) -> tuple[str, ...]:
     """Return what stays, as the summariser reads it; of a long tail the end."""
-    parts = split_messages(brief.following, brief.count, max(room // 4, MIN_CHUNK_TOKENS))
+    parts = split_messages(brief.beside.following, brief.count, max(room // 4, MIN_CHUNK_TOKENS))
     return tuple(part.text for part in _keep_newest_within(parts, room, lambda part: part.tokens))
 
 

@@ -109,8 +109,8 @@ class PeopleWords:
         self.texts = defaultdict[int | None, list[str]](list)
         self.cited = set[tuple[int | None, str]]()
         """Citations in the earlier prose: they were checked when it was written."""
-        unnumbered = ((None, view) for view in brief.staying)
-        views: list[tuple[int | None, View]] = [*brief.list_numbered_messages(), *brief.following, *unnumbered]
+        unnumbered = ((None, view) for view in brief.beside.views)
+        views: list[tuple[int | None, View]] = [*brief.list_numbered_messages(), *brief.beside.following, *unnumbered]
         for turn, view in views:
             if view.origin == "person":
                 self.texts[turn].append(view.text)
@@ -214,8 +214,8 @@ def _is_inside_word(pair: str) -> bool:
 
 def _build_receipt_notes(text: str, brief: Brief) -> tuple[str, ...]:
     """Return a few of the names and of the quotations in the prose that stand nowhere in the record."""
-    sources = [*map(_read_shown_text, (*brief.views, *brief.staying)), brief.earlier.prose]
-    names, unsaid = find_unfounded(text, [*sources, brief.other_text, brief.state])
+    sources = [*map(_read_shown_text, (*brief.views, *brief.beside.views)), brief.earlier.prose]
+    names, unsaid = find_unfounded(text, [*sources, brief.beside.other_text, brief.state])
     found = {"in the prose and not found in the record": names, "quoted in the prose and said by nobody": unsaid}
     return tuple(f"{what}: {_join_some(entries)}" for what, entries in found.items() if entries)
 

@@ -99,7 +99,7 @@ def build_summary_writer(asker: Asker | None, agent: str | None) -> SummaryWrite
 
 def write_by_rule(brief: Brief, prose: str = "") -> SummaryBody:
     """Return the whole body without a model; `prose` says what was done, or where that stands."""
-    stay, views = [turn for turn, _ in brief.following], [view for _, view in brief.following]
+    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     later = [use.action for use in find_tool_uses(views, stay) if not is_todo_tool(use.action.tool)]
     return write_body(brief, build_ledger(brief), brief.limits.budget, prose=prose, later=later, without=brief.without)
 
@@ -129,7 +129,7 @@ def _render_ledger(brief: Brief, ledger: Ledger, budget: int, *, prose: str, **o
     beside = brief.count(brief.state) + brief.count(prose)
     total = brief.limits.total - beside
     people = min(compute_people_room(brief), total)
-    options |= {"people": people, "total": total, "kept": brief.kept}
+    options |= {"people": people, "total": total, "kept": brief.beside.kept}
     return render_within_budget(ledger, budget - beside, brief.count, prose=prose, **options)
 
 
@@ -155,7 +155,7 @@ def _update_todo(ledger: Ledger, brief: Brief) -> Ledger:
 
     A list that is written anew in what stays, or was made in what is no longer here and changed there, is left out.
     """
-    stay, views = [turn for turn, _ in brief.following], [view for _, view in brief.following]
+    stay, views = [turn for turn, _ in brief.beside.following], [view for _, view in brief.beside.following]
     if not any(may_change_todo(call.name) for view in views for call in view.calls):
         return ledger
     source = brief.choose_ledger_source()
@@ -215,7 +215,7 @@ def build_priced_cost(calls: int, usage: Usage | None, model: str) -> dict[str, 
 
 def _write_summary_body(brief: Brief, model: Summariser) -> Generator[Ask, Reply, SummaryBody]:
     limits, count, ledger = brief.limits, brief.count, build_ledger(brief)
-    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.kept, prose=MODEL_HEADING)
+    quoted = measure_people(ledger, compute_people_room(brief), count, kept=brief.beside.kept, prose=MODEL_HEADING)
     room = min(limits.budget, limits.total - quoted) - count(brief.state)
     most = min(int(room * PROSE_SHARE), max(int(room * LEAST_PROSE_SHARE), room - REST_TOKENS))
     spare = max(0, min(most // SPARE_DIVISOR, room - most))
