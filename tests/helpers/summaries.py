@@ -14,7 +14,7 @@ from unabridged.asking.exchange import Exchange
 from unabridged.messages import Answer, Call, View
 from unabridged.summary.ask_loop import ModelSummary, summarise
 from unabridged.summary.brief import Brief, CarriedSummary, LivePrompt, Summariser, SummaryLimits, Surroundings
-from unabridged.summary.chunks import plan_asks
+from unabridged.summary.chunks import FRAME_TOKENS, group_into_runs, plan_asks
 from unabridged.summary.originals import EarlierProse
 
 GOOD = (
@@ -95,7 +95,7 @@ def calls_bound(brief: Brief, model: Summariser) -> int:
         return 2
     asks = len(plan.chunks)
     sizes = [brief.count(plan.prior_note)] * bool(plan.prior_note) + [plan.note] * asks
-    while len(runs := plan.group_into_folds(sizes)) > 1:
+    while len(runs := group_into_runs([size + FRAME_TOKENS for size in sizes], plan.fold_room)) > 1:
         asks += len(runs)
         sizes = [plan.note] * len(runs)
     return 2 * (asks + 1)

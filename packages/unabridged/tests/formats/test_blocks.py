@@ -233,7 +233,7 @@ def test_what_a_tool_gave_can_be_cleared_and_shortened_whatever_its_kind() -> No
         assert plan is not None, (format_, message)
         raw = made_of(format_, message)
         shortened = Shortener(fmt, meter.text, "[{tokens}]").shorten(raw, view, sizes[1], 400)
-        for made in (fmt.edit(raw, build_edits(views, plan)[1]), shortened):
+        for made in (fmt.edit(raw, build_edits(plan)[1]), shortened):
             again = fmt.read(made)
             assert not any(text in again.whole_text() for text in bulk.values()), (format_, message)
             rest = sum(estimate(text, "claude") for path, text in texts.items() if path not in bulk)

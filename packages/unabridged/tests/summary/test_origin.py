@@ -16,7 +16,7 @@ from conversations import anthropic_round, assistant, chat_round, system, user
 from effort import examples
 from protocols import PROTOCOLS
 from rows import rows
-from unabridged.authorship import NO_TURNS, assign_origins, count_turn_endings, read_turn_counts
+from unabridged.authorship import assign_origins, count_turn_endings
 from unabridged.engine.cut import find_safe_indices
 from unabridged.formats import detect_message_format
 from unabridged.languages import get_labels
@@ -177,8 +177,7 @@ def test_what_was_counted_holds_when_what_was_counted_is_gone() -> None:
     left = read([messages[0], *messages[11:]])
     assert assign_origins(left)[-1].origin == "person"
     assert assign_origins(left, counts)[-1].origin == "tool"
-    assert read_turn_counts({"turn_counts": json.loads(json.dumps(counts))}) == counts
-    assert read_turn_counts({}) == NO_TURNS
+    assert json.loads(json.dumps(counts)) == counts
 
 
 def test_stubs_of_bare_outputs_are_no_persons() -> None:

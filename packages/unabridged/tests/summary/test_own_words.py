@@ -14,7 +14,7 @@ from rows import rows
 from unabridged import Compactor, Settings
 from unabridged.authorship import assign_origins, find_own_sentences, remove_host_words
 from unabridged.authorship.frames import FRAME_TABLE
-from unabridged.authorship.host_words import blank_out_ranges, find_closed_blocks, find_host_ranges, is_host_text
+from unabridged.authorship.own_words import blank_out_ranges, find_closed_blocks, find_host_ranges, is_host_text
 from unabridged.formats import FORMATS
 from unabridged.messages import Origin, View
 from unabridged.summary.brief import Brief, SummaryLimits

@@ -16,7 +16,7 @@ from ledger_case import people_in
 from unabridged import Compactor, WontFit
 from unabridged.archive import Scope
 from unabridged.archive.stores.memory import MemoryArchive
-from unabridged.authorship import assign_origins, read_turn_counts
+from unabridged.authorship import assign_origins
 from unabridged.formats import detect_message_format
 from unabridged.summary.ledger import Ledger, from_json
 from unabridged_testing import words
@@ -147,9 +147,7 @@ def remains_as_it_was(archive: MemoryArchive, turns: list[tuple[dict[str, Any], 
         view.origin for view in assign_origins([detect_message_format(messages).read(message) for message in messages])
     ]
     newest = next(iter(archive.newest(Scope("n", "t"))))
-    found = assign_origins(
-        [detect_message_format(left).read(message) for message in left], read_turn_counts(newest.data)
-    )
+    found = assign_origins([detect_message_format(left).read(message) for message in left], newest.data["turn_counts"])
     assert [origin == "person" for origin in whole] == [person for _, person in turns]
     tail = 0
     while tail < min(len(left), len(messages)) and left[-1 - tail] == messages[-1 - tail]:

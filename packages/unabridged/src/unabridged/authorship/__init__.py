@@ -14,19 +14,11 @@ No sentence is interpreted here: a text in no known frame is what its role says.
 """
 
 from unabridged.authorship.frames import find_block_author, find_exit_code, find_other_summary, find_rejection
-from unabridged.authorship.host_words import remove_host_words
-from unabridged.authorship.origin import (
-    NO_TURNS,
-    TurnCounts,
-    assign_origins,
-    count_turn_endings,
-    read_turn_counts,
-    separate_inserted_blocks,
-)  # fmt: skip
-from unabridged.authorship.own_sentences import find_own_sentences
+from unabridged.authorship.origin import TurnCounts, assign_origins, count_turn_endings, separate_inserted_blocks
+from unabridged.authorship.own_words import find_own_sentences, remove_host_words
 
 __all__ = [
-    "NO_TURNS", "TurnCounts", "assign_origins", "count_turn_endings", "find_block_author",
-    "find_exit_code", "find_other_summary", "find_own_sentences", "find_rejection", "read_turn_counts",
+    "TurnCounts", "assign_origins", "count_turn_endings", "find_block_author",
+    "find_exit_code", "find_other_summary", "find_own_sentences", "find_rejection",
     "remove_host_words", "separate_inserted_blocks",
 ]  # fmt: skip

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from unabridged.archive.protocol import RecordData
 from unabridged.authorship.frames import FRAME_TABLE, split_turn_by_author
-from unabridged.authorship.host_words import is_host_text
+from unabridged.authorship.own_words import is_host_text
 from unabridged.marks import is_cleared, is_generated_turn
 from unabridged.messages import Origin, View
 from unabridged.text_cache import cache_by_text
@@ -21,7 +20,7 @@ from unabridged.text_cache import cache_by_text
 TurnCounts = Mapping[str, int]
 """How many turns of the assistant there were (`turns`), how many ended in a fence (`fenced`), and whether any message
 called a tool (`calls`)."""
-NO_TURNS: TurnCounts = {}
+_NO_TURNS: TurnCounts = {}
 _MIN_OBSERVATIONS = 3
 """Turns of the assistant from which on fences may be actions."""
 _OBSERVATION_PREFIXES = tuple(FRAME_TABLE["observations"])
@@ -43,7 +42,7 @@ _COMMAND_PATTERN = re.compile(r"[ \t]*[$!] ?\S")
 
 
 def assign_origins(
-    views: Sequence[View], before: TurnCounts = NO_TURNS, stated_origins: Sequence[Origin | None] = ()
+    views: Sequence[View], before: TurnCounts = _NO_TURNS, stated_origins: Sequence[Origin | None] = ()
 ) -> list[View]:
     """Return the views with the origin of every `user` turn.
 
@@ -100,18 +99,13 @@ def _is_model_turn(view: View) -> bool:
     return view.role == "assistant" and view.origin != "summary" and not is_generated_turn(view)
 
 
-def count_turn_endings(views: Sequence[View], indices: Collection[int], before: TurnCounts = NO_TURNS) -> TurnCounts:
+def count_turn_endings(views: Sequence[View], indices: Collection[int], before: TurnCounts = _NO_TURNS) -> TurnCounts:
     """Return `before` with the assistant's turns at these indices counted too; only `calls` where tools are called."""
     if before.get("calls") or any(view.calls or view.answers for view in views):
         return {"calls": 1}
     turns = [views[i] for i in indices if _is_model_turn(views[i])]
     fenced = sum(ends_in_fence(view.text) for view in turns)
     return {"turns": before.get("turns", 0) + len(turns), "fenced": before.get("fenced", 0) + fenced}
-
-
-def read_turn_counts(data: RecordData) -> TurnCounts:
-    """Return the counts that a record holds."""
-    return dict(data.get("turn_counts", {}))
 
 
 # -- how a turn of the model ends in a text protocol -------------------------------------------------------------------

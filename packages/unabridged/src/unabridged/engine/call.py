@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from unabridged.archive.address import is_on_server
 from unabridged.archive.protocol import Part, Scope
 from unabridged.asking import learned_limits
 from unabridged.asking.drivers import arun_generator, run_generator, run_in_thread, take_lock
+from unabridged.asking.exchange import Exchange
 from unabridged.engine import pipeline
 from unabridged.engine.background import BackgroundWork
 from unabridged.engine.calibrations import StoredCalibration
@@ -37,9 +38,6 @@ from unabridged.settings import Limits
 from unabridged.tokens.calibrate import parse_usage
 from unabridged.tokens.meter import Meter
 from unabridged.tokens.models import find_family
-
-if TYPE_CHECKING:
-    from unabridged.asking.exchange import Exchange
 
 log = logging.getLogger("unabridged")
 
@@ -67,11 +65,6 @@ class MeasuredCall:
     def is_resumed(self) -> bool:
         """Return whether the list to go on from is what became of the original when it was passed in before."""
         return self.request.start is not self.request.original
-
-    @property
-    def background_scope(self) -> Scope:
-        """Return the scope under which background work for this conversation runs."""
-        return self.cache.background_scope or self.request.scope
 
     @property
     def shared_scope(self) -> Scope:
@@ -106,15 +99,12 @@ class MeasuredCall:
         """Return the result of a call that does nothing new: the same list, or what was made of it before."""
         request, resent = self.request, self.cache.resent if self.is_resumed else None
         scope = resent.scope if resent is not None else request.scope
-        return self._build_result(request.start, scope, request.start_receipt, self.estimate, why)
+        return self.build_result(request.start, scope, request.start_receipt, self.estimate, why)
 
-    def build_compacted_result(self, state: State, why: str) -> Compaction:
-        """Return the result of a compaction; `why` says why it changed nothing."""
-        return self._build_result(state.working.messages, state.scope, state.receipt, state.estimate, why)
-
-    def _build_result(
+    def build_result(
         self, messages: list[Message], scope: Scope, receipt: Receipt | None, estimate: int, why: str
     ) -> Compaction:
+        """Return the result of a call that gives back this list; `why` says why it changed nothing."""
         request, before, after = self.request, self.setup.tokens(self.original_estimate), self.setup.tokens(estimate)
         is_changed, fixed = messages is not request.original, (request.system, request.tools)
         return Compaction(
@@ -175,11 +165,7 @@ class CallRunner:
             raise
 
     def _new_exchange(self) -> Exchange | None:
-        if self.asker is None:
-            return None
-        from unabridged.asking.exchange import Exchange  # noqa: PLC0415 - only callers with a model pay for it
-
-        return Exchange(self.asker)
+        return None if self.asker is None else Exchange(self.asker)
 
     # -- a call -------------------------------------------------------------------------------------------------------
 
@@ -193,14 +179,8 @@ class CallRunner:
         original = messages
         if not self.settings.off:
             messages = restore_for_other_provider(self._setup, scope, messages, self.format)
-        within, done = self._find_limits_for_answer(answer), None
-        if within is not None:
-            try:
-                done = yield from self.run(messages, scope, fixed, **options, within=within)
-            except WontFit:  # what can't go takes more than that
-                log.debug("no room for an answer of %s tokens", answer)
-        if done is None:
-            done = yield from self.run(messages, scope, fixed, **options)
+        run = partial(self.run, messages, scope, fixed, **options)
+        done = yield from _run_within_first(run, [self._find_limits_for_answer(answer), None])
         if messages is original:
             return done
         sent = done.messages
@@ -245,7 +225,7 @@ class CallRunner:
             cache.message_count = len(messages)
             return self._report_sizes(call, (yield from self._carry_out(call, self._decide(call, why))))
         except FunctionFailed as error:  # while it fits, the run goes on without a compaction
-            self._setup.host.emit_failure(cache.background_scope or scope, error.function, error)
+            self._setup.host.emit_failure(cache.scope, error.function, error)
             if call is None or not call.fits:
                 raise
             log.warning("not compacted: %s failed; the Failed event has its error", error.function)
@@ -336,7 +316,7 @@ class CallRunner:
             attempts=attempts,
             asked_why=why,
             is_forced=call.request.is_by_hand,
-            is_in_background=share is not None and self.background.is_running(call.background_scope),
+            is_in_background=share is not None and self.background.is_running(call.cache.scope),
             background_share=None if rests else share,
             idle_seconds=call.request.idle_seconds,
             cache_seconds=None if setup.prices is None else setup.prices.lifetime,
@@ -351,8 +331,8 @@ class CallRunner:
         if decision.action not in {"compact", "clear"}:
             return call.build_unchanged_result(decision.why)
         if decision.action == "compact" and not (call.fits or request.is_by_hand):
-            self.background.wait(call.background_scope, self.settings.deadline)
-        cache.measured.update_deeply(request.start, request.format, setup.meter)
+            self.background.wait(call.cache.scope, self.settings.deadline)
+        cache.measured.checked = 0  # changes deep inside older messages are noticed now
         state, why = call.new_state(), ""
         if decision.action == "compact":
             why = yield from pipeline.compact(setup, state, decision.why)
@@ -365,7 +345,7 @@ class CallRunner:
             scope = state.scope
             setup.host.emit(Unchanged(scope.thread, why, call.tokens_before, namespace=scope.namespace))
         cache.finish(state, why)
-        return call.build_compacted_result(state, why)
+        return call.build_result(state.working.messages, state.scope, state.receipt, state.estimate, why)
 
     def _report_sizes(self, call: MeasuredCall, done: Compaction) -> Compaction:
         """Return the result; emit its sizes, where the listener takes them at every call."""
@@ -382,34 +362,27 @@ class CallRunner:
         request, attempts, archive, scope = call.request, call.cache.attempts, call.setup.archive, call.shared_scope
         messages, fixed = list(request.start), (request.system, request.tools)
 
-        def make() -> str:
-            has_lease = False
-            try:
-                has_lease = archive.lease(scope, BACKGROUND_LEASE_KEY, self.settings.deadline)
-                if not has_lease:
-                    return "made elsewhere"
-                own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
-                return self.run_steps(pipeline.compact_early(own.setup, own.new_state()))
-            except ArchiveError as error:  # reported when a request needs the archive
-                return str(error)
-            finally:
-                if has_lease:
+        def work() -> None:
+            with suppress(ArchiveError):  # reported when a request needs the archive
+                if not archive.lease(scope, BACKGROUND_LEASE_KEY, self.settings.deadline):
+                    return  # it is made elsewhere
+                try:
+                    own = self._measure(ConversationCache(), request.scope, messages, fixed, call.setup.limits)
+                    why = self.run_steps(pipeline.compact_early(own.setup, own.new_state()))
+                finally:
                     with suppress(ArchiveError):  # it runs out by itself
                         archive.release(scope, BACKGROUND_LEASE_KEY)
-
-        def work() -> None:
-            if not make() and attempts.begun_at == call.estimate:  # else the list was changed meanwhile
-                attempts.begun_at = MADE_EARLY
+                if not why and attempts.begun_at == call.estimate:  # else the list was changed meanwhile
+                    attempts.begun_at = MADE_EARLY
 
         attempts.begun_at = call.estimate
-        self.background.start(call.background_scope, work)
+        self.background.start(call.cache.scope, work)
 
     # -- what would be done -------------------------------------------------------------------------------------------
 
     def preview(self, answer: int | None, messages: list[Message], scope: Scope, fixed: tuple[Any, Any]) -> Outlook:
         """Return what `run_with_answer_reserve` would do, without doing, storing or remembering anything."""
-        known, limits = self.caches.copy(scope, messages), self._find_limits_for_answer(answer)
-        call = self._measure(known, scope, messages, fixed, limits)
+        call = self._measure(ConversationCache(), scope, messages, fixed, self._find_limits_for_answer(answer))
         setup = call.setup
         trigger = None if self.settings.off else setup.trigger_reason(call.original_estimate, messages)
         outlook = partial(Outlook, call.tokens_before, setup.limits.budget, trigger)
@@ -481,11 +454,8 @@ class CallRunner:
         log.warning(learned_limits.describe_refusal(overflow, tokens, limits))
         why = f"the provider refused {tokens:,} tokens as too long"
         run = partial(self.run, fitted.messages, scope, fitted.fixed, why=why, force=not limits.trigger)
-        *tighter, last = learned_limits.list_limits_to_try(overflow, tokens, self.settings, limits)
-        for within in tighter:
-            with suppress(WontFit):  # what can't go takes more than that
-                return replace((yield from run(within=within)), refused=True)
-        return replace((yield from run(within=last)), refused=True)
+        tries = learned_limits.list_limits_to_try(overflow, tokens, self.settings, limits)
+        return replace((yield from _run_within_first(run, tries)), refused=True)
 
     def _set_limits(self, limits: Limits | None) -> None:
         """Use these limits from now on."""
@@ -500,6 +470,16 @@ class CallRunner:
             meter = self._new_meter(family=find_family(self._setup.agent, format_.family))
             setup = self._setups[format_.name] = replace(self._setup, meter=meter)
         return setup
+
+
+def _run_within_first(
+    run: Callable[..., Generator[Any, Any, Compaction]], tries: Sequence[Limits | None]
+) -> Generator[Any, Any, Compaction]:
+    """Run a call within the first of these limits that leave room for what can't go, else within the last."""
+    for within in filter(None, tries[:-1]):
+        with suppress(WontFit):
+            return (yield from run(within=within))
+    return (yield from run(within=tries[-1]))
 
 
 def _refuse_to_ask(ask: Any) -> Any:

@@ -9,7 +9,6 @@ once, and the prefix stays byte-stable until the next time. `docs/clearing.md` h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -47,16 +46,6 @@ def find_prices(wanted: Clear | None, info: ModelInfo | None) -> Prices | None:
     return Prices(info.cache_read_share, info.cache_write_share, 1.0, info.output / info.input, lifetime)
 
 
-@dataclass(frozen=True, slots=True)
-class Clearing:
-    """These pieces become stubs; everything else stays, untouched and in order."""
-
-    pieces: Mapping[int, Mapping[Slot, tuple[str, ...]]]
-    """By the index of the message: its pieces that go, each with the names that would stand nowhere else any more."""
-    freed: int
-    """Tokens that go, the stubs (without references) already taken off."""
-
-
 class ClearingTerms(NamedTuple):
     """When clearing is worth it.
 
@@ -71,7 +60,7 @@ class ClearingTerms(NamedTuple):
     idle: float = 0.0
     patience: float = PATIENCE_SHARE
 
-    def find_first_to_clear(self, pieces: Sequence[_ClearablePiece], sizes: Sequence[int], turns: float) -> int | None:
+    def find_first_to_clear(self, pieces: Sequence[ClearablePiece], sizes: Sequence[int], turns: float) -> int | None:
         """Return the first message to change, from which on everything clearable goes; None to leave all as it is."""
         whole = sum(sizes)
         if self.over > 0 or self.prices is None:
@@ -123,33 +112,24 @@ def plan_clearing(
     start = terms.find_first_to_clear(pieces, sizes, turns)
     if start is None:
         return None
-    gone = [piece for piece in pieces if piece.message >= start]
-    chosen: dict[int, dict[Slot, tuple[str, ...]]] = {}
-    for piece in gone:
-        chosen.setdefault(piece.message, {})[piece.slot] = piece.names
-    return Clearing(chosen, sum(piece.freed for piece in gone))
+    chosen: dict[int, dict[Slot, ClearablePiece]] = {}
+    for piece in pieces:
+        if piece.message >= start:
+            chosen.setdefault(piece.message, {})[piece.slot] = piece
+    return chosen
 
 
 def build_edits(
-    views: Sequence[View],
-    clearing: Clearing,
-    ref: Callable[[int], str | None] = lambda _: None,
-    record: Callable[[int], str] = lambda _: "",
+    clearing: Clearing, ref: Callable[[int], str | None] = lambda _: None, record: Callable[[int], str] = lambda _: ""
 ) -> dict[int, Edit]:
     """Return for each message that changes the edit that puts the stubs in.
 
     `record` returns what they name: the record, and which of its messages; `ref` the reference to their original.
     """
-    calls, result = dict[str, Call](), dict[int, Edit]()
-    for index, view in enumerate(views):
-        calls.update((id_, call) for call in view.calls for id_ in call.ids)
-        if index in clearing.pieces:
-            answered = {answer.call_id: calls.get(answer.call_id) for answer in view.answers}
-            result[index] = _build_edit(view, clearing.pieces[index], answered, ref(index), record(index))
-    return result
+    return {index: _build_edit(pieces, ref(index), record(index)) for index, pieces in clearing.items()}
 
 
-class _ClearablePiece(NamedTuple):
+class ClearablePiece(NamedTuple):
     """A piece of a message that may become a stub."""
 
     message: int
@@ -162,19 +142,21 @@ class _ClearablePiece(NamedTuple):
     waited: int
     """How many model calls have read it since it became clearable."""
     names: tuple[str, ...] = ()
+    """The names in it that would stand nowhere else any more."""
     cost: int = STUB_TOKENS
 
     @property
     def freed(self) -> int:
+        """Return the tokens that it frees, its stub (without a reference) already taken off."""
         return self.tokens - self.cost
 
-    def build_stub(self) -> str:
+    def build_stub(self, text: str, ref: str | None = None, record: str = _SAMPLE_RECORD_ID) -> str:
+        """Return the stub of this part of it; of media those of all together."""
         if self.slot.kind == "media":
-            return "\n".join(build_media_stub(item, record=_SAMPLE_RECORD_ID) for item in self.media)
-        details = (None, self.names, _SAMPLE_RECORD_ID)
+            return "\n".join(build_media_stub(item, ref, record) for item in self.media)
         if self.slot.kind == "call":
-            return shorten_arguments(self.text, *details)
-        return build_stub(self.calls[0] if self.calls else None, self.text, *details)
+            return shorten_arguments(text, ref, self.names, record)
+        return build_stub(self.calls[0] if self.calls else None, text, ref, self.names, record)
 
     def may_be_cleared(self, wanted: Clear) -> bool:
         """Return whether the settings allow it to be cleared, and it is worth a stub and is not one yet."""
@@ -182,6 +164,10 @@ class _ClearablePiece(NamedTuple):
         allowed = tools.isdisjoint(wanted.exclude) and (wanted.include is None or tools.issubset(wanted.include))
         done = is_shortened(self.text) if self.slot.kind == "call" else is_stub(self.text)
         return allowed and self.freed >= wanted.minimum and not done
+
+
+Clearing = Mapping[int, Mapping[Slot, ClearablePiece]]
+"""The pieces that become stubs, by the index of their message; everything else stays, untouched and in order."""
 
 
 def _find_first_kept(views: Sequence[View], rounds: int) -> int:
@@ -201,7 +187,7 @@ def _find_first_kept(views: Sequence[View], rounds: int) -> int:
 
 def _find_clearable_pieces(
     views: Sequence[View], sizes: Sequence[int], wanted: Clear, count: Callable[[str], int]
-) -> Iterator[_ClearablePiece]:
+) -> Iterator[ClearablePiece]:
     """Yield every piece that may become a stub, in order; its stub is not made yet."""
     later = _count_later_model_calls(views)
     calls: dict[str, Call] = {}  # ids may be reused: the newest call with an id is the one an answer means
@@ -229,7 +215,7 @@ def _iterate_texts(view: View) -> Iterator[tuple[Slot, str, Call | None]]:
 
 def _split_into_pieces(
     index: int, view: View, size: int, calls: Mapping[str, Call], count: Callable[[str], int]
-) -> Iterator[_ClearablePiece]:
+) -> Iterator[ClearablePiece]:
     """Yield what of one message may be cleared; its tokens are shared out by length, not counted again."""
     answered = tuple(calls[answer.call_id] for answer in view.answers if answer.call_id in calls)
     fixed = any(call.name in _FIXED_OUTPUTS for call in answered)
@@ -246,14 +232,14 @@ def _split_into_pieces(
         else:  # what a provider's own tools gave, not a person's documents
             goes = view.origin in {"model", "tool"}
         if text and goes:
-            yield _ClearablePiece(index, slot, text, (about,) if about else (), (), words * len(text) // length, 0)
+            yield ClearablePiece(index, slot, text, (about,) if about else (), (), words * len(text) // length, 0)
     if view.origin == "tool" and view.media and not fixed:
-        yield _ClearablePiece(index, Slot("media"), "", answered, view.media, size - words, 0)
+        yield ClearablePiece(index, Slot("media"), "", answered, view.media, size - words, 0)
 
 
 def _measure_stubs(
-    views: Sequence[View], pieces: Sequence[_ClearablePiece], count: Callable[[str], int]
-) -> list[_ClearablePiece]:
+    views: Sequence[View], pieces: Sequence[ClearablePiece], count: Callable[[str], int]
+) -> list[ClearablePiece]:
     """Return the pieces with the names that stand nowhere else and the exact cost of their stubs, newest first."""
     going = {(piece.message, piece.slot) for piece in pieces}
     other_words: set[str] = set()
@@ -261,13 +247,13 @@ def _measure_stubs(
         for slot, text, _ in _iterate_texts(view):
             other_words |= find_words(_unescape_line_breaks(slot, text)) if (index, slot) not in going else set()
     for piece in pieces:
-        other_words |= find_words(_unescape_line_breaks(piece.slot, piece.build_stub()))
-    done: list[_ClearablePiece] = []
+        other_words |= find_words(_unescape_line_breaks(piece.slot, piece.build_stub(piece.text)))
+    done: list[ClearablePiece] = []
     for piece in reversed(pieces):
         names = find_new_names(_unescape_line_breaks(piece.slot, piece.text), other_words)
         other_words.update(names)
         named = piece._replace(names=names)
-        done.append(named._replace(cost=count(named.build_stub())))
+        done.append(named._replace(cost=count(named.build_stub(named.text))))
     return done[::-1]
 
 
@@ -296,19 +282,15 @@ def is_beside_signed_reasoning(views: Sequence[View], index: int) -> bool:
     return any(block.signature for view in views[start:stop] for block in view.reasoning)
 
 
-def _build_edit(
-    view: View, slots: Mapping[Slot, tuple[str, ...]], calls: Mapping[str, Call | None], ref: str | None, record: str
-) -> Edit:
-    media = {item.source: item for item in view.media}
-
+def _build_edit(pieces: Mapping[Slot, ClearablePiece], ref: str | None, record: str) -> Edit:
     def edit(slot: Slot, text: str) -> str:
         """Each text part of a result has its own stub; a part that is shorter than its stub stays."""
-        if slot not in slots:
+        piece = pieces.get(slot)
+        if piece is None:
             return text
         if slot.kind == "media":
-            return build_media_stub(media[text], ref, record) if text in media else text
-        notes = (ref, slots[slot], record)
-        new = shorten_arguments(text, *notes) if slot.kind == "call" else build_stub(calls.get(slot.id), text, *notes)
+            return {item.source: build_media_stub(item, ref, record) for item in piece.media}.get(text, text)
+        new = piece.build_stub(text, ref, record)
         return new if len(new) < len(text) else text
 
     return edit

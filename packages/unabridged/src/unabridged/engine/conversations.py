@@ -11,9 +11,10 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from unabridged import text_cache
 from unabridged.archive.protocol import Scope
@@ -22,7 +23,6 @@ from unabridged.engine.state import State
 from unabridged.engine.trigger import Attempts
 from unabridged.formats import FORMATS, detect_message_format
 from unabridged.formats.base import Format, Message, read_all_messages, read_message_at, require_list
-from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.formats.fields import get
 from unabridged.marks import find_view_record_ids
 from unabridged.messages import View
@@ -32,7 +32,6 @@ _CONTENT_READERS: tuple[Callable[[Any], Any], ...] = (
     itemgetter("content"), attrgetter("content"), itemgetter("parts"), attrgetter("parts"),
 )  # fmt: skip
 """The content of a dict, and of an object, by either of its names: whole lists of one are read in one go."""
-_MISSING = object()
 MAX_CONVERSATIONS = 512
 MAX_UNNAMED_COMPARED = 64
 """So many conversations without a name, the newest, are compared with a list for the one that it goes on."""
@@ -52,10 +51,6 @@ class MeasuredList:
     total: int = 0
     fresh: int = 0
     """From this message on, all were read in the call that goes on."""
-    flat: FlatTurns | None = None
-    """The messages flattened, once that was needed."""
-    is_rebuilt: bool = False
-    """Whether the list was built anew for the last call, and may be so for each."""
 
     def update(self, messages: list[Message], format_: Format, meter: Meter) -> int:
         """Take in what is new or was replaced since the last call; return the tokens of all messages together."""
@@ -63,12 +58,9 @@ class MeasuredList:
             self.format = format_
             self._forget_from(0)
         if not self._is_beginning_of(require_list(messages)):
-            self._forget_from(self._find_first_change(messages, list_contents(messages)))
+            self._forget_from(self._find_first_change(messages))
         self.fresh = len(self.messages)
         new = messages[self.fresh :]
-        if self.flat is not None and new:
-            more = flatten_turns(new)
-            self.flat = self.flat.add(more) if more is not None else None
         views = read_all_messages(new, format_, self.fresh)
         sizes = list(map(meter.message, views, new))
         self.messages += new
@@ -95,17 +87,10 @@ class MeasuredList:
         self.checked = len(self.views)
         return list(self.views)
 
-    def update_deeply(self, messages: list[Message], format_: Format, meter: Meter) -> None:
-        """Update like `update`, and read older messages again to notice changes deep inside them."""
-        fresh = self.fresh
-        self.update(messages, format_, meter)
-        self.fresh, self.checked = min(fresh, self.fresh), 0
-        self.read(format_, meter)
-
     def replace(self, state: State) -> None:
         """Remember what a compaction made of the list."""
         working = state.working
-        self.format, self.flat, self.checked = state.format, None, len(working.views)
+        self.format, self.checked = state.format, len(working.views)
         self.messages, self.contents = list(working.messages), list_contents(working.messages)
         self.views, self.sizes, self.total = list(working.views), list(working.sizes), working.tokens
 
@@ -118,40 +103,23 @@ class MeasuredList:
 
     def _is_beginning_of(self, messages: Sequence[Message]) -> bool:
         """Return whether the list still begins with what is known. Identity makes it cheap; equality makes it right."""
-        known = len(self.messages)
-        head = messages if len(messages) == known else messages[:known]
-        if len(head) < known or not self._equals(head):
+        head = messages[: len(self.messages)]
+        if head != self.messages:
             return False
-        if known and head[0] is not self.messages[0]:  # built anew
-            # What shares the objects of these copies is compared as quickly the next time; else follow the caller's.
-            shares = self.flat is not None or list_contents(head[:1])[0] is self.contents[0]
-            if not (self.is_rebuilt and shares):
-                self.messages, self.contents = list(head), list_contents(head)
-            self.is_rebuilt = True
+        if head and head[0] is not self.messages[0]:  # built anew: the next list shares what these copies hold
+            self.messages, self.contents = list(head), list_contents(head)
             return True
-        self.is_rebuilt = False
         return list_contents(self.messages) == self.contents
 
-    def _equals(self, head: Sequence[Message]) -> bool:
-        """Return whether these messages are the known ones; objects that were built anew are compared flattened."""
-        if head and head[-1] is not self.messages[-1]:
-            known, self.flat = self.flat or flatten_turns(self.messages), flatten_turns(head)
-            if known is not None and self.flat is not None and self.flat.is_equal_to(known):
-                return True
-        return head == self.messages
-
-    def _find_first_change(self, messages: Sequence[Message], contents: Sequence[Any]) -> int:
-        for i, (old, new) in enumerate(zip(self.messages, messages, strict=False)):
-            is_same = old is new or old == new
-            if not (is_same and (self.contents[i] is contents[i] or self.contents[i] == contents[i])):
-                return i
-        return min(len(self.messages), len(messages))
+    def _find_first_change(self, messages: Sequence[Message]) -> int:
+        known, now = zip(self.messages, self.contents, strict=True), zip(messages, list_contents(messages), strict=True)
+        changed = (i for i, (old, new) in enumerate(zip(known, now, strict=False)) if old != new)
+        return next(changed, min(len(self.messages), len(messages)))
 
     def _forget_from(self, index: int) -> None:
         if any(view.resets for view in self.views[index:]):
             index = 0  # what the provider dropped was not counted
         self.total -= sum(self.sizes[index:])
-        self.flat = None if index < len(self.messages) else self.flat
         self.checked = min(self.checked, index)
         for remembered in (self.messages, self.contents, self.views, self.sizes):
             del remembered[index:]
@@ -162,8 +130,8 @@ class ConversationCache:
     """One conversation as of the last call: its measured messages, what became of them, and what was tried."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    background_scope: Scope | None = None
-    """By which its work in the background goes while it has no name."""
+    scope: Scope = field(default_factory=lambda: Scope("", ""))
+    """By which it is known here: one without a name has a number."""
     measured: MeasuredList = field(default_factory=MeasuredList)
     attempts: Attempts = field(default_factory=Attempts)
     resent: ResentList | None = None
@@ -174,18 +142,6 @@ class ConversationCache:
     """When the last call was, by the engine's clock; None before the first."""
     message_count: int = 0
     """How many messages were passed in with the last call."""
-
-    def copy(self) -> ConversationCache:
-        """Return a copy to try a call with; an empty one while a call goes on."""
-        if not self.lock.acquire(blocking=False):
-            return ConversationCache()
-        try:
-            measured = replace(self.measured)
-            for name in ("messages", "contents", "views", "sizes"):
-                setattr(measured, name, list(getattr(measured, name)))
-            return replace(self, lock=threading.Lock(), measured=measured, attempts=replace(self.attempts))
-        finally:
-            self.lock.release()
 
     def forget(self) -> None:
         """Forget what was measured and tried: what was half changed is good for nothing."""
@@ -225,10 +181,8 @@ class ConversationCache:
 
     def count_overhead(self, meter: Meter, system: Any, tools: Any) -> int:
         """Return what system prompt and tools take; they are counted when they change."""
-        known_system, known_tools, tokens = self.overhead
-        if (system is known_system or system == known_system) and (tools is known_tools or tools == known_tools):
-            return tokens
-        self.overhead = (system, tools, meter.overhead(system, tools))
+        if self.overhead[:2] != (system, tools):
+            self.overhead = (system, tools, meter.overhead(system, tools))
         return self.overhead[2]
 
     def finish(self, state: State, why: str) -> None:
@@ -268,13 +222,6 @@ class ConversationCache:
         return any(known[0] == messages[0] and known[-1] == messages[len(known) - 1] for known in shorter)
 
 
-class _UnnamedKey(NamedTuple):
-    """The key of a conversation that has no name."""
-
-    namespace: str
-    number: int
-
-
 class ConversationCaches:
     """The most recently used conversations, at most `most` of them; one lock each."""
 
@@ -282,7 +229,7 @@ class ConversationCaches:
         self._most = most
         self._guard = threading.Lock()
         self._number = 0
-        self._caches: OrderedDict[Scope | _UnnamedKey, ConversationCache] = OrderedDict()
+        self._caches: OrderedDict[Scope, ConversationCache] = OrderedDict()
         _live_caches.add(self)
 
     def find(self, scope: Scope, messages: Sequence[Message] = ()) -> ConversationCache:
@@ -295,29 +242,22 @@ class ConversationCaches:
             if key in self._caches:
                 self._caches.move_to_end(key)
                 return self._caches[key]
-            cache = self._caches[key] = ConversationCache()
-            if isinstance(key, _UnnamedKey):
-                self._number = key.number
-                cache.background_scope = Scope(key.namespace, f"unnamed {os.getpid()} {key.number}")
+            cache = self._caches[key] = ConversationCache(scope=key)
+            self._number += 1
             for old in list(self._caches)[: max(0, len(self._caches) - self._most)]:
                 if not self._caches[old].lock.locked():  # one in use stays, so that its lock keeps its meaning
                     del self._caches[old]
             return cache
 
-    def copy(self, scope: Scope, messages: Sequence[Message]) -> ConversationCache:
-        """Return a copy of what `find` returns; nothing is added for a conversation that is not known."""
-        with self._guard:
-            known = self._caches.get(self._find_key(scope, messages))
-        return ConversationCache() if known is None else known.copy()
-
-    def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope | _UnnamedKey:
+    def _find_key(self, scope: Scope, messages: Sequence[Message]) -> Scope:
         """Return the thread's key; without a name, of the newest conversation that the list goes on, or a new one."""
         if scope.thread:
             return scope
-        unnamed = [key for key in self._caches if isinstance(key, _UnnamedKey) and key.namespace == scope.namespace]
+        prefix = f"unnamed {os.getpid()} "
+        unnamed = [key for key in self._caches if key.thread.startswith(prefix) and key.namespace == scope.namespace]
         newest = unnamed[: -MAX_UNNAMED_COMPARED - 1 : -1]
         known = (key for key in newest if self._caches[key].may_be_continued_by(messages))
-        return next(known, _UnnamedKey(scope.namespace, self._number + 1))
+        return next(known, Scope(scope.namespace, f"{prefix}{self._number}"))
 
     def drop(self, scope: Scope) -> None:
         """Forget the thread, and what was remembered of any text: its own may be among them."""
@@ -336,23 +276,16 @@ class ConversationCaches:
 def list_contents(messages: Sequence[Message]) -> list[Any]:
     """Return the content of each message, by reference, to notice a message whose text was replaced."""
     for read in _CONTENT_READERS:
-        try:
+        with suppress(KeyError, TypeError, AttributeError):
             return list(map(read, messages))
-        except (KeyError, TypeError, AttributeError):
-            continue
     return list(map(_read_content, messages))
 
 
 def _read_content(message: Message) -> Any:
     """Return the same of one message, for lists of both and for items that hold something else."""
-    if type(message) is dict:
-        if "content" in message:
-            return message["content"]
-        return message.get("output") or message.get("arguments") or message.get("parts")
-    content = get(message, "content", _MISSING)
-    if content is not _MISSING:
+    if (content := get(message, "content")) is not None:
         return content
-    return get(message, "output") or get(message, "arguments") or get(message, "parts")
+    return get(message, "parts") or get(message, "output") or get(message, "arguments")
 
 
 _live_caches: weakref.WeakSet[ConversationCaches] = weakref.WeakSet()

@@ -67,30 +67,30 @@ def _find_inside_replies(views: Sequence[View]) -> list[bool]:
     return inside
 
 
-def find_staying_indices(views: Sequence[View], safe: Sequence[int], pinned: Collection[int]) -> set[int]:
+def find_staying_indices(views: Sequence[View], pinned: Collection[int]) -> set[int]:
     """Return the indices that never go: system messages, opaque items, and pins with the whole round they are in.
 
     Nor does what stands before a provider's own compaction: it takes nothing, and nobody would read what replaces it.
     """
     anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque and not is_trusted_summary(view))}
     systems = {i for i, view in enumerate(views) if view.role == "system"}
-    return systems | expand_to_whole_rounds(safe, anchors) | set(range(count_dropped_messages(views)))
+    return systems | expand_to_whole_rounds(views, anchors) | set(range(count_dropped(views)))
 
 
-def count_dropped_messages(views: Sequence[View]) -> int:
+def count_dropped(views: Sequence[View]) -> int:
     """Return how many messages at the beginning a provider drops: those before the last compaction of its own."""
     return next((i for i in range(len(views) - 1, -1, -1) if views[i].resets), 0)
 
 
 def zero_dropped_sizes(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
     """Return the sizes, with nothing for what a provider drops."""
-    gone = count_dropped_messages(views)
+    gone = count_dropped(views)
     return [0] * gone + list(sizes[gone:])
 
 
-def expand_to_whole_rounds(safe: Sequence[int], indices: Iterable[int]) -> set[int]:
+def expand_to_whole_rounds(views: Sequence[View], indices: Iterable[int]) -> set[int]:
     """Return the messages at these indices and all that can't be parted from them."""
-    whole: set[int] = set()
+    safe, whole = find_safe_indices(views), set[int]()
     for index in indices:
         place = bisect_right(safe, index)
         whole.update(range(safe[place - 1], safe[place]))
@@ -138,7 +138,7 @@ def plan_cut(
     The last round always stays, and so do the messages in `kept`, wherever they stand.
     """
     safe = find_safe_indices(views)
-    stays = find_staying_indices(views, safe, pinned)
+    stays = find_staying_indices(views, pinned)
     starts = _TailStarts(views, sizes, safe, stays)
     asked = starts.at_most(tail) if tail.at_most else starts.find_start_for_at_least(tail)
     start = starts.find_start_within_room(asked, tail)

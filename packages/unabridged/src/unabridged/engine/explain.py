@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from unabridged.asking.drivers import run_generator
-from unabridged.engine.cut import count_dropped_messages
+from unabridged.engine.cut import count_dropped
 from unabridged.engine.hooks import Hooks
 from unabridged.engine.pipeline import NOT_SMALLER_REASON, build_situation, is_worth_storing, write_within_budget
 from unabridged.engine.rewrite import Rewrite
@@ -18,8 +18,7 @@ from unabridged.errors import IllegalConversation, WontFit
 from unabridged.marks import is_trusted_summary
 from unabridged.messages import View
 from unabridged.results import Fate, Plan, PlannedMessage
-from unabridged.summary.body_ledger import list_quoted_turns
-from unabridged.summary.summary_body import SummaryWriter
+from unabridged.summary.summary_body import SummaryWriter, list_quoted_turns
 
 _PROSE_PLACEHOLDER = "."
 """Stands for a model's prose, which is not written: it decides which of people's words are quoted beside it."""
@@ -131,7 +130,7 @@ def _explain_staying_messages(setup: Setup, state: State, plan: Plan) -> list[_R
     """Return for every message why it would stay, in the order in which a cut decides it."""
     views, situation = state.working.views, build_situation(setup, state)
     staying = situation.find_fixed_indices()
-    tail, dropped = len(views) - plan.tail, count_dropped_messages(views)
+    tail, dropped = len(views) - plan.tail, count_dropped(views)
     tokens = setup.tokens(sum(state.working.sizes[plan.tail :]))
 
     def explain(j: int, view: View) -> str:

@@ -9,11 +9,15 @@ what they raise is `FunctionFailed`, reported while the request fits and raised 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, get_args
+from threading import Thread
+from typing import Any, get_args
 
 from unabridged.asking.drivers import await_and_wrap_errors, find_free_loop, wrap_in_exception
 from unabridged.errors import FunctionFailed, SettingsError
@@ -21,10 +25,6 @@ from unabridged.formats.base import Message
 from unabridged.messages import Origin
 from unabridged.settings import Settings
 from unabridged.text_tools import cut_middle, neutralise_markup, wrap_in_fence
-
-if TYPE_CHECKING:
-    from threading import Thread
-
 
 StateProvider = Callable[[str], str | Awaitable[str | None] | None]
 """Returns the host's state for a thread's name; None or an empty text where there is none."""
@@ -180,17 +180,6 @@ def close_coroutine(value: Any) -> None:
 # caller who resends the whole history gets the recorded turn again, with the state as of then.
 
 
-def ask_state_provider(provider: StateProvider, thread: str, seconds: float) -> str:
-    """Return what the provider says within so many seconds; whatever it raises is raised here.
-
-    It runs in a daemon thread of its own, with the caller's context: one that never returns is left behind there.
-    """
-    state = _call_state_provider(provider, thread, seconds)
-    if state is not None and not isinstance(state, str):
-        raise TypeError(f"a state provider returns a text or None; got {type(state).__name__}")
-    return state or ""
-
-
 def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -> str:
     """Return the state as a part of a summary turn, within `room` tokens; "" when there is none or no room."""
     text = "\n".join(neutralise_markup(line) for line in text.strip().splitlines())
@@ -198,22 +187,18 @@ def render_state(text: str, turn: int, room: int, count: Callable[[str], int]) -
         return ""
     heading = _STATE_HEADING.format(turn=turn)
     part = f"{heading}\n{wrap_in_fence(text)}"
-    if count(part) <= room:
-        return part
     left = room - count(f"{heading}\n{wrap_in_fence('')}") - 4
-    if left < MIN_STATE_TOKENS:
-        return ""
-    part = f"{heading}\n{wrap_in_fence(cut_middle(text, left, count, _CUT_NOTE))}"
+    if count(part) > room and left >= MIN_STATE_TOKENS:
+        part = f"{heading}\n{wrap_in_fence(cut_middle(text, left, count, _CUT_NOTE))}"
     return part if count(part) <= room else ""
 
 
-def _call_state_provider(provider: StateProvider, thread: str, seconds: float) -> Any:
-    """Return what it returns; an awaitable is awaited on the caller's own loop, or on one in the provider's thread."""
-    import asyncio  # noqa: PLC0415 - costs a third of the package's import, and few need it
-    import threading  # noqa: PLC0415 - likewise
-    from concurrent.futures import Future  # noqa: PLC0415 - likewise
-    from contextvars import copy_context  # noqa: PLC0415 - likewise
+def ask_state_provider(provider: StateProvider, thread: str, seconds: float) -> str:
+    """Return what the provider says within so many seconds; whatever it raises is raised here.
 
+    It runs in a daemon thread of its own, with the caller's context: one that never returns is left behind there. An
+    awaitable is awaited on the caller's own loop, or on one in the provider's thread.
+    """
     _stuck_providers[:] = [(one, worker) for one, worker in _stuck_providers if worker.is_alive()]
     if (left := sum(one == provider for one, _ in _stuck_providers)) >= MAX_STUCK_PROVIDERS:
         raise TimeoutError(f"{left} earlier calls of the state provider never returned: it is not asked again")
@@ -233,14 +218,17 @@ def _call_state_provider(provider: StateProvider, thread: str, seconds: float) -
         except BaseException as error:  # noqa: BLE001 - handed to the one who waits
             done.set_exception(wrap_in_exception(error, "state"))
 
-    worker = threading.Thread(target=copy_context().run, args=(work,), name="unabridged-state", daemon=True)
+    worker = Thread(target=copy_context().run, args=(work,), name="unabridged-state", daemon=True)
     worker.start()
     try:
-        return done.result(seconds)
+        state = done.result(seconds)
     except TimeoutError:
         if not done.done():
             _stuck_providers.append((provider, worker))
         raise TimeoutError(f"the state provider told nothing within {seconds:g} s") from None
+    if state is not None and not isinstance(state, str):
+        raise TypeError(f"a state provider returns a text or None; got {type(state).__name__}")
+    return state or ""
 
 
 _stuck_providers: list[tuple[StateProvider, Thread]] = []

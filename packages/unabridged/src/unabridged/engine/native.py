@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unabridged.archive.protocol import Scope
+from unabridged.asking.ask import Ask, Reply
+from unabridged.asking.asker import Asker
 from unabridged.engine.plan import MIN_SUMMARY_TOKENS
 from unabridged.engine.state import Setup, State
 from unabridged.errors import ArchiveError, SummaryFailed
@@ -22,11 +24,7 @@ from unabridged.history.replay import find_record, undo_records
 from unabridged.marks import find_summary_turn_id
 from unabridged.results import Plan
 from unabridged.summary.brief import Brief, SummaryBody
-from unabridged.summary.summary_body import write_by_rule
-
-if TYPE_CHECKING:
-    from unabridged.asking.ask import Reply
-    from unabridged.asking.asker import Asker
+from unabridged.summary.summary_body import build_priced_cost, write_by_rule
 
 NATIVE_HEADING = "## Compacted by the provider itself: its own summary stands before this turn"
 INSTEAD = "our own prompt was used instead"
@@ -66,9 +64,6 @@ def _ask_provider(
     setup: Setup, state: State, plan: Plan, asker: Asker
 ) -> Generator[Any, Any, tuple[Reply, int, dict[str, float]]]:
     """Return the provider's compaction of all up to the cut, the tokens left for the summary turn, and the cost."""
-    from unabridged.asking.ask import Ask  # noqa: PLC0415 - only callers with a model pay for it
-    from unabridged.summary.model_body import build_priced_cost  # noqa: PLC0415 - likewise
-
     working, request, gone = state.working, state.request, set(plan.gone)
     if state.report.native == "made":
         raise SummaryFailed("the list with the provider's own compaction did not fit")
@@ -80,16 +75,14 @@ def _ask_provider(
     reply: Reply = yield Ask(request.system, working.messages[: plan.gone[-1] + 1], request.tools, prompt, native=True)
     cost = build_priced_cost(1, reply.usage, reply.model or asker.name) if reply.usage is not None else {}
     failed: SummaryFailed | None = reply.native if isinstance(reply.native, SummaryFailed) else None
-    room = 0
     if failed is None:
         size, stays = setup.measure(state.format, reply.native)[1], state.estimate - sum(working.sizes[i] for i in gone)
         room = min(plan.replaced, setup.target - stays) - size
-        if room < MIN_SUMMARY_TOKENS:
-            failed = SummaryFailed(f"the provider's own compaction is too large: {size:,} tokens")
-    if failed is not None:
-        failed.cost = cost
-        raise failed
-    return reply, room, cost
+        if room >= MIN_SUMMARY_TOKENS:
+            return reply, room, cost
+        failed = SummaryFailed(f"the provider's own compaction is too large: {size:,} tokens")
+    failed.cost = cost
+    raise failed
 
 
 def restore_for_other_provider(setup: Setup, scope: Scope, messages: list[Any], format_: Format | None) -> list[Any]:

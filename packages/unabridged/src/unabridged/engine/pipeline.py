@@ -238,10 +238,10 @@ def clear_bulky_content(setup: Setup, state: State, *, over: int) -> Rewrite | N
     if clearing is None:
         return None
     turns, recall = state.turns(), setup.settings.recall
-    draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing.pieces)))
+    draft = assign_identity(setup, state, Rewrite("clearing", edited=dict.fromkeys(clearing)))
     record_id = draft.identity.id
     changes = clear.build_edits(
-        working.views, clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
+        clearing, lambda i: f"[{turns[i]}]" if recall else None, lambda i: f"{record_id}/{turns[i]}"
     )
     edited = {i: state.format.edit(working.messages[i], change) for i, change in changes.items()}
     rewrite = complete_rewrite(setup, state, replace(draft, edited=edited))
@@ -254,7 +254,7 @@ def build_situation(setup: Setup, state: State, slack: int = 0) -> Situation:
     factor, pin, aim, limits = setup.calibration.factor, setup.settings.pin, setup.limits.target_tokens, setup.limits
     messages, views = state.working.messages, state.working.views
     piece = setup.meter.text(format_shortening_note(NO_RECORD_ID)) + 30
-    pins = render_pins([*setup.settings.pins, *state.read_pins(setup)])
+    pins = render_pins(state.read_pins(setup))
     return Situation(
         views=views,
         sizes=state.working.sizes,

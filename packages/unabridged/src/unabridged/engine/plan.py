@@ -8,15 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from unabridged.engine.cut import (
-    Cut,
-    TailLimits,
-    count_dropped_messages,
-    count_separators,
-    find_safe_indices,
-    find_staying_indices,
-    plan_cut,
-)
+from unabridged.engine.cut import Cut, TailLimits, count_dropped, count_separators, find_staying_indices, plan_cut
 from unabridged.engine.trigger import NO_GOAL, MessageGoal, is_worth_it
 from unabridged.errors import WontFit
 from unabridged.marks import is_trusted_summary
@@ -121,7 +113,7 @@ class Situation:
 
     def find_fixed_indices(self) -> set[int]:
         """Return the messages that can't go and can't be shortened."""
-        return find_staying_indices(self.views, find_safe_indices(self.views), self.pinned)
+        return find_staying_indices(self.views, self.pinned)
 
 
 def find_newest_person_message(views: Sequence[View]) -> frozenset[int]:
@@ -203,7 +195,7 @@ def _describe_smaller_tail(now: Situation, cut: Cut) -> str:
 
 def _build_summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
     """Return the plan for a cut; within `bound`, the summary is smaller where a tail that was asked for needs it."""
-    kept = tuple(sorted(i for i in now.newest if count_dropped_messages(now.views) <= i < cut.tail))
+    kept = tuple(sorted(i for i in now.newest if count_dropped(now.views) <= i < cut.tail))
     earlier = now.sum_sizes(i for i in cut.gone if is_trusted_summary(now.views[i]))  # folded in, it keeps its room
     new = now.sum_sizes(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame.header

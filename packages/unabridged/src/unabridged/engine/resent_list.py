@@ -17,7 +17,6 @@ from unabridged.archive.protocol import Scope
 from unabridged.engine.state import State
 from unabridged.events import Receipt
 from unabridged.formats.base import Format, Message, read_message_at
-from unabridged.formats.equality import FlatTurns, flatten_turns
 from unabridged.history.difference import carry_over_edit, find_difference
 
 _IMMUTABLE_TYPES = (str, int, float, type(None))
@@ -48,8 +47,6 @@ class ResentList:
     """What the original takes."""
     scope: Scope
     receipt: Receipt | None
-    flat: FlatTurns | None
-    """The original, flattened to be compared quickly."""
     is_asked: bool = False
     """Whether somebody asked for it, or a provider refused the list: then it is applied below the trigger too."""
 
@@ -59,7 +56,7 @@ class ResentList:
         if len(head) < len(self.original):
             return None
         differs: set[int] = set()
-        if self.unreadable or not self._is_original(head):
+        if self.unreadable or head != self.original:
             for i, (old, new) in enumerate(zip(self.original, head, strict=True)):
                 if i not in self.unreadable and old == new:
                     continue
@@ -70,10 +67,6 @@ class ResentList:
         if differs and self.has_answers:
             return None
         return [*(self._fill_slot(slot, messages, differs) for slot in self.result), *messages[len(self.original) :]]
-
-    def _is_original(self, head: Sequence[Message]) -> bool:
-        flat = flatten_turns(head) if self.flat is not None else None
-        return (flat is not None and self.flat is not None and self.flat.is_equal_to(flat)) or head == self.original
 
     def _fill_slot(self, slot: int | InsertedMessage, messages: Sequence[Message], differs: set[int]) -> Message:
         if isinstance(slot, int):
@@ -92,9 +85,7 @@ def build_resent_list(state: State, meanings: Sequence[str], tokens: int, *, is_
     replaced = state.find_replaced_indices() if is_whole else {}
     diff = find_difference(original, result)
     slots: list[int | InsertedMessage] = [*range(diff.start)]
-    went = set(diff.went)
-    kept = ((place, i) for i, place in enumerate(diff.before, diff.start) if i not in went)
-    stayed = {place: i for place, i in kept if isinstance(place, int)}
+    stayed = {place: i for i, place in enumerate(diff.before, diff.start) if isinstance(place, int)}
     has_answers = False
     for j, message in enumerate(result[diff.start : diff.start + len(diff.after)]):
         if j in stayed:
@@ -105,9 +96,8 @@ def build_resent_list(state: State, meanings: Sequence[str], tokens: int, *, is_
         has_answers = has_answers or (replaces is None and bool(state.format.read(message).answers))
     slots += range(diff.start + len(diff.before), len(original))
     copies = [_copy_plain_data(message) for message in original]
-    own = [copy for copy, _ in copies]
     return ResentList(
-        original=own,
+        original=[copy for copy, _ in copies],
         meanings=list(meanings),
         unreadable=frozenset(i for i, (_, is_plain) in enumerate(copies) if not is_plain),
         result=slots,
@@ -116,7 +106,6 @@ def build_resent_list(state: State, meanings: Sequence[str], tokens: int, *, is_
         tokens=tokens,
         scope=state.scope,
         receipt=state.receipt,
-        flat=flatten_turns(own),
         is_asked=state.record is not None and bool(state.record.data.get("asked")),
     )
 

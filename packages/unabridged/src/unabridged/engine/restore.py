@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unabridged.archive.protocol import Record
-from unabridged.authorship import NO_TURNS, read_turn_counts
 from unabridged.engine.rewrite import RecordIdentity, Rewrite
 from unabridged.engine.state import RestoredHistory, Setup, State, WorkingList
 from unabridged.engine.store import store
@@ -29,7 +28,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
         if record.id in done or not (early or _was_sent(setup, state, record, seed)):
             break
         done.add(record.id)
-        state.scope, state.restored.turn_counts = record.scope, read_turn_counts(record.data)
+        state.scope, state.restored.turn_counts = record.scope, record.data.get("turn_counts", {})
         _apply_to_state(setup, state, record)
         state.receipt = receipt_from_dict(record.data["receipt"])
         if settles:
@@ -43,7 +42,7 @@ def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = T
     state.restored = RestoredHistory(
         records=records,
         inserted=frozenset(replay.find_inserted_meanings(records, applied)),
-        turn_counts=read_turn_counts(applied.record.data) if applied else NO_TURNS,
+        turn_counts=applied.record.data.get("turn_counts", {}) if applied else {},
         is_broken=is_broken,
     )
     working, known = state.working, state.restored.inserted

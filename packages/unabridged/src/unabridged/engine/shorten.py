@@ -65,17 +65,16 @@ class Shortener:
         return cut_middle(text, cap, self.count, self.note, find_shortening_note(text, self.earlier))
 
     def _shorten_arguments(self, arguments: str, tokens: int) -> str:
-        """Return the arguments, still JSON; their keys stay, unless it is nested deeper than can be followed."""
+        """Return the arguments, still JSON: their keys stay, and long strings in them are cut down.
+
+        What is nested deeper than can be followed is cut down as a whole.
+        """
+        leaves: list[int] = []
         try:
-            return self._shorten_json(arguments, tokens)
+            value = json.loads(arguments)
+            map_strings(value, lambda text: leaves.append(self.count(text)))
+            cap = find_common_cap(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
+            short = json.dumps(map_strings(value, lambda text: self._shorten_text(text, cap)), ensure_ascii=False)
         except (ValueError, RecursionError):
             return json.dumps({"shortened": self._shorten_text(arguments, tokens)}, ensure_ascii=False)
-
-    def _shorten_json(self, arguments: str, tokens: int) -> str:
-        """Return the JSON with the same keys: only long strings in it are cut down."""
-        value = json.loads(arguments)
-        leaves: list[int] = []
-        map_strings(value, lambda text: leaves.append(self.count(text)))
-        cap = find_common_cap(leaves, max(0, tokens - (self.count(arguments) - sum(leaves))))
-        short = json.dumps(map_strings(value, lambda text: self._shorten_text(text, cap)), ensure_ascii=False)
         return short if self.count(short) < self.count(arguments) else arguments

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import Transcripts
-from unabridged.authorship import NO_TURNS, TurnCounts, assign_origins
+from unabridged.authorship import TurnCounts, assign_origins
 from unabridged.engine.cut import zero_dropped_sizes
 from unabridged.engine.hooks import Hooks, StateProvider
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
@@ -117,12 +117,12 @@ class Setup:
         return view, self.meter.message(view, message)
 
     def read(
-        self, messages: Sequence[Message], format_: Format, known: Sequence[View] = (), counts: TurnCounts = NO_TURNS
+        self, messages: Sequence[Message], format_: Format, known: Sequence[View] = (), counts: TurnCounts | None = None
     ) -> list[View]:
         """Return the views of a list with every turn's origin: as the host says, else by rule."""
         views = list(known) or [format_.read(message) for message in messages]
         origin = self.host.origin
-        return assign_origins(views, counts, [origin(message) for message in messages] if origin else ())
+        return assign_origins(views, counts or {}, [origin(message) for message in messages] if origin else ())
 
     def find_thinking_rule(self, format_: Format) -> ThinkingRule:
         """Return what the agent demands of thinking in its history."""
@@ -132,19 +132,15 @@ class Setup:
         """Return what the provider would refuse of these views."""
         return check_views(views, model=self.agent, format=state.format, pending=state.is_pending)
 
-    def build_preface(self, language: str, scope: Scope, pins: Sequence[str] = ()) -> str:
+    def build_preface(self, language: str, scope: Scope, pins: Sequence[str]) -> str:
         """Return what stands before the summary itself: how to read what went, where the agent can, and the pins."""
-        tools = get_labels(language)["recall"] if self.settings.recall else ""
-        parts = (self._build_transcript_line(language, scope), tools, render_pins([*self.settings.pins, *pins]))
+        labels, line = get_labels(language), ""
+        if self.transcripts is not None:
+            line = labels["transcript"].format(path=self.transcripts.name(scope))
+            if self.meter.text(line) > self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE:
+                line = ""  # a small window has no room for its path
+        parts = (line, labels["recall"] if self.settings.recall else "", render_pins(pins))
         return "\n\n".join(filter(None, parts))
-
-    def _build_transcript_line(self, language: str, scope: Scope) -> str:
-        """Return which file has what went; "" without one, and where a small window has no room for its path."""
-        if self.transcripts is None:
-            return ""
-        line = get_labels(language)["transcript"].format(path=self.transcripts.name(scope))
-        most = self.named_limits.tokens_below_trigger * MAX_TRANSCRIPT_SHARE
-        return line if self.meter.text(line) <= most else ""
 
     def key_seed(self, scope: Scope, format_: Format) -> str:
         """Return what besides the messages shapes a result: records made with other settings must not be found."""
@@ -262,7 +258,7 @@ class State:
     host_state: str | None = None
     """The host's state for this compaction; None until it was asked."""
     pins: tuple[str, ...] | None = None
-    """The texts that are pinned to the thread; None until they were read."""
+    """The texts that are pinned; None until they were read."""
 
     @property
     def format(self) -> Format:
@@ -300,9 +296,9 @@ class State:
         return {j: turn for j, turn in enumerate(turns) if 0 <= turn < len(self.request.original)}
 
     def read_pins(self, setup: Setup) -> tuple[str, ...]:
-        """Return the texts that are pinned to the thread, read once for each compaction."""
+        """Return the texts that are pinned by the settings and to the thread, read once for each compaction."""
         if self.pins is None:
-            self.pins = list_pins(setup.archive, self.scope) if self.is_named else ()
+            self.pins = (*setup.settings.pins, *(list_pins(setup.archive, self.scope) if self.is_named else ()))
         return self.pins
 
     def replace_list(self, setup: Setup, messages: list[Message]) -> None:

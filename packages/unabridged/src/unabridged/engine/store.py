@@ -133,10 +133,8 @@ def _compute_new_turns(diff: Difference, old_turns: Sequence[int], ours: Sequenc
     Inserted messages have none, except where they replace others one by one: a stub has the turn of its original.
     """
     turns = [*old_turns[: diff.start], *([-1] * len(diff.after))]
-    before = enumerate(diff.before, diff.start)
-    slots = [item if isinstance(item, int) and i not in diff.went else None for i, item in before]
-    places = {j: i for i, j in enumerate(slots) if j is not None} | pair_replacements(slots, len(diff.after), ours)
-    for j, i in places.items():
+    stayed = {j: i for i, j in enumerate(diff.before) if isinstance(j, int)}
+    for j, i in (stayed | pair_replacements(diff.before, len(diff.after), ours)).items():
         turns[diff.start + j] = old_turns[diff.start + i]
     return turns
 

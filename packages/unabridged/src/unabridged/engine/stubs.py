@@ -21,8 +21,9 @@ from typing import Any
 from unabridged.authorship import find_exit_code
 from unabridged.marks import CLEARED_PREFIX, format_stub
 from unabridged.messages import Call, Media
+from unabridged.summary.actions import read_call_effect
 from unabridged.text_cache import cache_by_text
-from unabridged.text_tools import map_strings, parse_json
+from unabridged.text_tools import map_strings, to_one_line
 
 MOST_OF_LINE, MOST_OF_OUTCOME = 60, 120
 """Characters kept of what a tool was pointed at, and of the line that tells how it went."""
@@ -37,9 +38,6 @@ _FAILURE_PATTERN = re.compile(
     r"^.*?\b(?:(?:error|fatal|failed|failure)[ \t]*[:!\]]|command not found|no such file|permission denied).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_TARGET_FIELDS = (
-    "path", "file_path", "filename", "file", "command", "cmd", "code", "query", "pattern", "url", "name", "id",
-)  # fmt: skip
 # File names with their folders, and words. Both begin only where a run of such characters begins: no text is slow.
 _PATH_PATTERN = re.compile(r"(?<![\w./-])[\w.-]*(?:/[\w.-]+)+\.[A-Za-z]\w{0,5}(?![\w/])")
 _WORD_PATTERN = re.compile(r"(?<!\w)[A-Za-z_]\w{4,47}(?!\w)")
@@ -50,9 +48,7 @@ def build_stub(
     call: Call | None, text: str, ref: str | None = None, names: Sequence[str] = (), record: str = ""
 ) -> str:
     """Return the line that replaces a tool's result."""
-    tool = (
-        f"{_shorten_to_line(call.name)} {_describe_target(call.arguments)}".strip() if call else _shorten_to_line(text)
-    )
+    tool = _describe_call(call) if call else to_one_line(text, MOST_OF_LINE)
     outcome = [part for part in _describe_outcome(text) if not tool.startswith(part[: MOST_OF_LINE // 2])]
     parts = [tool or "no text", _describe_extent(text), *outcome, *_build_notes(ref, names, record)]
     return format_stub("Tool result", parts)
@@ -60,7 +56,7 @@ def build_stub(
 
 def build_media_stub(media: Media, ref: str | None = None, record: str = "") -> str:
     """Return the line that replaces an image, sound or document."""
-    what = [_shorten_to_line(media.mime) or "type unknown", _shorten_to_line(media.name)]
+    what = [to_one_line(media.mime, MOST_OF_LINE) or "type unknown", to_one_line(media.name, MOST_OF_LINE)]
     return format_stub(media.kind.capitalize(), filter(None, [*what, *_build_notes(ref, (), record)]))
 
 
@@ -129,18 +125,11 @@ def _build_notes(ref: str | None, names: Sequence[str], record: str) -> list[str
     return notes + [f"record {record}"] * bool(record)
 
 
-def _describe_target(arguments: str) -> str:
-    value = parse_json(arguments)
-    if not isinstance(value, dict):
-        return _quote_line(arguments)
-    for item in [*(value[key] for key in _TARGET_FIELDS if key in value), *value.values()]:
-        if isinstance(item, str | int | float) and item != "":
-            return _quote_line(str(item))
-    return ""
-
-
-def _quote_line(text: str) -> str:
-    return f'"{_shorten_to_line(text)}"' if text.strip() else ""
+def _describe_call(call: Call) -> str:
+    """Return the name of the tool, and what it went to."""
+    target = to_one_line(read_call_effect(call.arguments, call.name).target, MOST_OF_LINE)
+    name = to_one_line(call.name, MOST_OF_LINE)
+    return f'{name} "{target}"' if target else name
 
 
 def _describe_extent(text: str) -> str:
@@ -155,10 +144,4 @@ def _describe_outcome(text: str) -> tuple[str, ...]:
     text = text if len(text) <= 20_000 else f"{text[:4_000]}\n{text[-16_000:]}"
     lines = _TALLY_PATTERN.findall(text)[-1:] or _EXCEPTION_PATTERN.findall(text)[-1:]
     lines = lines or _FAILURE_PATTERN.findall(text)[: code != 0]
-    return (*[f"exit {code}"] * (code is not None), *(_shorten_to_line(line, MOST_OF_OUTCOME) for line in lines))
-
-
-def _shorten_to_line(text: str, limit: int = MOST_OF_LINE) -> str:
-    """Return the text on one line, at most `limit` characters long."""
-    line = " ".join(text[: 4 * limit].split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return (*[f"exit {code}"] * (code is not None), *(to_one_line(line, MOST_OF_OUTCOME) for line in lines))

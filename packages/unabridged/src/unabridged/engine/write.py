@@ -6,7 +6,6 @@ changed, keeps its number and its author, and one that the hook made is nobody's
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict, deque
 from collections.abc import Generator, Sequence
@@ -35,6 +34,7 @@ from unabridged.summary.brief import (
     Surroundings,
 )
 from unabridged.summary.ledger import Ledger, from_json
+from unabridged.summary.summary_body import write_with_model
 
 log = logging.getLogger("unabridged")
 
@@ -61,7 +61,7 @@ def write_summary(setup: Setup, state: State, plan: Plan) -> Generator[Any, Any,
         if native_body is not None:
             return native_body
     try:
-        written = yield from writers.write(brief, model)
+        written = yield from write_with_model(brief, model, writers.asker)
     except SummaryFailed as error:
         for one in (*error.others, error):
             state.report.add_cost(one.cost)
@@ -82,30 +82,24 @@ def report_failed_models(setup: Setup, state: State, failed: Sequence[SummaryFai
 def build_brief(setup: Setup, state: State, plan: Plan) -> Brief:
     """Return everything a summary turn is made from."""
     turns, views = state.turns(), state.working.views
-    shown = _read_summary_input(setup, state, plan, turns)
     earlier, record = find_earlier_summary(state, plan.gone)
     gone = set(plan.gone)
     with_model = setup.summary_writer.has_model
     stays = [(turns[i], view) for i, view in enumerate(views) if i > plan.gone[-1]]
     proses = originals.read_earlier_prose(setup.archive, record) if earlier.prose and with_model else ()
-    budget = setup.limits.model_summary if with_model else setup.limits.summary
-    return Brief(
-        views=shown.views,
-        limits=SummaryLimits(budget, setup.limits.people, plan.summary, plan.replaced),
-        count=setup.meter.text,
-        turns=shown.numbers,
+    brief = _build_brief_of_input(setup, state, plan, turns)
+    if brief.hook_input is None:
+        brief = replace(brief, originals=_read_originals(setup, state, earlier.rounds, record, brief.turns))
+    beside = Surroundings(
+        following=stays if setup.settings.max_input is None else [],
+        views=[view for i, view in enumerate(views) if i not in gone],
+        kept=frozenset(turns[i] for i in plan.kept),
+        other_text=_read_pins_and_prompt(setup, state) if with_model else "",
+    )
+    return replace(
+        brief,
         earlier=earlier._replace(proses=proses),
-        originals=_read_originals(setup, state, earlier.rounds, record, shown.numbers)
-        if shown.hook_input is None
-        else None,
-        beside=Surroundings(
-            following=stays if setup.settings.max_input is None else [],
-            views=[view for i, view in enumerate(views) if i not in gone],
-            kept=frozenset(turns[i] for i in plan.kept),
-            other_text=_read_pins_and_prompt(setup, state) if with_model else "",
-        ),
-        objects=shown.gone,
-        hook_input=shown.hook_input,
+        beside=beside,
         state=_render_host_state(setup, state, max(turns), plan.summary),
         without=setup.settings.without,
     )
@@ -116,15 +110,6 @@ def _is_sealed(record: Record) -> bool:
     return "native" in record.data and not record.data.get("prose")
 
 
-class _SummaryInput(NamedTuple):
-    """What is summarised: as the conversation has it, or as a `prepare` hook made it."""
-
-    views: list[View]
-    numbers: list[int]
-    gone: list[Any]
-    hook_input: SourceBeforeHook | None = None
-
-
 class _HookInput(NamedTuple):
     """A message that a `prepare` hook gets, and its number in the original conversation."""
 
@@ -133,15 +118,21 @@ class _HookInput(NamedTuple):
     turn: int
 
 
-def _read_summary_input(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> _SummaryInput:
-    """Return what goes and the people's messages that stay beside it, as a `prepare` hook made it if there is one."""
+def _build_brief_of_input(setup: Setup, state: State, plan: Plan, turns: Sequence[int]) -> Brief:
+    """Return a brief with what is summarised: what goes, and the people's messages that stay beside it.
+
+    It is as the conversation has it, or as a `prepare` hook made it.
+    """
+    budget = setup.limits.model_summary if setup.summary_writer.has_model else setup.limits.summary
+    limits = SummaryLimits(budget, setup.limits.people, plan.summary, plan.replaced)
     messages, views, hook = state.working.messages, state.working.views, setup.host.hooks.prepare
     shown = [i for i in sorted({*plan.gone, *plan.kept}) if not is_trusted_summary(views[i])]
     records = state.restored.records or RecordCache(setup.archive, state.scope)
     cleared = read_cleared_originals(setup.archive, records, views, state.format, shown)
     source = [cleared.get(i, views[i]) for i in shown]
     if hook is None:
-        return _SummaryInput(source, [turns[i] for i in shown], [messages[i] for i in plan.gone])
+        gone = [messages[i] for i in plan.gone]
+        return Brief(source, limits, setup.meter.text, [turns[i] for i in shown], objects=gone)
     inputs = [_HookInput(messages[i], view, turns[i]) for i, view in zip(shown, source, strict=True)]
     prepared = setup.host.hooks.run_prepare([one.message for one in inputs])
     went = [turns[i] for i in plan.gone if turns[i] >= 0]
@@ -154,7 +145,8 @@ def _read_summary_input(setup: Setup, state: State, plan: Plan, turns: Sequence[
         numbers = _number_prepared(matches, went)
     earlier = [messages[i] for i in plan.gone if is_trusted_summary(views[i])]
     hook_input = SourceBeforeHook(source, (went[0], went[-1] + 1) if went else None)
-    return _SummaryInput(prepared_views, numbers, [*earlier, *prepared], hook_input)
+    objects = [*earlier, *prepared]
+    return Brief(prepared_views, limits, setup.meter.text, numbers, objects=objects, hook_input=hook_input)
 
 
 def _match_inputs(
@@ -279,15 +271,5 @@ def _render_host_state(setup: Setup, state: State, turn: int, budget: int) -> st
 
 def _read_pins_and_prompt(setup: Setup, state: State) -> str:
     """Return the texts beside the list that a summariser may know of: pins, system prompt and tools."""
-    request, pins = state.request, [*setup.settings.pins, *state.read_pins(setup)]
-    return "\n".join([*pins, _to_text(request.system), _to_text(request.tools)])
-
-
-def _to_text(value: object) -> str:
-    """Return a system prompt or tool schemas as text, for looking names up in."""
-    if isinstance(value, str) or not value:
-        return value if isinstance(value, str) else ""
-    try:
-        return json.dumps(value, default=str, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):  # keys that JSON has no form for, a loop, or nested too deep
-        return str(value)
+    request = state.request
+    return "\n".join([*state.read_pins(setup), str(request.system or ""), str(request.tools or "")])

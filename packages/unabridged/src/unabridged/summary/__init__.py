@@ -7,8 +7,7 @@ people, remarks, names       messages of people; remarks of the assistant; ident
 bounds                       which entries come first, and which are dropped
 layout                       the ledger as text within a budget: `LAYOUT` is the layout of the summary turn
 sections, story, action_lines    the text of each section; what was said and done, in order; one action on one line
-summary_body                 the body of a summary turn, with a model or without
-model_body                   the same with a model's prose
+summary_body                 the body of a summary turn, with a model's prose or without
 brief, prompt, chunks        what a model is shown, the prompt, and long input in parts
 ask_loop, verify, citations, headings, rules    ask, check the reply, ask again; the rules that a model lists
 """

@@ -20,7 +20,7 @@ from unabridged.errors import SummaryFailed
 from unabridged.languages import get_language_name
 from unabridged.summary import verify
 from unabridged.summary.brief import Brief, Summariser
-from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, plan_asks
+from unabridged.summary.chunks import FRAME_TOKENS, AskPlan, find_fitting_length, group_into_runs, plan_asks
 from unabridged.summary.citations import check_prose
 from unabridged.summary.prompt import PROMPT_PARTS, Prompt
 from unabridged.summary.rules import split_off_rules
@@ -167,11 +167,6 @@ class _AskRun:
     asked_tokens: int = 0
     """What the newest ask takes with its reply."""
 
-    @property
-    def uses_built_in_prompt(self) -> bool:
-        """Return whether it is asked with the built-in prompt."""
-        return self.model.instruction is None
-
     def run_asks(self) -> Generator[Ask, Reply, str]:
         """Return the prose, as accepted."""
         brief, plan, wording, limits = self.brief, self.plan, self.plan.wording, self.brief.limits
@@ -198,7 +193,7 @@ class _AskRun:
             part = partial(wording.build_record_prompt, shown, tokens=plan.note * 2 // 3, part=True)
             note = yield from self._ask_until_usable(part, self._build_expectation(plan.note, shown))
             notes.append(note)
-        while len(runs := plan.group_into_folds([brief.count(note) for note in notes])) > 1:
+        while len(runs := group_into_runs([brief.count(note) + FRAME_TOKENS for note in notes], plan.fold_room)) > 1:
             notes = yield from self._fold_runs(notes, runs)
         fold = partial(wording.build_fold_prompt, notes, tokens=plan.goal, rules=self._collect_rules(notes), last=True)
         return (yield from self._ask_until_usable(fold, final._replace(shown=())))
@@ -255,14 +250,14 @@ class _AskRun:
 
         Beside a prompt of the caller's own a reply of any length is shortened so: it did not say how long it may be.
         """
-        reply = self.summary.add_reply(reply, has_rules=self.uses_built_in_prompt)
+        reply = self.summary.add_reply(reply, has_rules=self.model.instruction is None)
         text, budget, count = verify.extract_visible_text(reply.text), expected.budget, expected.count
         size = count(text)
-        if size <= budget or (self.uses_built_in_prompt and size > budget * OVERRUN_FACTOR):
+        if size <= budget or (self.model.instruction is None and size > budget * OVERRUN_FACTOR):
             return reply
         self.summary.note(f"the summary took {size:,} of {budget:,} tokens: shortened by rule")
         trimmed = verify.trim_sections(text, budget, count)
-        if not self.uses_built_in_prompt and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
+        if self.model.instruction is not None and not budget // 2 <= count(trimmed) <= budget:  # its lines are long
             trimmed = text[: find_fitting_length(text, budget, count)].rstrip()
         return replace(reply, text=trimmed)
 
@@ -280,8 +275,8 @@ class _AskRun:
         names = {problem.name for problem in problems}
         fault = "; ".join(problem.message for problem in problems)
         wording = self.plan.wording
-        how = "shorten" if names <= _LENGTH_PROBLEMS and self.uses_built_in_prompt else ""
-        if names == {"wrong-language"} and get_language_name(wording.language) and self.uses_built_in_prompt:
+        how = "shorten" if names <= _LENGTH_PROBLEMS and self.model.instruction is None else ""
+        if names == {"wrong-language"} and get_language_name(wording.language) and self.model.instruction is None:
             how = "translate"
         if how and self.brief.count(draft) <= self.plan.fold_room:
             tokens = min(self.plan.goal, expected.budget * 4 // 5)

@@ -135,8 +135,6 @@ class Summariser:
     """Show at most so many tokens, the newest; by default everything is shown."""
     live: LivePrompt | None = None
     """The live prompt, when it is asked as a suffix of that; None when it is asked apart."""
-    language: str = ""
-    """The language to write in, by its code; by default the conversation's."""
     reserve: int | None = None
     """Tokens left free for its reply, and the most it may write; None: the default, or what its prose may take."""
     learn_window: Callable[[int | None, int], object] = lambda _place, _window: None

@@ -69,10 +69,6 @@ class AskPlan(NamedTuple):
     prior_note: str = ""
     """The earlier prose as the first of the notes, when there are chunks."""
 
-    def group_into_folds(self, sizes: Sequence[int]) -> list[list[int]]:
-        """Return notes of these sizes, by their places, in runs that fit into one fold each."""
-        return group_into_runs([size + FRAME_TOKENS for size in sizes], self.fold_room)
-
 
 def plan_asks(brief: Brief, model: Summariser) -> AskPlan:
     """Return how to show it so that every ask, its reply included, fits.
@@ -152,8 +148,8 @@ def _keep_newest_within(entries: list[T], room: int, size: Callable[[T], int]) -
 
 def _choose_language(brief: Brief, model: Summariser) -> str:
     """Return the language of the summary; a caller's own prompt may ask for any, so nothing is assumed beside one."""
-    if model.language or model.instruction is not None:
-        return model.language
+    if model.instruction is not None:
+        return ""
     people = detect_certain_language(view.text for view in brief.views if view.origin == "person")
     return people or detect_certain_language(view.text for view in brief.views if view.origin in {"person", "model"})
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Deed = Literal[
@@ -148,7 +148,7 @@ _ENTRY_CLASSES: dict[str, Any] = {
 
 def to_json(ledger: Ledger) -> str:
     """Return the ledger as JSON text: a record is read more often than its ledger, which is parsed when needed."""
-    return json.dumps(ledger, default=_read_slots, separators=(",", ":"))
+    return json.dumps(asdict(ledger), separators=(",", ":"))
 
 
 def from_json(written: str) -> Ledger:
@@ -158,15 +158,6 @@ def from_json(written: str) -> Ledger:
         data[key] = tuple(_build_ledger_entry(kind, entry) for entry in data.get(key) or ())
     ledger: Ledger = _build_ledger_entry(Ledger, data)
     return ledger
-
-
-def read_end(written: str) -> int:
-    """Return where the stretch of a ledger that `to_json` wrote ends, without making the rest of it."""
-    return int(json.loads(written).get("end", 0))
-
-
-def _read_slots(entry: Any) -> dict[str, Any]:
-    return {key: getattr(entry, key) for key in entry.__slots__}
 
 
 def _build_ledger_entry(kind: Any, data: dict[str, Any]) -> Any:

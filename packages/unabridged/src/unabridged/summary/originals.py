@@ -16,7 +16,7 @@ from unabridged.errors import ArchiveError
 from unabridged.formats import Format, Message
 from unabridged.history.replay import find_record, undo_records
 from unabridged.messages import View
-from unabridged.summary.ledger import read_end
+from unabridged.summary.ledger import from_json
 from unabridged.text_tools import Count
 
 ROUNDS_BETWEEN_READS = 4
@@ -74,7 +74,7 @@ def read_earlier_prose(archive: Archive, record: Record | None) -> list[EarlierP
         if record is None:
             break
         if text := record.data.get("prose"):
-            proses.append(EarlierProse(read_end(record.data["ledger"]), text))
+            proses.append(EarlierProse(from_json(record.data["ledger"]).end, text))
         record = find_record(archive, record.scope, record.prior) if record.prior else None
     return proses[::-1]
 

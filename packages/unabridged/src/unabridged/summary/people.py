@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from unabridged.authorship import remove_host_words
-from unabridged.authorship.host_words import is_host_text
+from unabridged.authorship.own_words import is_host_text
 from unabridged.messages import Media, View
 from unabridged.summary.action_lines import TIMES_SIGN
 from unabridged.summary.ledger import Action, PersonMessage

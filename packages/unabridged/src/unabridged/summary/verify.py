@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
-from collections import Counter
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heapreplace
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,28 +74,17 @@ def extract_visible_text(text: str) -> str:
 
 
 def trim_sections(text: str, budget: int, count: Count) -> str:
-    """Return the text within the budget, without the last lines of whichever of its sections is the longest."""
+    """Return the text within the budget, without the last lines of its longest sections; each keeps its first line."""
     sections = [part.split("\n") for part in re.split(r"\n(?=#)", text)]
-    shorter = _choose_lines_to_drop(sections)
+    lengths = [[*accumulate(map(len, lines))] for lines in sections]
 
-    def without(lines: int) -> str:
-        taken = Counter(shorter[:lines])
-        return "\n".join("\n".join(section[: len(section) - taken[i]]) for i, section in enumerate(sections))
+    def shorten_to(most: int) -> str:
+        rows = zip(sections, lengths, strict=True)
+        return "\n".join("\n".join(lines[: max(1, bisect_right(sizes, most))]) for lines, sizes in rows)
 
-    return without(bisect_left(range(len(shorter)), True, key=lambda lines: count(without(lines)) <= budget))
-
-
-def _choose_lines_to_drop(sections: Sequence[Sequence[str]]) -> list[int]:
-    """Return which section loses its last line, in turn: always the longest, until that has a single line."""
-    longest = [(-sum(map(len, lines)), i) for i, lines in enumerate(sections)]
-    heapify(longest)
-    left = [len(lines) for lines in sections]
-    losers: list[int] = []
-    while left[place := longest[0][1]] > 1:
-        left[place] -= 1
-        losers.append(place)
-        heapreplace(longest, (longest[0][0] + len(sections[place][left[place]]), place))
-    return losers
+    limits = sorted({0, *chain(*lengths)}, reverse=True)
+    place = bisect_left(limits[:-1], True, key=lambda most: count(shorten_to(most)) <= budget)
+    return shorten_to(limits[place])
 
 
 def find_problems(reply: Reply, expected: ExpectedReply) -> list[Problem]:
