@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from math import isfinite
 from typing import Any, Final
 
 from unabridged.archive.codec.classes import allow
@@ -38,7 +39,12 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, check_circular=False, all
 
 def encode(message: Any) -> bytes:
     """Return the message as bytes: the same bytes for the same message, and `decode` gives it back exactly."""
-    from unabridged.archive.codec.values import to_json  # noqa: PLC0415 - it imports this module
+    if _is_plain_json(message, 0):
+        try:
+            return _ENCODER.encode(message).encode()
+        except UnicodeEncodeError:
+            pass  # lone surrogates somewhere: the tagged form says where
+    from unabridged.archive.codec.values import to_json  # noqa: PLC0415 - only the rare message needs it
 
     try:
         return _ENCODER.encode(to_json(message, "message")).encode()
@@ -63,3 +69,25 @@ def decode(body: bytes) -> Any:
 def digest(body: bytes) -> str:
     """Return the name of a body: its hash, tagged with the algorithm."""
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
+
+
+def _is_plain_json(value: Any, depth: int) -> bool:  # noqa: PLR0911 - one for each way, and every message passes here
+    """Return whether JSON alone says this exactly: what subclasses are (an enum that is a str) it does not say."""
+    kind = type(value)
+    if kind is int:
+        return bool(-MAX_INTEGER < value < MAX_INTEGER)
+    if kind is float:
+        return isfinite(value)
+    if kind is dict:
+        for key in value:
+            if type(key) is not str or key == TYPE_KEY:
+                return False
+        value = value.values()
+    elif kind is not list:
+        return kind is str or kind is bool or value is None
+    if depth >= MAX_DEPTH:
+        return False
+    for item in value:  # noqa: SIM110 - `all` with a generator doubles the time, and every message passes here
+        if type(item) is not str and not _is_plain_json(item, depth + 1):
+            return False
+    return True
