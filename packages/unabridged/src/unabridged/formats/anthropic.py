@@ -17,7 +17,7 @@ from unabridged.formats.blocks import BlockFormat, find_trailing_space
 from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent
 from unabridged.formats.rules import CONTINUE_TEXT, begin_with_user, build_message_rule, find_assistant_first
-from unabridged.messages import Call, Reasoning, View
+from unabridged.messages import Answer, Call, Reasoning, View
 
 _ROLES = {role: ROLES[role] for role in ("assistant", "system", "user")}
 _THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
@@ -355,7 +355,10 @@ class Anthropic(BlockFormat):
         """Return the view of the message."""
         fields.read_type(message)
         role, origin = _ROLES.get(fields.read_text(message, "role"), ROLES["user"])
-        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(get(message, "content"))
+        content = get(message, "content")
+        if content is None or isinstance(content, str):  # most of a person's, and quicker without a walk
+            return View(role, origin, content or "")
+        blocks = _ClaudeBlocks(_SPOKEN_TYPES).add_all(content)
         return blocks.build_view(role, "tool" if role == "user" and blocks.has_only_answers else origin)
 
     def claims(self, message: Message) -> bool:
@@ -448,8 +451,12 @@ class _ClaudeBlocks(MessageContent):
             arguments = as_json(get(part, "input") or {})
             self.calls.append(Call(fields.read_id(part, "id"), fields.read_text(part, "name"), arguments))
         elif kind == "tool_result":
-            result = MessageContent().add_all(get(part, "content"))
-            self.add_answer(fields.read_id(part, "tool_use_id"), result, is_error=bool(get(part, "is_error")))
+            id_, content = fields.read_id(part, "tool_use_id"), get(part, "content")
+            is_error = bool(get(part, "is_error"))
+            if isinstance(content, str):  # most results, and quicker without a walk
+                self.answers.append(Answer(id_, content, is_error))
+            else:
+                self.add_answer(id_, MessageContent().add_all(content), is_error=is_error)
         elif kind == "thinking":
             self.reasoning.append(Reasoning(fields.read_text(part, "thinking"), fields.read_text(part, "signature")))
         elif kind == "redacted_thinking":

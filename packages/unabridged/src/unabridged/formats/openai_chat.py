@@ -10,7 +10,7 @@ from unabridged.formats.base import LEGACY_CALL_PREFIX, Edit, Format, Message, O
 from unabridged.formats.fields import are_same_objects, as_json, get, to_plain_dict, with_field
 from unabridged.formats.parts import ROLES, Editor, MessageContent, find_missing_fields, find_spoken_types
 from unabridged.formats.rules import build_message_rule
-from unabridged.messages import Call, Origin, Reasoning, Role, View
+from unabridged.messages import Answer, Call, Origin, Reasoning, Role, View
 
 _ROLES: dict[str, tuple[Role, Origin]] = {**ROLES, "tool": ("tool", "tool"), "function": ("tool", "tool")}
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -81,9 +81,14 @@ class OpenAIChat(Format):
         """Return the view of the message."""
         fields.read_type(message)
         role, origin = _ROLES.get(fields.read_text(message, "role"), ("user", "host"))
-        speaker = fields.read_text(message, "name") if role == "user" else ""
+        content, speaker = get(message, "content"), fields.read_text(message, "name") if role == "user" else ""
         calls, reasoning = (_read_calls(message), _read_reasoning(message)) if role == "assistant" else ((), ())
-        parts = MessageContent(find_spoken_types(role)).add_all(get(message, "content"))
+        if content is None or isinstance(content, str):  # by far the most frequent, and needs no walk
+            if role == "tool":
+                return View(role, origin, "", (), (Answer(_read_call_id(message), content or ""),))
+            text = content or (fields.read_text(message, "refusal") if role == "assistant" else "")
+            return View(role, origin, text, calls, (), (), reasoning, (), (), speaker)
+        parts = MessageContent(find_spoken_types(role)).add_all(content)
         if role == "tool":
             return parts.build_answer_view(_read_call_id(message))
         if role == "assistant" and not parts.texts:

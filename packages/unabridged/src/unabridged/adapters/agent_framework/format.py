@@ -6,6 +6,7 @@ what no provider takes (calls and results that don't pair) is checked here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from unabridged.formats import DEFAULT, fields
@@ -56,6 +57,14 @@ class StoredMessages(BlockFormat):
         blocks = self.blocks(message)
         edited = [_edit_content(block, edit) for block in blocks]
         return message if fields.are_same_objects(edited, blocks) else self.with_blocks(message, edited)
+
+    def blocks(self, message: Message) -> Sequence[Any]:
+        """Return the contents of the message."""
+        return fields.get(message, "contents") or []
+
+    def with_blocks(self, message: Message, blocks: Sequence[Any]) -> Message:
+        """Return a copy with these contents."""
+        return {**message, "contents": list(blocks)}
 
     def is_call(self, block: Any) -> bool:
         """Return whether the agent runs the tool, and not the provider."""

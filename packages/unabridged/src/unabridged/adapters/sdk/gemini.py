@@ -115,6 +115,10 @@ class ContentsEndpoint(kit.Endpoint):
         """Return the longest answer that the configuration asks for."""
         return kit.find_largest_length([_read_config(body, "max_output_tokens")])
 
+    def with_lists(self, body: kit.Body) -> kit.Body:
+        """Return the request with a list in place of contents that can be read only once."""
+        return {**body, self.messages: kit.to_list(body[self.messages])}
+
     def find_keeping_field(self, body: kit.Body) -> str | None:
         """Return the field by which the provider keeps contents; None where it does not."""
         return "cached_content" if _read_config(body, "cached_content") else None
