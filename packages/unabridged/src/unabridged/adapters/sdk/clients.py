@@ -101,8 +101,12 @@ def _wrap_client(wrapped: Any, original: Any, history: History) -> Any:
 def _close_with_history(plain: Callable[[], Any], history: History) -> Callable[[], Any]:
     """Return the function that closes `history` before the client."""
 
-    def close() -> Any:  # of an async client, what is to be awaited
+    def close() -> None:
         history.close()
-        return plain()
+        plain()
 
-    return close
+    async def aclose() -> None:
+        history.close()
+        await plain()
+
+    return aclose if inspect.iscoroutinefunction(plain) else close
