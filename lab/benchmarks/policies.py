@@ -157,7 +157,7 @@ class Payback:
         clearing = plan_clearing(views, sizes, wanted, terms, count=count)
         fitted = list(lines)
         if clearing is not None:
-            for i, edit in build_edits(views, clearing).items():
+            for i, edit in build_edits(clearing).items():
                 fitted[i] = edited(lines[i], self.format, edit)
         return self.then.fit(fitted, idle) if self.then else (fitted, [])
 

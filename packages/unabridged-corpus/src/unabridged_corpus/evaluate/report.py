@@ -182,10 +182,11 @@ def _build_questions_row(name: str, window: int, listed: Sequence[QuestionScore]
 
 def _build_task_row(name: str, window: int, costs: Sequence[TaskCost]) -> TaskRow:
     tokens = [one.tokens for one in costs]
-    parts = [fmean(getattr(one, part) for one in costs) for part in ("sent", "summaries", "fetches")]
+    sent, summaries, fetches = (fmean(getattr(one, part) for one in costs) for part in ("sent", "summaries", "fetches"))
     needs, missed = sum(one.needs for one in costs), sum(one.missed for one in costs)
     refused = sum(one.refused_at is not None for one in costs)
-    return TaskRow(name, window, fmean(tokens), bootstrap_interval(tokens), *parts, needs, missed, refused, len(costs))
+    mean, interval = fmean(tokens), bootstrap_interval(tokens)
+    return TaskRow(name, window, mean, interval, sent, summaries, fetches, needs, missed, refused, len(costs))
 
 
 def _divide_or_one(part: float, whole: float) -> float:
