@@ -131,6 +131,12 @@ def test_what_a_stub_names_is_read_as_it_stands_there() -> None:
     named = set(re.findall(r"full text: (\[\d+\])", texts(fitted.messages)))
     assert len(named) > 3
     assert all(engine.read(ref, thread="t") == messages[int(ref.strip("[]"))] for ref in named)
+    records = set(re.findall(r"; (record [0-9a-f]{12}/\d+)", texts(fitted.messages)))
+    assert len(records) > 3
+    for ref in (*records, *(one.removeprefix("record ") for one in records)):
+        assert engine.read(ref, thread="t") == messages[int(ref.rpartition("/")[2])]
+        with pytest.raises(ArchiveError, match="no such reference in this thread"):  # a record of another thread
+            engine.read(ref, thread="another")
 
 
 def test_a_put_in_message_is_read_by_its_hash() -> None:
@@ -143,7 +149,7 @@ def test_a_put_in_message_is_read_by_its_hash() -> None:
     assert "a summary said" in tools(archive, Scope("n", "t")).call("read_history", {"ref": digest})
 
 
-@rows("ref", ["", "12-zz", "nonsense", "sha256:00", "0-0123456789", "x" * 500, "12 or 13", "../t"])
+@rows("ref", ["", "12-zz", "nonsense", "sha256:00", "0-0123456789", "x" * 500, "12 or 13", "../t", "0123456789ab/12"])
 def test_what_leads_nowhere_says_what_would(ref: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     engine = Compactor(window=4_000, archive=url, namespace="n")

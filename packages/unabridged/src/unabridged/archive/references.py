@@ -2,7 +2,8 @@
 
 A reference is `12-9f3ac1d2ab`: the turn, and a mark made of the scope and the message's hash, so that one guessed, or
 carried over from another thread, leads nowhere. A turn's number alone, `12` or `[12]` as it stands in a summary, is
-this thread's own turn 12; a message's whole hash, `sha256:…`, is that message, if this thread holds it.
+this thread's own turn 12, and so is `9f3a1c2e4b5d/12`, as a stub names it, if that record is one of the thread; a
+message's whole hash, `sha256:…`, is that message, if this thread holds it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from unabridged.formats import Format, detect_message_format
 from unabridged.messages import View
 
 REFERENCE_FORMS: Final = (
-    "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12) or a whole hash (sha256:…)"
+    "a reference that a search gave (12-9f3ac1d2ab), a turn's number (12), what a stub names (9f3a1c2e4b5d/12) or a "
+    "whole hash (sha256:…)"
 )
 """What is accepted, in the words of every message that refuses something else."""
 
 _SHORT_HASH_CHARACTERS: Final = 10
 _TURN_PATTERN: Final = re.compile(rf"\[?(?:turn |t)?([0-9]{{1,9}})(?:-([0-9a-f]{{{_SHORT_HASH_CHARACTERS}}}))?\]?")
 _HASH_PATTERN: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_STUB_PATTERN: Final = re.compile(r"(?:record )?([0-9a-f]{12})/([0-9]{1,9})")
 _SPAN_PATTERN: Final = re.compile(r"\[?([0-9]{1,9})-[0-9]{1,9}\]?")
 _UNPRINTABLE_PATTERN: Final = re.compile(r"[^\w:.\-/ ]")
 _MAX_SHOWN_CHARACTERS: Final = 80
@@ -45,6 +48,8 @@ def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
     text = ref.strip().lower() if len(ref) <= _MAX_SHOWN_CHARACTERS else ""
     if (whole := _HASH_PATTERN.fullmatch(text)) is not None:
         return _find_by_hash(archive, scope, f"sha256:{whole[1]}")
+    if (stub := _STUB_PATTERN.fullmatch(text)) is not None and archive.record(scope, stub[1]) is not None:
+        text = stub[2]
     if (match := _TURN_PATTERN.fullmatch(text)) is None:
         if (span := _SPAN_PATTERN.fullmatch(text)) is not None:
             raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
