@@ -51,8 +51,6 @@ def find_part(archive: Archive, scope: Scope, ref: str | int) -> Part:
     if (stub := _STUB_PATTERN.fullmatch(text)) is not None and archive.record(scope, stub[1]) is not None:
         text = stub[2]
     if (match := _TURN_PATTERN.fullmatch(text)) is None:
-        if (span := _SPAN_PATTERN.fullmatch(text)) is not None:
-            raise ArchiveError(f"{text.strip('[]')} is several turns: read one at a time, such as {span[1]}.")
         raise _make_unknown_error(ref)
     turn = int(match[1])
     parts = {make_reference(scope, turn, part.hash): part for part in archive.parts(scope, turn, turn + 1)}
@@ -90,6 +88,8 @@ def read_body_view(body: bytes, format_: Format | None = None) -> View | None:
 
 
 def _make_unknown_error(ref: str) -> ArchiveError:
+    if (span := _SPAN_PATTERN.fullmatch(ref.strip())) is not None:
+        return ArchiveError(f"{ref.strip().strip('[]')} is several turns: read one at a time, such as {span[1]}.")
     shown = _UNPRINTABLE_PATTERN.sub("?", ref[:60]) + ("…" if len(ref) > 60 else "")
     return ArchiveError(
         f"no such reference in this thread: “{shown}”. References work only inside their thread: "
