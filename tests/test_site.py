@@ -63,6 +63,7 @@ class Page(HTMLParser):
             self._in_sidebar -= 1
 
 
+@pytest.mark.long
 def test_the_site_is_built_without_a_warning_and_every_link_of_it_leads_somewhere(tmp_path: Path) -> None:
     site = tmp_path / "site"
     sphinx = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]

@@ -110,6 +110,7 @@ def test_who_keeps_nothing_has_nothing_back() -> None:
     assert had == 0
 
 
+@pytest.mark.long
 def test_a_miss_is_a_page_for_a_reader_without_the_name_of_the_arm(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()

@@ -403,7 +403,8 @@ class Summarised:
         own = FunctionModel(self, model_name="scripted")
         summarisers: dict[str, dict[str, Any]] = {"own": {}, "model": {"model": own}, "function": {"model": self.reply}}
         given = summarisers[self.kind]
-        capability = Compaction(window=WINDOW, archive=MemoryArchive(), **given)
+        # The ids of a run differ in length: at this window they don't decide when a model is asked first.
+        capability = Compaction(window=3_900, archive=MemoryArchive(), **given)
         return Agent(own, tools=[report], capabilities=[capability])
 
 

@@ -72,7 +72,7 @@ def pins(
 
 
 def _find_pin_scope(store: Archive, namespace: str | None, thread: str) -> Scope:
-    """Return the thread in the archive; one that is not there yet may be pinned to before its first compaction."""
+    """Return the scope of the thread; a thread that the archive does not have yet may get pins all the same."""
     spaces = [namespace] if namespace is not None else store.namespaces()
     if any(thread in store.threads(space) for space in spaces):
         return require_thread(store, namespace, thread)

@@ -138,7 +138,7 @@ class Asker:
         if not logged and (late := self.models[0].late_bound) is not None:
             log.warning("a summary was made without a model: %s. %s", self.missing_model_reason, late.remedy)
 
-    def record_success(self, place: int | None = None) -> None:
+    def log_next_failure_again(self, place: int | None = None) -> None:
         """Log the next failure again: this model has answered, or (None) a summary was made."""
         with self._lock:
             self._warned -= {place}

@@ -75,7 +75,7 @@ class Exchange:
                 self.asker.open_circuits(place)
                 failed.append(error)
                 continue
-            self.asker.record_success(place)
+            self.asker.log_next_failure_again(place)
             reply = replace(reply, place=place, failed=_select_errors_of_asked_models(failed))
             if not failed:
                 return reply

@@ -21,7 +21,7 @@ from unabridged.engine.calibrations import StoredCalibration
 from unabridged.engine.conversations import ConversationCache, ConversationCaches
 from unabridged.engine.explain import explain_messages
 from unabridged.engine.native import restore_for_other_provider
-from unabridged.engine.restore import restore
+from unabridged.engine.reapply import reapply_records
 from unabridged.engine.rewrite import Rewrite
 from unabridged.engine.state import CompactionRequest, Setup, State, WorkingList
 from unabridged.engine.store import to_part
@@ -390,7 +390,7 @@ class CallRunner:
         if trigger is None:
             why = "compaction is off" if self.settings.off else "the request is below the trigger"
             return outlook(messages=explain_messages(setup, state, why))
-        restore(setup, state, settles=False)
+        reapply_records(setup, state, settles=False)
         chosen: Rewrite | Plan | str = "what was recorded of it is applied again"
         if setup.trigger_reason(state.estimate, state.working.messages) is not None or state.restored.is_broken:
             chosen = self._preview_compaction(setup, state)
@@ -420,7 +420,7 @@ class CallRunner:
             return []
         call = self._measure(ConversationCache(), scope, messages, (None, None))
         state = call.new_state()
-        restore(call.setup, state, settles=False)
+        reapply_records(call.setup, state, settles=False)
         rows = zip(state.working.messages, state.working.views, state.restored.turns, strict=True)
         return [to_part(call.setup, message, view, turn) for message, view, turn in rows if turn >= 0]
 

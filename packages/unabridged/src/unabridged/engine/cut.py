@@ -74,17 +74,17 @@ def find_staying_indices(views: Sequence[View], pinned: Collection[int]) -> set[
     """
     anchors = {*pinned, *(i for i, view in enumerate(views) if view.opaque and not is_trusted_summary(view))}
     systems = {i for i, view in enumerate(views) if view.role == "system"}
-    return systems | expand_to_whole_rounds(views, anchors) | set(range(count_dropped(views)))
+    return systems | expand_to_whole_rounds(views, anchors) | set(range(count_dropped_by_provider(views)))
 
 
-def count_dropped(views: Sequence[View]) -> int:
+def count_dropped_by_provider(views: Sequence[View]) -> int:
     """Return how many messages at the beginning a provider drops: those before the last compaction of its own."""
     return next((i for i in range(len(views) - 1, -1, -1) if views[i].resets), 0)
 
 
-def zero_dropped_sizes(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
+def zero_sizes_dropped_by_provider(views: Sequence[View], sizes: Sequence[int]) -> list[int]:
     """Return the sizes, with nothing for what a provider drops."""
-    gone = count_dropped(views)
+    gone = count_dropped_by_provider(views)
     return [0] * gone + list(sizes[gone:])
 
 

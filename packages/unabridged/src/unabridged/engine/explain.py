@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from unabridged.asking.drivers import run_generator
-from unabridged.engine.cut import count_dropped
+from unabridged.engine.cut import count_dropped_by_provider
 from unabridged.engine.hooks import Hooks
 from unabridged.engine.pipeline import NOT_SMALLER_REASON, build_situation, is_worth_storing, write_within_budget
 from unabridged.engine.rewrite import Rewrite
@@ -130,7 +130,7 @@ def _explain_staying_messages(setup: Setup, state: State, plan: Plan) -> list[_R
     """Return for every message why it would stay, in the order in which a cut decides it."""
     views, situation = state.working.views, build_situation(setup, state)
     staying = situation.find_fixed_indices()
-    tail, dropped = len(views) - plan.tail, count_dropped(views)
+    tail, dropped = len(views) - plan.tail, count_dropped_by_provider(views)
     tokens = setup.tokens(sum(state.working.sizes[plan.tail :]))
 
     def explain(j: int, view: View) -> str:

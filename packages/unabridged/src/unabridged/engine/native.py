@@ -52,7 +52,7 @@ def write_natively(setup: Setup, state: State, plan: Plan, brief: Brief) -> Gene
         return None
     report.add_cost(cost)
     report.native = "made"
-    asker.record_success(NATIVE_PLACE)
+    asker.log_next_failure_again(NATIVE_PLACE)
     limits = brief.limits._replace(total=min(brief.limits.total, room))
     beside = write_by_rule(replace(brief, limits=limits), NATIVE_HEADING)
     notes = (f"compacted by the provider itself ({asker.native_provider})", *beside.notes)

@@ -1,7 +1,7 @@
 """One compaction, step by step: read, restore, mend, clear, plan, write, check, store.
 
     read      the views of the list, with whose words each turn is            `state`
-    restore   what was recorded of its beginning is applied again             `restore`
+    reapply   what was recorded of its beginning is applied again             `reapply`
     mend      what would be refused is made legal                             `legality.repair`
     clear     bulky old tool results become stubs, if that is enough          `clear`
     plan      what goes, what stays, how much the summary may say             `plan`
@@ -24,7 +24,7 @@ from unabridged.archive.transcripts import TranscriptError
 from unabridged.engine import clear
 from unabridged.engine.hooks import HookRaised, Hooks, raise_as_hook_raised
 from unabridged.engine.plan import Bounds, FrameSizes, Situation, find_newest_person_message, make_plan
-from unabridged.engine.restore import restore
+from unabridged.engine.reapply import reapply_records
 from unabridged.engine.rewrite import Rewrite, assign_identity, complete_rewrite
 from unabridged.engine.shorten import Shortener
 from unabridged.engine.state import Setup, State
@@ -106,7 +106,7 @@ def raise_budget(setup: Setup, floor: int) -> Setup:
 
 
 def _run_compaction(setup: Setup, state: State, reason: str) -> Steps:
-    restore(setup, state)
+    reapply_records(setup, state)
     force, needed = state.request.is_by_hand, setup.trigger_reason(state.estimate, state.working.messages)
     if not (force or state.restored.is_broken or needed) or (force and _is_same_list_again(state)):
         return ""
@@ -160,7 +160,7 @@ def _is_same_list_again(state: State) -> bool:
 
 def compact_early(setup: Setup, state: State) -> Steps:
     """Make the record that the trigger will need, before it is pulled; the state's list is nobody's but ours."""
-    restore(setup, state, settles=False)
+    reapply_records(setup, state, settles=False)
     is_early = state.record is not None and state.record.data.get("early")
     if is_early and setup.find_thinking_rule(state.format) == "bound":
         return "one that was made early waits for the trigger"
@@ -185,7 +185,7 @@ def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
     if wanted is None or not may_clear_enough(state.working.sizes, wanted.minimum + clear.STUB_TOKENS):
         return
     try:
-        restore(setup, state)
+        reapply_records(setup, state)
         mend(setup, state)
         rewrite = clear_bulky_content(setup, state, over=0)
         if rewrite is not None:
@@ -202,7 +202,7 @@ def clear_below_trigger(setup: Setup, state: State, reason: str) -> None:
 def restore_used_records(setup: Setup, state: State) -> bool:
     """Apply recorded compactions that were already sent; return whether any changed the list. Record nothing."""
     try:
-        restore(setup, state, early=False)
+        reapply_records(setup, state, early=False)
     except ArchiveError:
         state.restart(setup)  # reported by the next write
         return False

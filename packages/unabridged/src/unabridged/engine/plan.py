@@ -8,7 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from unabridged.engine.cut import Cut, TailLimits, count_dropped, count_separators, find_staying_indices, plan_cut
+from unabridged.engine.cut import (
+    Cut,
+    TailLimits,
+    count_dropped_by_provider,
+    count_separators,
+    find_staying_indices,
+    plan_cut,
+)
 from unabridged.engine.trigger import NO_GOAL, MessageGoal, is_worth_it
 from unabridged.errors import WontFit
 from unabridged.marks import is_trusted_summary
@@ -195,7 +202,7 @@ def _describe_smaller_tail(now: Situation, cut: Cut) -> str:
 
 def _build_summary_plan(now: Situation, cut: Cut, bound: int | None = None) -> Plan:
     """Return the plan for a cut; within `bound`, the summary is smaller where a tail that was asked for needs it."""
-    kept = tuple(sorted(i for i in now.newest if count_dropped(now.views) <= i < cut.tail))
+    kept = tuple(sorted(i for i in now.newest if count_dropped_by_provider(now.views) <= i < cut.tail))
     earlier = now.sum_sizes(i for i in cut.gone if is_trusted_summary(now.views[i]))  # folded in, it keeps its room
     new = now.sum_sizes(cut.gone) - earlier
     smaller = earlier + new * 3 // 4 - now.frame.header

@@ -12,7 +12,7 @@ from unabridged.archive.pins import list_pins
 from unabridged.archive.protocol import Archive, Record, Scope
 from unabridged.archive.transcripts import Transcripts
 from unabridged.authorship import TurnCounts, assign_origins
-from unabridged.engine.cut import zero_dropped_sizes
+from unabridged.engine.cut import zero_sizes_dropped_by_provider
 from unabridged.engine.hooks import Hooks, StateProvider
 from unabridged.engine.trigger import RequestSize, find_trigger_reason
 from unabridged.errors import SummaryFailed
@@ -326,4 +326,4 @@ class State:
             before, size = known.get(id(message), (None, 0))
             is_same = before is not None and before.with_origin(view.origin) == view
             sizes.append(size if is_same else setup.meter.message(view, message))
-        return WorkingList(messages, views, zero_dropped_sizes(views, sizes))
+        return WorkingList(messages, views, zero_sizes_dropped_by_provider(views, sizes))

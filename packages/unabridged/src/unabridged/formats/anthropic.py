@@ -38,7 +38,7 @@ _REQUIRED_FIELDS = {
 MAX_CACHE_MARKS = 4
 _FIRST_WITH_ADAPTIVE_THINKING = (4, 6)
 """The first version that thinks when it likes, and that takes no prefill."""
-_FIRST_WITH_SYSTEM_MESSAGES = (4, 8)
+_FIRST_VERSION_WITH_SYSTEM_MESSAGES = (4, 8)
 """The first version that takes system messages among the others."""
 _FIRST_WITH_BOUND_THINKING = (5, 1)
 """The version whose thinking is bound to everything before it, and of all that came after."""
@@ -84,7 +84,7 @@ def find_misplaced_systems(outgoing: Outgoing) -> Iterator[Finding]:
             continue
         if index == 0:
             rule, remedy = "system-first", "pass it as the `system` parameter"
-        elif _is_older_than(outgoing.model, _FIRST_WITH_SYSTEM_MESSAGES):
+        elif _is_older_than(outgoing.model, _FIRST_VERSION_WITH_SYSTEM_MESSAGES):
             rule, remedy = "system-unsupported", f"{outgoing.model} takes it as the `system` parameter only"
         elif _is_system_misplaced(outgoing, index):
             rule, remedy = "system-misplaced", "put it behind a user message, at the end or before the assistant's"

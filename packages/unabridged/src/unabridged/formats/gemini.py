@@ -203,7 +203,7 @@ class Gemini(Provider):
         return "signed" if _signs_calls(model) else None
 
     def remove_refused(self, outgoing: Outgoing) -> Outgoing:
-        """Leave out empty turns; of its own, join responses in a row."""
+        """Leave out empty turns; in a list of this format, join turns of function responses that follow each other."""
         outgoing = outgoing.without_messages(lambda _, view: _is_empty_turn(view))
         return _join_responses(outgoing) if outgoing.is_own_format else outgoing
 

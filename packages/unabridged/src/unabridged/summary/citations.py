@@ -75,7 +75,7 @@ def check_prose(text: str, brief: Brief) -> CheckedProse:
         cites = is_citation(line)
         if cites and not people.is_citation_true(line):
             why = "the user's message does not say it, left out"
-            if pasted := people.rewrite_as_pasted(line):
+            if pasted := people.cite_as_pasted_text(line):
                 why = "in the user's message, but not as their own words, told as such"
                 kept.append(pasted)
             reasons[f"{why}: {_shorten_line(line)}"] = None
@@ -137,7 +137,7 @@ class PeopleWords:
         """Return whether the message that the line cites has the words that it quotes."""
         return any(self.is_said(words, turn) for turn, words in find_citations(line))
 
-    def rewrite_as_pasted(self, line: str) -> str:
+    def cite_as_pasted_text(self, line: str) -> str:
         """Return the line, reworded as a citation of pasted text; "" where the message does not contain the words."""
         for turn, words in find_citations(line):
             wanted = normalise_quotation(words).strip(_END_PUNCTUATION)

@@ -191,7 +191,7 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
         raise
     if asker is not None:
         _add_dollars(asker, *written.failed)
-        asker.record_success()
+        asker.log_next_failure_again()
     return written
 
 

@@ -55,7 +55,7 @@ def read_ledger(archive: Archive, session: transcript.HookSession, deadline: flo
         if 0 < number < len(blocks) - _NEWEST_BLOCKS_READ and time.monotonic() > deadline:
             unread += len(block)
         else:
-            ledger = _add_block(ledger, session.kind, block)
+            ledger = _extend_ledger(ledger, session.kind, block)
     return SessionLedger(ledger or Ledger(), end, unread)
 
 
@@ -65,7 +65,7 @@ def complete_ledger(archive: Archive, session: transcript.HookSession, reason: s
     messages = enumerate(transcript.read_messages_from(session.path, session.kind, position.offset), position.turn)
     unsaved: SessionLedger | None = None
     for number, block in enumerate(split_into_blocks(messages), start=1):
-        ledger = _add_block(ledger, session.kind, block)
+        ledger = _extend_ledger(ledger, session.kind, block)
         unsaved = SessionLedger(ledger, _position_after(session, block[-1]), 0)
         is_late = time.monotonic() > deadline
         if is_late or number % _BLOCKS_PER_RECORD == 0:
@@ -116,7 +116,7 @@ def _position_after(session: transcript.HookSession, last: NumberedMessage) -> t
     return transcript.build_position(session.path, message.end, turn + 1)
 
 
-def _add_block(ledger: Ledger | None, kind: transcript.TranscriptKind, block: Sequence[NumberedMessage]) -> Ledger:
+def _extend_ledger(ledger: Ledger | None, kind: transcript.TranscriptKind, block: Sequence[NumberedMessage]) -> Ledger:
     """Return the ledger extended by what a block of messages contains."""
     views = build_short_views(kind, [message for _, message in block])
     kept = _exclude_summary_drafts(views)

@@ -49,7 +49,11 @@ class StoredMessages(BlockFormat):
 
     def answer(self, call: Call, message: Message, text: str) -> Message:  # noqa: ARG002 - every call takes the same
         """Return a message with a result."""
-        result = {"type": "function_result", "call_id": call.id, **_make_result([{"type": "text", "text": text}])}
+        result = {
+            "type": "function_result",
+            "call_id": call.id,
+            **_build_result_fields([{"type": "text", "text": text}]),
+        }
         return {"type": "message", "role": "tool", "contents": [result]}
 
     def edit(self, message: Message, edit: Edit) -> Message:
@@ -122,7 +126,7 @@ def _list_result_items(result: Any) -> Any:
     return result.get("items") or [{"type": "text", "text": fields.as_json(result.get("result") or "")}]
 
 
-def _make_result(items: list[Any]) -> dict[str, Any]:
+def _build_result_fields(items: list[Any]) -> dict[str, Any]:
     """Return the two fields of a result: its contents, and their text."""
     texts = [item["text"] for item in items if item["type"] == "text" and item["text"]]
     return {"result": "\n".join(texts), "items": items}
@@ -139,7 +143,7 @@ def _edit_content(block: Any, edit: Edit) -> Any:
     if FORMAT.is_result(block):
         slot, items = Slot("answer", block["call_id"]), _list_result_items(block)
         edited = [_edit_part(item, Editor(edit, text=slot, attached=slot)) for item in items]
-        return block if fields.are_same_objects(edited, items) else {**block, **_make_result(edited)}
+        return block if fields.are_same_objects(edited, items) else {**block, **_build_result_fields(edited)}
     if FORMAT.is_thinking(block) or fields.read_type(block) in _FRAMEWORK_TYPES:
         return block
     return _edit_part(block, Editor(edit))

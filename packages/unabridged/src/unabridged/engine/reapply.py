@@ -1,4 +1,4 @@
-"""Restore: apply again what was recorded of the list's beginning, and find the newest record whose result is in it."""
+"""Apply again what was recorded of the list's beginning, and find the newest record whose result is in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unabridged.marks import is_inserted_turn
 from unabridged.messages import View
 
 
-def restore(setup: Setup, state: State, *, settles: bool = True, early: bool = True) -> None:
+def reapply_records(setup: Setup, state: State, *, settles: bool = True, early: bool = True) -> None:
     """Apply every recorded compaction of the list's beginning, and find the origin of each turn anew.
 
     `settles` is for a list that will be sent: only then is it known what was said before a record made early was used.
