@@ -115,6 +115,18 @@ def test_a_function_takes_what_it_was_said_to_take() -> None:
     assert small.asked < large.asked / 4
 
 
+def test_a_receipt_says_that_a_window_nobody_named_cost_many_asks() -> None:
+    def notes(window: int, **options: Any) -> list[str]:
+        with compactor(window, model=Small(), **options) as engine:
+            receipt = engine.compact(long_chat(60, words=40), thread="t").receipt
+        return [note for note in receipt.notes if "model_window=" in note]
+
+    assert notes(60_000) == []
+    assert notes(6_000, model_window=60_000) == []
+    (note,) = notes(6_000)
+    assert "times: its window is unknown and was taken to be the agent's, 6,000 tokens; model_window= sets it" in note
+
+
 def test_a_string_takes_what_the_table_says_unless_it_was_said_otherwise() -> None:
     pytest.importorskip("pydantic_ai")
     url = "@http://127.0.0.1:9/v1"

@@ -192,6 +192,10 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
     if asker is not None:
         _add_dollars(asker, *written.failed)
         asker.log_next_failure_again()
+        if asker.window is None and (calls := written.cost["calls"]) > 1:
+            why = f"its window is unknown and was taken to be the agent's, {model.window:,} tokens"
+            note = f"{asker.name} was asked {calls:,} times: {why}; model_window= sets it"
+            written = replace(written, notes=(note, *written.notes))
     return written
 
 
