@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from patience import PATIENCE
 from rows import rows
-from unabridged_gateway.calls import CallDeadline, GatewayCall
+from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall
 from unabridged_gateway.config import ListeningConfig, TenantConfig
 from unabridged_gateway.headers import to_client, to_upstream
 from unabridged_gateway.refusals import BadBody, ClientGone, RequestRefused
@@ -44,20 +44,15 @@ ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
 }
 
 
-def client(*pieces: bytes, leaves: bool = False) -> AsyncIterator[bytes]:
+def client(*pieces: bytes, leaves: bool = False) -> Callable[[], Awaitable[Mapping[str, Any]]]:
     """A client that sends these, and waits for its answer or leaves."""
     last = len(pieces) - (0 if leaves else 1)
-    sent: list[dict[str, Any]] = [
-        {"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)
-    ]
+    sent = iter([{"type": "http.request", "body": body, "more_body": at < last} for at, body in enumerate(pieces)])
 
-    async def receive() -> dict[str, Any]:
-        return sent.pop(0) if sent else {"type": "http.disconnect"}
+    async def receive() -> Mapping[str, Any]:
+        return next(sent, {"type": "http.disconnect"})
 
-    async def unheard(message: Any) -> None:
-        pass
-
-    return GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard).body()
+    return receive
 
 
 def read(*pieces: bytes, encoding: str = "", limits: ListeningConfig = LIMITS) -> RequestBody:
@@ -187,9 +182,9 @@ def test_a_client_that_leaves_or_stops_sending_is_not_waited_for() -> None:
 
     async def serve(receive: Any, limit: float = 0.12, *, reads_body: bool = False, waits: bool = True) -> None:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, limit):
+        with CallDeadline(call, DeadlineTimer(limit)):
             if reads_body:
-                await read_body(call.body(), call.raw_headers, LIMITS)
+                await read_body(call.receive, call.raw_headers, LIMITS)
             call.is_body_read = True
             call.expect_next_byte(soon=waits)
             await asyncio.sleep(PATIENCE if waits else 0.5)
@@ -216,7 +211,7 @@ def test_a_call_goes_on_while_pieces_come_and_is_cancelled_as_any_other() -> Non
 
     async def serve(pieces: int) -> int:
         call = GatewayCall({"method": "POST", "path": "/", "headers": [], "query_string": b""}, receive, unheard)
-        with CallDeadline(call, 0.3):
+        with CallDeadline(call, DeadlineTimer(0.3)):
             call.is_body_read = True
             for _ in range(pieces):
                 call.expect_next_byte()

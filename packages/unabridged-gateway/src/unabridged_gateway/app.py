@@ -13,7 +13,7 @@ from typing import Any
 from unabridged_cli import mcp_server
 from unabridged_gateway import headers
 from unabridged_gateway.addresses import is_local_host_name, parse_host_header
-from unabridged_gateway.calls import CallDeadline, GatewayCall, relay_answer
+from unabridged_gateway.calls import CallDeadline, DeadlineTimer, GatewayCall, relay_answer
 from unabridged_gateway.config import Config
 from unabridged_gateway.conversation import ConversationRequest, SharedResources
 from unabridged_gateway.fitting import Engines
@@ -40,6 +40,7 @@ class Gateway:
         self.monitor = monitor or Monitor(config)
         self.engines = Engines(config, self.monitor.on_event, self.monitor.warn_overruled)
         self._recall = RecallServer(self.engines.archive, config.tenants)
+        self._deadline_timer = DeadlineTimer(config.upstreams.timeout)
         self._under_way = 0
         self.monitor.metrics.register_active_requests(lambda: self._under_way)
 
@@ -114,23 +115,28 @@ class Gateway:
 
     async def _check_and_serve(self, call: GatewayCall, protocol: Protocol | None, family: str) -> None:
         """Check that the client may send the request and that there is room for it, then serve it."""
-        call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
+        tenant = call.tenant = find_tenant(self.config.tenants, call.raw_headers, call.peer)
         most = self.config.listening.concurrency
         if self._under_way > most:
             raise RequestRefused(503, f"{most} requests are under way here: try again in a moment")
         if not self.upstream.serves(family):
             raise RequestRefused(404, f"this gateway has no upstream for {family}'s protocol: see its configuration")
         if call.method == "GET" and (call.header(b"upgrade") or "").lower() == "websocket":
-            # Clients then fall back.
             words = "this gateway speaks no WebSocket: send the request over HTTP"
-            await call.reply(426, build_client_error(family, 426, words), [(b"connection", b"close")])
+            await call.reply(
+                426, build_client_error(family, 426, words), [(b"connection", b"close")]
+            )  # clients then fall back
         elif protocol is None:
             await self._pass_through(call, family)
         else:
-            with CallDeadline(call, self.config.upstreams.timeout):
-                received = await read_body(call.body(), call.raw_headers, self.config.listening)
+            with CallDeadline(call, self._deadline_timer):
+                received = await read_body(call.receive, call.raw_headers, self.config.listening)
                 call.is_body_read, call.waiting_since = True, None
-                await ConversationRequest(self._shared, call, protocol, received).serve()
+                request = ConversationRequest(self._shared, call, protocol, received, tenant)
+                try:
+                    await request.serve()
+                finally:
+                    call.outcome = request.outcome()
 
     async def _pass_through(self, call: GatewayCall, family: str) -> None:
         """Send the request on as it comes, and the answer back as it comes."""

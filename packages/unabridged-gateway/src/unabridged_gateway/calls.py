@@ -19,7 +19,8 @@ RawHeaders = list[tuple[bytes, bytes]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _CHECK_SECONDS: Final = 0.05
-"""Between two checks of a call under way: setting a timer anew for each piece would cost more."""
+"""Between two checks of the calls under way."""
+_PASSED_THROUGH: Final = RequestOutcome()
 
 
 class GatewayCall:
@@ -43,7 +44,8 @@ class GatewayCall:
         self.is_over = False
         """Whether the whole answer was sent."""
         self.tenant = ""
-        self.outcome = RequestOutcome()
+        self.outcome = _PASSED_THROUGH
+        """What became of its conversation, when it is over."""
         self.is_body_read = False
         """Whether the whole body was received."""
         self.waiting_since: float | None = None
@@ -105,28 +107,55 @@ class GatewayCall:
         await self.end(data)
 
 
+class DeadlineTimer:
+    """Checks the calls of one event loop at intervals, while there are any: a timer for each of them costs more."""
+
+    def __init__(self, idle_seconds: float) -> None:
+        self.idle_seconds = idle_seconds
+        self._deadlines: set[CallDeadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, deadline: CallDeadline) -> None:
+        """Check this call from now on."""
+        self._deadlines.add(deadline)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
+
+    def remove(self, deadline: CallDeadline) -> None:
+        """Remove this call from the checks of time limits."""
+        self._deadlines.discard(deadline)
+
+    def _check_all(self) -> None:
+        self._timer = None
+        for deadline in tuple(self._deadlines):
+            deadline.check()
+        if self._deadlines:
+            self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_all)
+
+
 class CallDeadline:
     """A block in which a call is served from its body on, and broken off where nothing more comes of it.
 
-    It ends with `BadBody` where the body is not there after `idle_seconds`, with `TimeoutError` where nothing comes for
-    so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after
+    It ends with `BadBody` where the body is not there after the timer's `idle_seconds`, with `TimeoutError` where
+    nothing comes for so long while `expect_next_byte` waits for it, and with `ClientGone` where the client leaves after
     it sent its body.
     """
 
-    def __init__(self, call: GatewayCall, idle_seconds: float) -> None:
-        self._call, self._idle_seconds = call, idle_seconds
+    def __init__(self, call: GatewayCall, timer: DeadlineTimer) -> None:
+        self._call, self._timer = call, timer
         self._error: Exception | None = None
         """Why the call was broken off."""
+        self._was_checked = False
         self._client_watch: asyncio.Task[None] | None = None
 
     def __enter__(self) -> None:
         self._task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._cancellations = self._task.cancelling()
         self._call.expect_next_byte()
-        self._check_later()
+        self._timer.add(self)
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._timer.cancel()
+        self._timer.remove(self)
         if self._client_watch is not None:
             self._client_watch.cancel()
             self._client_watch = None  # it refers to this object: else the body stays until garbage is collected
@@ -136,22 +165,19 @@ class CallDeadline:
         if is_ours and kind is asyncio.CancelledError:
             raise self._error from None
 
-    def _check_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check)
-
-    def _check(self) -> None:
-        """Cancel the call if its time is up; else watch from now on whether its client leaves.
+    def check(self) -> None:
+        """Cancel the call if its time is up. From the second time on, watch whether its client leaves.
 
         Most calls are over before, and need no task for that.
         """
-        call, idle_seconds = self._call, self._idle_seconds
+        call, idle_seconds = self._call, self._timer.idle_seconds
         if call.waiting_since is not None and time.monotonic() - call.waiting_since >= idle_seconds:
             late = f"the body was not sent within {idle_seconds:g} seconds"
             silent = f"nothing came for {idle_seconds:g} seconds"
             self._cancel_call(TimeoutError(silent) if call.is_body_read else BadBody(408, late))
-        elif call.is_body_read and self._client_watch is None:
+        elif call.is_body_read and self._was_checked and self._client_watch is None:
             self._client_watch = asyncio.get_running_loop().create_task(self._watch_client())
-        self._check_later()
+        self._was_checked = True
 
     async def _watch_client(self) -> None:
         while (await self._call.receive())["type"] != "http.disconnect":

@@ -46,14 +46,16 @@ def pack_messages(messages: Sequence[Any]) -> dict[str, Any]:
 
 
 def _unpack_compaction(item: Any, cache: JsonCache) -> list[Any] | None:
-    is_compaction = isinstance(item, Mapping) and item.get("type") == _COMPACTION_TYPE
-    content = item.get("encrypted_content") if is_compaction else None
+    content = (
+        item.get("encrypted_content") if isinstance(item, Mapping) and item.get("type") == _COMPACTION_TYPE else None
+    )
     if not isinstance(content, str) or not content.startswith(_CONTENT_PREFIX):
         return None
     try:
         stream = zlib.decompressobj()
-        packed = base64.b64decode(content.removeprefix(_CONTENT_PREFIX), validate=True)
-        data = stream.decompress(packed, _MAX_CONTENT_BYTES)
+        data = stream.decompress(
+            base64.b64decode(content.removeprefix(_CONTENT_PREFIX), validate=True), _MAX_CONTENT_BYTES
+        )
         messages = cache.parse_value(data) if stream.eof else None
     except (ValueError, zlib.error, *READ_ERRORS):
         return None

@@ -126,7 +126,8 @@ class CompactionConfig(Handling):
         settings = self.settings
         if self.window is None:
             return
-        lowest = resolve_limits(replace(settings, keep=None), self.window).lowest_token_bound
+        bounds = resolve_limits(replace(settings, keep=None), self.window)
+        lowest = min([bounds.budget, *(condition["tokens"] for condition in bounds.trigger if "tokens" in condition)])
         shares = [pair for pair in parse_keep(self.keep) if pair[0] != "messages"] if self.keep is not None else []
         kept = [int(value * self.window if measure == "fraction" else value) for measure, value in shares]
         if kept and min(kept) >= lowest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
     from unabridged_gateway.json_body import JsonBody
 
 log = logging.getLogger("unabridged.gateway")
+
+
+class LengthLimits(NamedTuple):
+    """What a body's length is compared with."""
+
+    fitting_bytes: int
+    """The most bytes below every trigger; 0 where messages are counted."""
+    window: int
 
 
 class FittedRequest(NamedTuple):
@@ -63,10 +72,11 @@ class Engines:
         self._engines: dict[tuple[str, Handling], Engine] = {}
         self._on_overruled = on_overruled
         self._models_warned_of: BoundedMapping[str, bool] = BoundedMapping()
+        self._lock = threading.Lock()
         self._scanner = BodyScanner()
         window = self._config.window
-        self._named_limits = None if window is None else resolve_limits(self._settings, window)
-        self._most_fitting_bytes = 0 if self._named_limits is None else _count_fitting_bytes(self._named_limits)
+        self._named_limits = None if window is None else _build_length_limits(resolve_limits(self._settings, window))
+        self._most_fitting_bytes = 0 if self._named_limits is None else self._named_limits.fitting_bytes
         """For any model that was asked so far."""
         self._compactors: BoundedMapping[tuple[str, str], Compactor] = BoundedMapping(1_024)
         """The newest of each tenant and model, which knows the model's window. Only the event loop uses it."""
@@ -83,8 +93,8 @@ class Engines:
         if len(data) > self._most_fitting_bytes or (found := self._scanner.scan(data, connection)) is None:
             return False
         models = found.models if model_in_path is None else (*found.models, model_in_path)
-        limits = self._named_limits or self._find_limits(tenant, models)
-        if limits is None or len(data) > _count_fitting_bytes(limits):
+        limits = self._named_limits or self._find_length_limits(tenant, models)
+        if limits is None or len(data) > limits.fitting_bytes:
             return False
         return not found.answer_tokens or len(data) + found.answer_tokens <= limits.window
 
@@ -104,9 +114,7 @@ class Engines:
             max_tokens=endpoint.max_tokens(body), **more,
         )  # fmt: skip
         if self._named_limits is None and agent.name:
-            self._compactors[more.get("namespace") or "", agent.name] = request.compactor
-            fitting_bytes = _count_fitting_bytes(request.compactor.limits)
-            self._most_fitting_bytes = max(self._most_fitting_bytes, fitting_bytes)
+            self._remember_compactor(more.get("namespace") or "", agent.name, request.compactor)
         return request
 
     def find_overruled_setting(self, request: Request, model: str) -> str:
@@ -212,21 +220,27 @@ class Engines:
     def _find_engine(self, format_: Format, family: str, handling: Handling) -> Engine:
         """Return the engine for a format; what usage teaches is kept under the name of the upstream."""
         key = (format_.name, handling)
-        if key not in self._engines:
-            name = handling.summariser
-            model = None if name == "none" else self._summarisers.get(name, name)
-            self._engines[key] = Engine(
-                format_, model=model, archive=self.archive, settings=handling.apply(self._settings),
-                window=self._config.window, redact=handling.redactor, on_event=self._on_event,
-                namespace=f"upstream {self._urls[family]}",
-            )  # fmt: skip
-        return self._engines[key]
+        with self._lock:
+            if key not in self._engines:
+                name = handling.summariser
+                model = None if name == "none" else self._summarisers.get(name, name)
+                self._engines[key] = Engine(
+                    format_, model=model, archive=self.archive, settings=handling.apply(self._settings),
+                    window=self._config.window, redact=handling.redactor, on_event=self._on_event,
+                    namespace=f"upstream {self._urls[family]}",
+                )  # fmt: skip
+            return self._engines[key]
 
-    def _find_limits(self, tenant: str, models: Sequence[str]) -> Limits | None:
+    def _remember_compactor(self, tenant: str, model: str, compactor: Compactor) -> None:
+        """Remember which compactor knows this model's window."""
+        self._compactors[tenant, model] = compactor
+        self._most_fitting_bytes = max(self._most_fitting_bytes, _build_length_limits(compactor.limits).fitting_bytes)
+
+    def _find_length_limits(self, tenant: str, models: Sequence[str]) -> LengthLimits | None:
         """Return the limits of the model that is named; None for one not asked before, or with an overruled setting."""
         model = models[0] if len(models) == 1 else ""
         compactor = None if model in self._models_warned_of else self._compactors.get((tenant, model))
-        return None if compactor is None else compactor.limits
+        return None if compactor is None else _build_length_limits(compactor.limits)
 
 
 class ArchiveHealth:
@@ -253,9 +267,9 @@ class ArchiveHealth:
             self.report(str(event.error))
 
 
-def _count_fitting_bytes(limits: Limits) -> int:
-    """Return the most bytes that are below every trigger; 0 where messages are counted."""
-    return min([limits.budget, *(condition.get("tokens", 0) for condition in limits.trigger)])
+def _build_length_limits(limits: Limits) -> LengthLimits:
+    bounds = [condition.get("tokens", 0) for condition in limits.trigger]
+    return LengthLimits(min([limits.budget, *bounds]), limits.window)
 
 
 def _describe_for_log(error: UnabridgedError) -> str:

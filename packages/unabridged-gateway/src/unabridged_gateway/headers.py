@@ -104,8 +104,11 @@ def _find_client_name(name: bytes) -> bytes | None:
     lower = name.lower()
     if lower in {b"connection", b"transfer-encoding"}:
         return lower
-    is_dropped = lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME_PATTERN.fullmatch(lower)
-    return None if is_dropped else lower
+    return (
+        None
+        if lower in _NOT_TO_CLIENT or lower.startswith(_OWN_PREFIX) or not _NAME_PATTERN.fullmatch(lower)
+        else lower
+    )
 
 
 def _decode_header_value(name: str, value: bytes) -> str:

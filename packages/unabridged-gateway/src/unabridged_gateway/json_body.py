@@ -49,8 +49,9 @@ class JsonList:
         """Return how many items from the beginning on are in this list too."""
         if raw.startswith(self.raw) and raw[len(self.raw) : len(self.raw) + 1] in _ITEM_ENDS:
             return len(self.values)
-        # With the byte behind it an item is whole.
-        return bisect_right(self.ends, count_common_bytes(self.raw, raw) - 1)
+        return bisect_right(
+            self.ends, count_common_bytes(self.raw, raw) - 1
+        )  # with the byte behind it: the item is whole
 
 
 class JsonCache:
@@ -159,6 +160,10 @@ class JsonBody(Mapping[str, Any]):
                 return self._cache.parse_value(raw)
             self._items = self._cache.items(raw)
         return self._items.values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the field; the default where there is none, which is told quicker here than by an error."""
+        return self[name] if name in self._raw else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)

@@ -54,8 +54,9 @@ class TextLineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        error = (f"{name}={value}" for name, value in _describe_error(record).items())
-        text = " ".join([_format_message(record), *error])
+        text = " ".join(
+            [_format_message(record), *(f"{name}={value}" for name, value in _describe_error(record).items())]
+        )
         shown = _CONTROL_CHARACTER_PATTERN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
         return f"{_format_time(record)} {record.levelname.lower()} {shown}"
 

@@ -57,8 +57,10 @@ class ConversationTools:
         except UnabridgedError as error:
             return ToolAnswer(f"{RECALL_MARK} {error}", error=True)
         if scope is None:
-            missing = f"there is no conversation {quote(str(conversation), 60)}"
-            return ToolAnswer(f"{RECALL_MARK} {missing}: pass the id in the first line of a summary.", error=True)
+            text = (
+                f"there is no conversation {quote(str(conversation), 60)}: pass the id in the first line of a summary."
+            )
+            return ToolAnswer(f"{RECALL_MARK} {text}", error=True)
         return Tools(self._archive, scope).answer(name, rest)
 
     def _find_scope(self, conversation: object) -> Scope | None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import zstandard
 
 from unabridged_gateway.config import ListeningConfig
-from unabridged_gateway.refusals import BadBody
+from unabridged_gateway.refusals import BadBody, ClientGone
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
 """Headers as ASGI has them: names in lower case."""
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 _MAX_ENCODINGS: Final = 3
 _MAX_STREAMS: Final = 16
 """Of gzip members or zstd frames in one body: each costs, and a client has no reason to send more than one."""
+_MIN_BYTES_FOR_THREAD: Final = 100_000
+"""Bytes above which a body is decoded in a thread, so that others are served meanwhile."""
 _PIECE_BYTES: Final = 512
 """Bytes that zstd is given at a time: it can't be told where to stop, and makes at most 17 MB of so many."""
 _WINDOW_BYTES: Final = 8 * 1_024 * 1_024
@@ -35,19 +38,20 @@ class RequestBody:
     """As it reads."""
 
 
-async def read_body(pieces: AsyncIterator[bytes], headers: RawHeaders, limits: ListeningConfig) -> RequestBody:
-    """Return the body that comes in these pieces; raise `BadBody` for one that can't be read."""
+async def read_body(receive: Receive, headers: RawHeaders, limits: ListeningConfig) -> RequestBody:
+    """Return the body of an ASGI request; raise `BadBody` where there is none, `ClientGone` where the client leaves."""
     encodings: Sequence[str] = ()
     for name, value in headers:
         if name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > limits.max_body):
             raise _build_too_large_error(limits.max_body, "bytes")  # unread
         if name == b"content-encoding" and not encodings:
             encodings = parse_encodings(headers)
-    sent = await _join_pieces(pieces, limits.max_body)
+    sent = await _read_pieces(receive, limits.max_body)
     if not encodings or not sent:
         return RequestBody(sent, sent)
-    plain = await asyncio.to_thread(decode_body, sent, encodings, limits.max_decoded)  # others are served meanwhile
-    return RequestBody(sent, plain)
+    if len(sent) > _MIN_BYTES_FOR_THREAD:
+        return RequestBody(sent, await asyncio.to_thread(decode_body, sent, encodings, limits.max_decoded))
+    return RequestBody(sent, decode_body(sent, encodings, limits.max_decoded))
 
 
 def parse_encodings(headers: RawHeaders) -> tuple[str, ...]:
@@ -79,14 +83,19 @@ def decode_body(sent: bytes, encodings: Sequence[str], most: int) -> bytes:
     return sent
 
 
-async def _join_pieces(pieces: AsyncIterator[bytes], most: int) -> bytes:
-    read, size = [], 0
-    async for piece in pieces:
+async def _read_pieces(receive: Receive, most: int) -> bytes:
+    pieces, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGone
+        piece = message.get("body", b"")
         size += len(piece)
         if size > most:
             raise _build_too_large_error(most, "bytes")
-        read.append(piece)
-    return b"".join(read)
+        pieces.append(piece)
+        if not message.get("more_body", False):
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def _build_too_large_error(most: int, what: str) -> BadBody:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -22,9 +21,8 @@ MODEL_NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}")
 """Names of models that may be shown; anything else is no model's."""
 
 
-@dataclass(slots=True)
-class RequestOutcome:
-    """What became of the conversation in one request, filled in as it is served."""
+class RequestOutcome(NamedTuple):
+    """What became of the conversation in one request."""
 
     way: Literal["passed", "unparsed", "parsed", "rewritten"] = "passed"
     """How the body went on: piece by piece, as it came by its length alone, as it came after it was read, or anew."""

@@ -56,8 +56,11 @@ class Spans:
         except ImportError:
             return None
         tracers, meters = tracers or trace.get_tracer_provider(), meters or metrics.get_meter_provider()
-        is_configured = _is_configured_provider(tracers) or _is_configured_provider(meters)
-        return cls(config, tracers, meters) if is_configured else None
+        return (
+            cls(config, tracers, meters)
+            if _is_configured_provider(tracers) or _is_configured_provider(meters)
+            else None
+        )
 
     def on_event(self, also: Listener) -> Listener:
         """Return a function for the events of compactions, which calls this one too."""
@@ -70,9 +73,11 @@ class Spans:
 
         facts = self._build_attributes(protocol, model, call.status)
         now = time.time_ns()
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in call.raw_headers}
+        parent = propagate.extract(
+            {name.decode("latin-1"): value.decode("latin-1") for name, value in call.raw_headers}
+        )
         span = self._tracer.start_span(
-            f"{facts['gen_ai.operation.name']} {model}".strip(), propagate.extract(headers), SpanKind.CLIENT,
+            f"{facts['gen_ai.operation.name']} {model}".strip(), parent, SpanKind.CLIENT,
             attributes=facts | _build_outcome_attributes(call.outcome), start_time=now - int(seconds * 1e9),
         )  # fmt: skip
         if "error.type" in facts:

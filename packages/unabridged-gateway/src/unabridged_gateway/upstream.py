@@ -110,7 +110,6 @@ class Upstream:
             connector=aiohttp.TCPConnector(limit=0, resolver=_FirstAddressesResolver()),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=UNADDED_HEADERS,
         )
         self._session._retry_connection = False  # noqa: SLF001 - else it sends GET, PUT and DELETE once more
 
@@ -125,8 +124,15 @@ class Upstream:
 
         `watched` says that the caller breaks it off where nothing comes: a second timer for every piece costs more.
         """
-        url, timeout = URL(self._bases[family] + target, encoded=True), self._watched if watched else self._timed
-        options = {"headers": headers, "data": data, "allow_redirects": False, "timeout": timeout}
+        options = {
+            "headers": headers,
+            "data": data,
+            "allow_redirects": False,
+            "timeout": self._watched if watched else self._timed,
+        }
+        if missing := UNADDED_HEADERS.difference([name for name, _ in headers]):
+            options["skip_auto_headers"] = missing  # costs, and most clients send them all
+        url = URL(self._bases[family] + target, encoded=True)
         return UpstreamAnswer(await self._session.request(method, url, **options))
 
     async def close(self) -> None:

@@ -118,8 +118,8 @@ def test_a_function_takes_what_it_was_said_to_take() -> None:
 def test_a_receipt_says_that_a_window_nobody_named_cost_many_asks() -> None:
     def notes(window: int, **options: Any) -> list[str]:
         with compactor(window, model=Small(), **options) as engine:
-            receipt = engine.compact(long_chat(60, words=40), thread="t").receipt
-        return [note for note in receipt.notes if "model_window=" in note]
+            done: Any = engine.compact(long_chat(60, words=40), thread="t")
+        return [note for note in done.receipt.notes if "model_window=" in note]
 
     assert notes(60_000) == []
     assert notes(6_000, model_window=60_000) == []

@@ -193,8 +193,8 @@ def write_with_model(brief: Brief, model: Summariser, asker: Asker | None) -> Ge
         _add_dollars(asker, *written.failed)
         asker.log_next_failure_again()
         if asker.window is None and (calls := written.cost["calls"]) > 1:
-            why = f"its window is unknown and was taken to be the agent's, {model.window:,} tokens"
-            note = f"{asker.name} was asked {calls:,} times: {why}; model_window= sets it"
+            reason = f"its window is unknown and was taken to be the agent's, {model.window:,} tokens"
+            note = f"{asker.name} was asked {calls:,} times: {reason}; model_window= sets it"
             written = replace(written, notes=(note, *written.notes))
     return written
 
