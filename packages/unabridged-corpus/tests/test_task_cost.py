@@ -266,6 +266,8 @@ def test_lines_that_do_not_follow_each_other_are_no_passage(copied: list[str], t
 def test_a_line_whose_words_are_all_in_the_request_is_no_part_of_a_passage() -> None:
     words = "discount is what lookup_discount gives for the customer"
     assert lacking(words, LINE, OTHER) == []
+    new = "invoice = render_invoice(total, currency, address)"
+    assert lacking(words, new, OTHER, text=f"{new}\n{OTHER}") == [], "one line with words enough is no passage"
     assert lacking(words.replace("customer", "man"), LINE, OTHER) == [LINE, OTHER]
     short = "a_b = max(xy1, xy2) - min(xy3)"
     assert lacking("Go on.", LINE, short, text=f"{LINE}\n{short}") == [], "words of less than four characters are none"

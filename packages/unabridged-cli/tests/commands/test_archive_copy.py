@@ -192,6 +192,22 @@ def test_a_target_that_holds_something_else_of_a_conversation_is_refused_and_the
     assert held(target) == held(source)
 
 
+@pytest.mark.parametrize(
+    ("record_id", "text", "words"),
+    [
+        ("another", "said", "1 of its 1 records are not in the source"),
+        ("one", "other words", "some of its messages are"),
+    ],
+)
+def test_one_difference_is_enough_for_another_conversation(record_id: str, text: str, words: str) -> None:
+    source, target = MemoryArchive(), MemoryArchive()
+    store_parts(source, make_part("said", 0), scope=SCOPES[0], record_id="one", key="one")
+    store_parts(target, make_part(text, 0), scope=SCOPES[0], record_id=record_id, key=record_id)
+    (problem,) = copy_archive(source, target).problems
+    assert "holds another conversation under this name" in problem
+    assert words in problem
+
+
 def test_damage_is_told_and_nothing_of_that_conversation_is_copied(tmp_path: Path) -> None:
     source, target = DirectoryArchive(tmp_path / "from"), DirectoryArchive(tmp_path / "to")
     fill(source, range(1))
