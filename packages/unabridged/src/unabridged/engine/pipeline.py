@@ -1,4 +1,4 @@
-"""One compaction, step by step: read, restore, mend, clear, plan, write, check, store.
+"""One compaction, step by step: read, reapply, mend, clear, plan, write, check, store.
 
     read      the views of the list, with whose words each turn is            `state`
     reapply   what was recorded of its beginning is applied again             `reapply`
